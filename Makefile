@@ -1,0 +1,90 @@
+PYTHON ?= python3
+UV     := uv==0.13.9
+VENV   := .venv
+BIN    := $(VENV)/bin
+SAMPLE := sample_traces/nextn_before.node.sqlite.xz
+SUDO   := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
+
+export POLARS_MAX_THREADS ?= 2
+export PIP_DISABLE_PIP_VERSION_CHECK = 1
+
+# uv.lock is the one list of versions and hashes. pip installs from it, so that whatever index and certificates a
+# user's pip is configured for are used.
+LOCKED  = $(BIN)/uv export --quiet --frozen --no-emit-project --no-default-groups --output-file
+INSTALL = $(BIN)/pip install --quiet --require-hashes --requirement
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help demo test lint types layers tests format system-deps smoke lock clean
+
+help: ## Say what each target does
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r target text; do \
+	  printf '%-12s %s\n' "$$target" "$$text"; done
+
+demo: $(VENV)/core.stamp ## Analyse a sample capture and write its reports to demo/
+	@mkdir -p demo
+	$(BIN)/bubblefinder analyze $(SAMPLE) -o demo/report.json
+
+test: lint types layers tests ## Everything a change must pass
+
+lint: $(VENV)/dev.stamp ## Style and formatting
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(VENV)/dev.stamp ## Static types
+	$(BIN)/mypy
+
+layers: $(VENV)/dev.stamp ## Who may import whom
+	$(BIN)/lint-imports
+
+tests: $(VENV)/dev.stamp system-deps ## Tests and coverage
+	$(BIN)/pytest --cov
+
+format: $(VENV)/dev.stamp ## Format the code and fix what can be fixed
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+system-deps: ## Install Chromium for the browser tests (as root or in CI; elsewhere says how)
+	@if command -v chromium >/dev/null; then :; \
+	elif [ "$$(id -u)" = 0 ] || [ -n "$(CI)" ]; then \
+	  $(SUDO) apt-get update -qq && \
+	  $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium fonts-dejavu-core; \
+	else \
+	  echo "Chromium is missing, so the browser tests are not run. To run them: sudo apt-get install chromium"; \
+	fi
+
+smoke: $(VENV)/dev.stamp ## Install the built wheel alone, away from the sources, and use it
+	rm -rf build/smoke && mkdir -p build/smoke
+	$(BIN)/pip wheel --quiet --no-deps --no-build-isolation --wheel-dir build/smoke .
+	$(LOCKED) build/smoke/requirements.txt >/dev/null
+	$(PYTHON) -m venv build/smoke/venv
+	build/smoke/venv/bin/pip install --quiet --require-hashes --requirement build/smoke/requirements.txt
+	build/smoke/venv/bin/pip install --quiet --no-deps build/smoke/*.whl
+	cd build/smoke && venv/bin/bubblefinder --help >/dev/null
+	cd build/smoke && venv/bin/bubblefinder analyze $(abspath $(SAMPLE)) -o report.json
+	@echo "The wheel works on its own."
+
+lock: $(BIN)/uv ## Refresh uv.lock from pyproject.toml
+	$(BIN)/uv lock
+
+clean: ## Remove everything that was built or installed here
+	rm -rf $(VENV) build demo dist .coverage .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+
+$(BIN)/uv:
+	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("bubblefinder needs Python 3.11 or newer; name one with: make PYTHON=python3.11")'
+	@echo "Making a virtual environment in $(VENV)"
+	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/pip install --quiet $(UV)
+
+$(VENV)/core.stamp: $(BIN)/uv uv.lock pyproject.toml
+	@echo "Installing bubblefinder and its locked dependencies"
+	@$(LOCKED) $(VENV)/core.txt --group build >/dev/null
+	@$(INSTALL) $(VENV)/core.txt
+	@$(BIN)/pip install --quiet --no-deps --no-build-isolation --editable .
+	@touch $@
+
+$(VENV)/dev.stamp: $(VENV)/core.stamp
+	@echo "Installing what the tests and checks need"
+	@$(LOCKED) $(VENV)/dev.txt --all-extras --group dev >/dev/null
+	@$(INSTALL) $(VENV)/dev.txt
+	@touch $@

@@ -1,0 +1,103 @@
+"""Fixtures every test may use, and the two rules of a run: the terminal is pinned, and nothing is skipped in CI."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+os.environ.setdefault("POLARS_MAX_THREADS", "2")
+
+import pytest
+from hypothesis import settings
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Iterator
+
+    from playwright.sync_api import Browser, Page
+
+Report = TypeVar("Report", pytest.TestReport, pytest.CollectReport)
+
+ROOT = Path(__file__).parent.parent
+IN_CI = bool(os.environ.get("CI"))
+CHROMIUM_FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+
+settings.register_profile("house", deadline=None, max_examples=60, derandomize=IN_CI)
+settings.load_profile("house")
+
+
+def _refuse_skip(report: Report) -> Report:
+    if IN_CI and report.skipped and not hasattr(report, "wasxfail"):
+        report.outcome = "failed"
+        report.longrepr = f"skipped, which CI does not allow: {report.longrepr}"
+    return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    return _refuse_skip((yield))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    return _refuse_skip((yield))
+
+
+@pytest.fixture(autouse=True)
+def _pinned_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("CI", "CLICOLOR_FORCE", "FORCE_COLOR", "GITHUB_ACTIONS", "PY_COLORS"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.setenv("COLUMNS", "100")
+    monkeypatch.setenv("TERMINAL_WIDTH", "100")
+
+
+@pytest.fixture(scope="session")
+def root() -> Path:
+    """The top of the source tree."""
+    return ROOT
+
+
+@pytest.fixture(scope="session")
+def sample() -> Callable[[str], Path]:
+    """Finds a sample capture by its name: `sample("nextn_before.node")`."""
+
+    def find(name: str) -> Path:
+        folder = ROOT / "sample_traces"
+        candidates = [folder / f"{name}.sqlite.xz", folder / name]
+        return next(path for path in candidates if path.exists())
+
+    return find
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    """A headless Chromium, started once."""
+    from playwright.sync_api import sync_playwright
+
+    chromium = shutil.which("chromium")
+    if chromium is None:
+        pytest.skip("Chromium is not installed; `make system-deps` says how")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium, args=CHROMIUM_FLAGS)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def page(browser: Browser) -> Iterator[Page]:
+    """A fresh page that reaches nothing but this machine."""
+    context = browser.new_context(locale="en-GB", timezone_id="UTC")
+    context.route(re.compile(r"^(?!http://127\.0\.0\.1|file:|data:|blob:)"), lambda route: route.abort())
+    yield context.new_page()
+    context.close()

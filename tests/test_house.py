@@ -1,0 +1,75 @@
+"""The promises the project makes about itself."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+import tomllib
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+SOURCES = sorted((ROOT / "src").rglob("*.py"))
+PUBLIC_HOSTS = {"pypi.org", "files.pythonhosted.org"}
+
+
+def lines(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    first = node.body[0]
+    documented = isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant)
+    start = (first.end_lineno or first.lineno) if documented else node.lineno
+    return (node.end_lineno or node.lineno) - start
+
+
+@pytest.mark.parametrize("library", ["numpy", "pandas", "plotly", "polars", "starlette"])
+def test_help_starts_without_heavy_libraries(library: str) -> None:
+    program = f"""
+import sys
+from bubblefinder.cli.app import main
+sys.argv = ["bubblefinder", "--help"]
+try:
+    status = main()
+except SystemExit as stop:
+    status = stop.code
+sys.exit(status or ({library!r} in sys.modules and "--help imports {library}"))
+"""
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stderr
+    assert "analyze" in run.stdout
+
+
+@pytest.mark.parametrize("source", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_files_and_functions_stay_short(source: Path) -> None:
+    text = source.read_text()
+    functions = [n for n in ast.walk(ast.parse(text)) if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef)]
+    assert text.count("\n") <= 400
+    assert [f.name for f in functions if lines(f) > 50] == []
+
+
+@pytest.mark.parametrize("test", sorted((ROOT / "tests" / "unit").rglob("test_*.py")), ids=str)
+def test_unit_tests_mirror_the_sources(test: Path) -> None:
+    module = test.relative_to(ROOT / "tests" / "unit").with_name(test.name.removeprefix("test_"))
+    package = module.with_suffix("") / "__init__.py"
+    assert any((ROOT / "src" / "bubblefinder" / path).exists() for path in (module, package))
+
+
+def test_the_lock_names_only_public_hosts() -> None:
+    lock = (ROOT / "uv.lock").read_text()
+    sources = [package["source"] for package in tomllib.loads(lock)["package"]]
+    assert set(re.findall(r"https?://([^/\"]+)", lock)) == PUBLIC_HOSTS
+    assert [s for s in sources if s not in ({"registry": "https://pypi.org/simple"}, {"editable": "."})] == []
+
+
+def test_the_wheel_carries_its_data(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation", "--no-index"]
+    subprocess.run([*command, "--wheel-dir", tmp_path, ROOT], check=True, capture_output=True)
+    with zipfile.ZipFile(next(tmp_path.glob("*.whl"))) as wheel:
+        packed = set(wheel.namelist())
+    source = ROOT / "src"
+    ours = {str(p.relative_to(source)) for p in source.rglob("*") if p.is_file() and "__pycache__" not in p.parts}
+    packs = {f"bubblefinder/_packs/{path.name}" for path in (ROOT / "rules").glob("*.toml")}
+    assert ours | packs <= packed
+    assert any(name.endswith("licenses/LICENSE") for name in packed)
