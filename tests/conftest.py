@@ -53,6 +53,15 @@ def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest
     return _refuse_skip((yield))
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Runs browser tests last: while Playwright is up, an event loop occupies the main thread."""
+    opens_browser = {item: "browser" in getattr(item, "fixturenames", ()) for item in items}
+    for item, opens in opens_browser.items():
+        if opens:
+            item.add_marker("browser")
+    items.sort(key=opens_browser.__getitem__)
+
+
 @pytest.fixture(autouse=True)
 def _pinned_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("CI", "CLICOLOR_FORCE", "FORCE_COLOR", "GITHUB_ACTIONS", "PY_COLORS"):
