@@ -11,7 +11,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK = 1
 # uv.lock is the one list of versions and hashes. pip installs from it, so that whatever index and certificates a
 # user's pip is configured for are used.
 LOCKED  = $(BIN)/uv export --quiet --frozen --no-emit-project --no-default-groups --output-file
-INSTALL = $(BIN)/pip install --quiet --require-hashes --requirement
+INSTALL = $(BIN)/pip install -qq --require-hashes --requirement
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
@@ -55,11 +55,11 @@ system-deps: ## Install Chromium for the browser tests (as root or in CI; elsewh
 
 smoke: $(VENV)/dev.stamp ## Install the built wheel alone, away from the sources, and use it
 	rm -rf build/smoke && mkdir -p build/smoke
-	$(BIN)/pip wheel --quiet --no-deps --no-build-isolation --wheel-dir build/smoke .
+	$(BIN)/pip wheel -qq --no-deps --no-build-isolation --wheel-dir build/smoke .
 	$(LOCKED) build/smoke/requirements.txt >/dev/null
 	$(PYTHON) -m venv build/smoke/venv
-	build/smoke/venv/bin/pip install --quiet --require-hashes --requirement build/smoke/requirements.txt
-	build/smoke/venv/bin/pip install --quiet --no-deps build/smoke/*.whl
+	build/smoke/venv/bin/pip install -qq --require-hashes --requirement build/smoke/requirements.txt
+	build/smoke/venv/bin/pip install -qq --no-deps build/smoke/*.whl
 	cd build/smoke && venv/bin/bubblefinder --help >/dev/null
 	cd build/smoke && venv/bin/bubblefinder analyze $(abspath $(SAMPLE)) -o report.json
 	@echo "The wheel works on its own."
@@ -74,13 +74,13 @@ $(BIN)/uv:
 	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("bubblefinder needs Python 3.11 or newer; name one with: make PYTHON=python3.11")'
 	@echo "Making a virtual environment in $(VENV)"
 	@$(PYTHON) -m venv $(VENV)
-	@$(BIN)/pip install --quiet $(UV)
+	@$(BIN)/pip install -qq $(UV)
 
 $(VENV)/core.stamp: $(BIN)/uv uv.lock pyproject.toml
 	@echo "Installing bubblefinder and its locked dependencies"
 	@$(LOCKED) $(VENV)/core.txt --group build >/dev/null
 	@$(INSTALL) $(VENV)/core.txt
-	@$(BIN)/pip install --quiet --no-deps --no-build-isolation --editable .
+	@$(BIN)/pip install -qq --no-deps --no-build-isolation --editable .
 	@touch $@
 
 $(VENV)/dev.stamp: $(VENV)/core.stamp
