@@ -1,0 +1,319 @@
+"""What the rules may look at: small frozen records, one a subject, computed from the causes and the timeline.
+
+A rule is about one kind of subject: a wait (`SiteFacts`), a whole step (`StepFacts`), a role, a seam, a hole
+or a skew between ranks. Every figure covers the closed decode steps of one process on one GPU unless it says
+otherwise. Times are integer or fractional nanoseconds, shares lie in 0..1, unknown is None and never 0.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A row of the export, by its 0-based position in the table as stored."""
+
+    table: str
+    row: int
+    start_ns: int
+    end_ns: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SiteFacts:
+    """A site that drained the GPU at least once, or a group of such sites (three reads of one plan()).
+
+    Attributes:
+        gpu: physical GPU of the gaps charged to it.
+        process: process key of the waiting thread.
+        sites: numbers in `causes.sites`, in the order in which they occur in a step.
+        members: for a group of several sites one record a site, in that order; empty for a single site.
+        api: name without suffixes of the wait itself; for a copy that blocks inside its call the copy's API. A
+            group takes the descriptive fields (api ... before_role) of the member with the largest bubble.
+        copy_kind: direction as in `trace.model.COPY_KINDS` (``DtoH``) of the blocking copy, or of the copy that
+            the wait waits for: the last copy that the same thread issued, on the stream that is waited for (where
+            known), with no launch between it and the wait. None for a wait without such a copy.
+        memory_kind: the host side of that copy, as in `trace.model.MEMORY_KINDS`.
+        bytes: its size; the largest over the waits of the site.
+        nvtx: innermost open range on the waiting thread when the wait begins.
+        nvtx_stack: all open ranges, outermost first (ends with `nvtx`); empty without NVTX.
+        frame: innermost Python or C frame of the call chain that is not CUDA's or the framework's own.
+        frames: the whole chain, innermost first; empty without call chains.
+        thread: name of the waiting thread.
+        after_role: role of the replay or eager phase that was launched last before the wait.
+        before_role: role of the one that is launched first after it.
+        steps: decode steps of this process on this GPU.
+        steps_affected: those in which a wait of the site drained the GPU.
+        occurrences: drained waits in them.
+        per_step_count: waits of the site per step, drained or not, over the decode steps.
+        blocked_p50_ns: host-blocked time per step (sum over the waits of one step), over the affected steps.
+        blocked_p95_ns: the same, 95th percentile.
+        bubble_p50_ns: idle charged to it per step, over the affected steps.
+        bubble_p95_ns: the same, 95th percentile.
+        bubble_share: idle charged to it over all decode steps, over their total duration.
+        recoverable_ns: what a median step would lose without the wait, by the what-if replay; None where that
+            was not computed.
+        private_stream: whether the copy runs on a stream that does no graph replay or kernel in the step; None
+            without a copy.
+        event_before: whether the same thread made the copy's stream wait for an event (cudaStreamWaitEvent)
+            after the last launch and before the copy; None where the stream of the call isn't recorded and can't
+            be inferred. A call in between by the same thread is enough where it is the only one.
+        kernels_before: names of the last eager kernels (at most 4, nearest last) that the thread launched before
+            the wait and after the last replay.
+        kernels_after: names of the first eager kernels (at most 4, nearest first) launched after it and before
+            the next replay.
+        copies_after: directions of the copies issued on the copy's stream (the waited stream where there is no
+            copy) after the wait and before the next kernel or graph launch of the thread, in order, at most 8.
+        memory_after: the host sides of those copies.
+        evidence: the rows of some drained waits (at most 20, spread over the capture): calls, then their copies.
+    """
+
+    gpu: int
+    process: int
+    sites: tuple[int, ...]
+    members: tuple[SiteFacts, ...] = ()
+    api: str
+    copy_kind: str | None = None
+    memory_kind: str | None = None
+    bytes: int | None = None
+    nvtx: str | None = None
+    nvtx_stack: tuple[str, ...] = ()
+    frame: str | None = None
+    frames: tuple[str, ...] = ()
+    thread: str | None = None
+    after_role: str | None = None
+    before_role: str | None = None
+    steps: int
+    steps_affected: int
+    occurrences: int
+    per_step_count: float | None = None
+    blocked_p50_ns: float | None = None
+    blocked_p95_ns: float | None = None
+    bubble_p50_ns: float | None = None
+    bubble_p95_ns: float | None = None
+    bubble_share: float | None = None
+    recoverable_ns: float | None = None
+    private_stream: bool | None = None
+    event_before: bool | None = None
+    kernels_before: tuple[str, ...] = ()
+    kernels_after: tuple[str, ...] = ()
+    copies_after: tuple[str, ...] = ()
+    memory_after: tuple[str, ...] = ()
+    evidence: tuple[Row, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoleFacts:
+    """A role of the step: a replay, or an eager phase (launches between the replays that have no graph).
+
+    Attributes:
+        gpu: physical GPU.
+        process: process key.
+        role: as in `steps.replays`, or the name given to the eager phase.
+        eager: whether it runs as single launches.
+        siblings_replay: whether at least one other role of the same step is a graph replay.
+        per_step_count: replays of the role per step; for an eager phase 1 if it is in every step.
+        span_p50_ns: median span of one replay, or of the phase from its first to its last operation.
+        span_share: median span times count over the median step.
+        nodes: median operations in a replay (None in graph mode), or launches of the phase per step.
+        idle_p50_ns: idle inside the span per step (intra-graph gaps of a replay; every gap inside an eager
+            phase); None where not measured.
+        idle_share: that idle over all decode steps, over their total duration.
+        gap_p50_ns: median idle between neighbouring operations of one stream inside it; None where not measured.
+        kernel_p50_ns: median length of its kernels; None where not measured.
+        small_share: share of its kernels that are shorter than 6 us; None where not measured.
+        pdl_overlap_share: share of neighbouring kernels of one stream whose second starts before the first ends;
+            None where not measured.
+        small_runs: the kernel names of the longest runs of neighbouring kernels shorter than 6 us that recur in
+            it, as ``name x count`` texts, costliest first, at most 5.
+        launch_p50_ns: median host time inside its launch calls per step.
+        evidence: rows of at most 20 replays or launch calls.
+    """
+
+    gpu: int
+    process: int
+    role: str
+    eager: bool
+    siblings_replay: bool
+    per_step_count: float | None = None
+    span_p50_ns: float | None = None
+    span_share: float | None = None
+    nodes: float | None = None
+    idle_p50_ns: float | None = None
+    idle_share: float | None = None
+    gap_p50_ns: float | None = None
+    kernel_p50_ns: float | None = None
+    small_share: float | None = None
+    pdl_overlap_share: float | None = None
+    small_runs: tuple[str, ...] = ()
+    launch_p50_ns: float | None = None
+    evidence: tuple[Row, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeamFacts:
+    """The stretch between two roles of a step, and the chain of short eager kernels in it.
+
+    Attributes:
+        gpu: physical GPU.
+        process: process key.
+        after_role: the role before the seam.
+        before_role: the role after it.
+        glue_kernels: median number per step of eager kernels of at most 4 us in the seam.
+        glue_names: their names, most frequent first, at most 8.
+        idle_p50_ns: idle in the seam per step that no wait is charged with.
+        idle_share: that idle over all decode steps, over their total duration.
+        evidence: rows of at most 20 of the kernels.
+    """
+
+    gpu: int
+    process: int
+    after_role: str | None
+    before_role: str | None
+    glue_kernels: float
+    glue_names: tuple[str, ...] = ()
+    idle_p50_ns: float | None = None
+    idle_share: float | None = None
+    evidence: tuple[Row, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HoleFacts:
+    """Stretches of a launching thread without any CUDA call, far above what it usually needs there.
+
+    Attributes:
+        gpu: physical GPU that idled.
+        process: process key.
+        thread: name of the thread.
+        reason: ``gc``, ``gil``, ``descheduled`` or ``os call`` where the capture shows it, else None.
+        detail: the OS call or the NVTX range that shows it, else None.
+        nvtx: innermost range open on the thread during most of the holes.
+        steps: decode steps of this process on this GPU.
+        steps_affected: those with such a hole.
+        occurrences: holes in them.
+        hole_p50_ns: median length of a hole.
+        idle_p50_ns: idle charged to no wait under the holes, per affected step.
+        idle_share: that idle over all decode steps, over their total duration.
+        one_rank: whether other ranks were captured and have no such holes; None with one rank.
+        evidence: rows of at most 20 calls that end a hole.
+    """
+
+    gpu: int
+    process: int
+    thread: str | None
+    reason: str | None = None
+    detail: str | None = None
+    nvtx: str | None = None
+    steps: int
+    steps_affected: int
+    occurrences: int
+    hole_p50_ns: float | None = None
+    idle_p50_ns: float | None = None
+    idle_share: float | None = None
+    one_rank: bool | None = None
+    evidence: tuple[Row, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SkewFacts:
+    """Ranks that reach a collective at different times: a collective's length is not its work.
+
+    Attributes:
+        gpu: physical GPU of the late rank, the one whose collective is shortest.
+        process: its process key.
+        collective: kernel name.
+        role: the replay that holds it.
+        waiting_gpu: physical GPU of the rank that waits longest.
+        skew_p50_ns: per step, longest minus shortest length of the k-th collective over the ranks.
+        skew_share: that time over all decode steps of the waiting rank, over their total duration.
+        evidence: rows of at most 20 of the collectives.
+    """
+
+    gpu: int
+    process: int
+    collective: str
+    role: str | None = None
+    waiting_gpu: int | None = None
+    skew_p50_ns: float | None = None
+    skew_share: float | None = None
+    evidence: tuple[Row, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class HostWork:
+    """Time per step that the launching thread spent in an NVTX range, outside CUDA calls and inner ranges."""
+
+    nvtx: str | None
+    p50_ns: float
+    share: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepFacts:
+    """The decode steps of one process on one GPU as a whole.
+
+    Attributes:
+        gpu: physical GPU.
+        process: process key.
+        mode: capture mode (node, graph, mixed, none, unseen).
+        steps: decode steps.
+        step_p50_ns: median duration; None with no decode step.
+        busy_share: busy time over duration, totals over the decode steps; so are the other class shares.
+        intra_graph_share: None where the inside of the graphs was not measured or there are none.
+        host_late_share: idle before the launch began.
+        launching_share: idle while the launch call ran.
+        queued_share: idle after the launch had returned.
+        unattributed_share: idle whose launch is unknown.
+        inter_share: the four together.
+        host_slow_p50_ns: host_late and launching idle per step that no wait is charged with.
+        host_slow_share: that idle over all decode steps, over their total duration.
+        host_slow_recoverable_ns: what a median step would lose if the host were never late, by the what-if
+            replay; None where that was not computed.
+        run_ahead_share: share of launch calls with a positive launch lead, blocking copies left out.
+        waits_share: idle charged to waits over all decode steps, over their total duration.
+        launches_per_step: launch calls (graphs, kernels, copies, memsets) per step.
+        graph_launches_per_step: graph launches among them.
+        launch_p50_ns: host time inside graph and kernel launch calls per step.
+        host_work: where the launching thread spent its step, longest first.
+        roles: replays and eager phases of the step, in order.
+        seams: the stretches between them, in order.
+        holes: holes without a CUDA call.
+        skews: skew between ranks seen from this rank as the late one.
+        evidence: the rows of at most 20 launch calls that the GPU ran dry before.
+    """
+
+    gpu: int
+    process: int
+    mode: str
+    steps: int
+    step_p50_ns: float | None = None
+    busy_share: float | None = None
+    intra_graph_share: float | None = None
+    host_late_share: float | None = None
+    launching_share: float | None = None
+    queued_share: float | None = None
+    unattributed_share: float | None = None
+    inter_share: float | None = None
+    host_slow_p50_ns: float | None = None
+    host_slow_share: float | None = None
+    host_slow_recoverable_ns: float | None = None
+    run_ahead_share: float | None = None
+    waits_share: float | None = None
+    launches_per_step: float | None = None
+    graph_launches_per_step: float | None = None
+    launch_p50_ns: float | None = None
+    host_work: tuple[HostWork, ...] = ()
+    roles: tuple[RoleFacts, ...] = ()
+    seams: tuple[SeamFacts, ...] = ()
+    holes: tuple[HoleFacts, ...] = ()
+    skews: tuple[SkewFacts, ...] = ()
+    evidence: tuple[Row, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """Everything the rules see: the waits that drained a GPU, and one record a process and GPU with steps."""
+
+    sites: tuple[SiteFacts, ...]
+    steps: tuple[StepFacts, ...]
