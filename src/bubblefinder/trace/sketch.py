@@ -1,0 +1,149 @@
+"""A capture written event by event, for drawings and tests: what Nsight Systems would have recorded of it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from bubblefinder.trace import model
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import polars as pl
+
+FRAMES: Final = {
+    "operations": {
+        "kind": "UInt8", "row": "UInt32", "start_ns": "Int64", "end_ns": "Int64", "process": "Int64",
+        "device": "Int32", "gpu": "Int32", "context": "Int32", "stream": "Int64", "correlation": "Int64",
+        "graph_node": "Int64", "graph": "Int64", "name": "Int32", "bytes": "Int64", "copy_kind": "Int8",
+        "src_kind": "Int8", "dst_kind": "Int8",
+    },
+    "calls": {
+        "row": "UInt32", "start_ns": "Int64", "end_ns": "Int64", "process": "Int64", "thread": "Int64",
+        "correlation": "Int64", "name": "Int32", "return_value": "Int32", "callchain": "Int64",
+    },
+    "nvtx": {
+        "row": "UInt32", "start_ns": "Int64", "end_ns": "Int64", "process": "Int64", "thread": "Int64",
+        "domain": "String", "text": "String",
+    },
+    "overheads": {
+        "table": "String", "row": "UInt32", "start_ns": "Int64", "end_ns": "Int64", "process": "Int64",
+        "thread": "Int64", "name": "String", "overhead_type": "Int32",
+    },
+    "graph_nodes": {"start_ns": "Int64", "thread": "Int64"},
+    "syncs": {
+        "row": "UInt32", "start_ns": "Int64", "end_ns": "Int64", "process": "Int64", "stream": "Int64",
+        "correlation": "Int64", "sync_type": "Int32", "event": "Int64", "event_sync": "Int64",
+    },
+    "events": {
+        "row": "UInt32", "process": "Int64", "context": "Int32", "stream": "Int64", "correlation": "Int64",
+        "event": "Int64", "event_sync": "Int64", "timestamp_ns": "Int64",
+    },
+    "os_calls": {"row": "UInt32", "start_ns": "Int64", "end_ns": "Int64", "thread": "Int64", "name": "String"},
+    "frames": {"callchain": "Int64", "symbol": "String", "depth": "Int32"},
+}  # fmt: skip
+
+_VIRTUAL_MACHINE: Final = 1 << 24
+_STREAM: Final = 7
+_WAITS: Final = re.compile(r"(?:cuda|cu)(?:(Stream|Event|Device|Ctx)Synchronize|Stream(Wait)Event)")
+_SYNC_TYPES: Final = {"Event": 1, "Wait": 2, "Stream": 3, "Device": 4, "Ctx": 4}
+_RECORDS: Final = re.compile(r"(?:cuda|cu)EventRecord")
+
+Row = dict[str, object]
+
+
+def process_key(pid: int) -> int:
+    """Return the process key of a process id on the capture's own machine."""
+    return _VIRTUAL_MACHINE | pid
+
+
+def thread_key(process: int, number: int) -> int:
+    """Return the thread key of a process's thread."""
+    return process << 24 | number
+
+
+@dataclass(slots=True)
+class Sketch:
+    """Events by frame; `trace` sorts them and numbers their rows.
+
+    Correlation ids count from 1 in every process, so those of two processes collide, as they do in
+    real captures.
+    """
+
+    rows: dict[str, list[Row]] = field(default_factory=lambda: {name: [] for name in FRAMES})
+    names: dict[str, int] = field(default_factory=dict)
+    _correlations: dict[int, int] = field(default_factory=dict)
+    _records: dict[tuple[int, int | None], int] = field(default_factory=dict)
+
+    def add(self, frame: str, start_ns: int, end_ns: int, **values: object) -> None:
+        """Add a row to a frame."""
+        self.rows[frame].append({"start_ns": start_ns, "end_ns": end_ns, **values})
+
+    def name(self, text: str) -> int:
+        """Return the string id of a text."""
+        return self.names.setdefault(text, len(self.names) + 1)
+
+    def correlate(self, process: int) -> int:
+        """Return a correlation id new to the process."""
+        self._correlations[process] = self._correlations.get(process, 0) + 1
+        return self._correlations[process]
+
+    def operation(self, kind: int, start_ns: int, end_ns: int, **values: object) -> None:
+        """Add an operation, on GPU 0 and stream 7 unless `values` say otherwise; `name` is text."""
+        text, node = values.pop("name", None), values.get("graph_node")
+        gpu = values.setdefault("gpu", 0)
+        row: Row = {"device": gpu, "context": 1, "stream": _STREAM, "kind": kind}
+        row |= {"graph": node >> 32} if isinstance(node, int) else {}
+        row |= {"name": self.name(text)} if isinstance(text, str) else {}
+        self.add("operations", start_ns, end_ns, **(row | values))
+
+    def call(self, api: str, start_ns: int, end_ns: int, thread: int, frames: Sequence[str] = (), **values: int) -> int:
+        """Add an API call, with what is recorded beside a wait or an event, and return its correlation id.
+
+        `values` may hold its return_value, and the stream and the event that it concerns.
+        """
+        process = thread >> 24
+        correlation = self.correlate(process)
+        chain = len(self.rows["frames"]) + 1 if frames else None
+        self.rows["frames"] += [{"callchain": chain, "symbol": s, "depth": d} for d, s in enumerate(frames)]
+        row: Row = {"process": process, "correlation": correlation}
+        said: Row = {"name": self.name(api), "return_value": values.get("return_value", 0)}
+        self.add("calls", start_ns, end_ns, **row, **said, thread=thread, callchain=chain)
+        row |= {"stream": values.get("stream", _STREAM), "event": values.get("event")}
+        if wait := _WAITS.match(api):
+            link = self._records.get((process, values.get("event")))
+            self.add("syncs", start_ns, end_ns, **row, event_sync=link, sync_type=_SYNC_TYPES[wait[1] or wait[2]])
+        elif _RECORDS.match(api):
+            self._records[process, values.get("event")] = correlation
+            self.rows["events"].append({**row, "context": 1, "event_sync": correlation})
+        return correlation
+
+    def trace(self, name: str = "sketch", duration_ns: int | None = None) -> model.Trace:
+        """Return the capture."""
+        processes = sorted(
+            {p for rows in self.rows.values() for row in rows if isinstance(p := row.get("process"), int)}
+        )
+        gpus = sorted({g for row in self.rows["operations"] if isinstance(g := row["gpu"], int)})
+        info = model.TraceInfo(
+            name=name,
+            format="sketch",
+            duration_ns=duration_ns,
+            gpus=tuple(model.Gpu(gpu, None) for gpu in gpus),
+            processes=tuple(model.Process(p, model.pid_of(p), None) for p in processes),
+        )
+        frames = {name: self._frame(name) for name in FRAMES}
+        return model.Trace(info=info, names={i: text for text, i in self.names.items()}, **frames)
+
+    def _frame(self, name: str) -> pl.DataFrame:
+        import polars as pl
+
+        schema = {column: getattr(pl, dtype) for column, dtype in FRAMES[name].items()}
+        frame = pl.DataFrame(self.rows[name], schema=schema, orient="row")
+        if times := [column for column in ("start_ns", "end_ns") if column in schema]:
+            frame = frame.sort(times, maintain_order=True, nulls_last=True)
+        if "row" in schema:
+            table = "kind" if name == "operations" else pl.lit(0)
+            frame = frame.with_columns(pl.int_range(pl.len()).over(table).cast(pl.UInt32).alias("row"))
+        return frame
