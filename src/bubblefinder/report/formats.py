@@ -1,0 +1,102 @@
+"""The formats a report can be written in: one line a format."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from bubblefinder.errors import UsageError
+
+if TYPE_CHECKING:
+    from bubblefinder.report.model import Report
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """A name for ``-f``, the suffixes ``-o`` knows it by, and where its renderer is."""
+
+    name: str
+    suffixes: tuple[str, ...]
+    module: str
+    function: str = "render"
+
+
+FORMATS: Final = {
+    entry.name: entry
+    for entry in (
+        Format("text", (".txt",), "text"),
+        Format("json", (".json",), "json"),
+        Format("html", (".html", ".htm"), "html"),
+        Format("markdown", (".md",), "markdown"),
+        Format("summary", (".summary.md",), "markdown", "render_summary"),
+        Format("junit", (".junit.xml", ".xml"), "junit"),
+        Format("github", (".github.txt",), "github"),
+        Format("perfetto", (".perfetto.json", ".perfetto.json.gz", ".trace.json"), "perfetto"),
+        Format("csv", (".csv",), "csv"),
+        Format("parquet", (".parquet",), "csv", "render_parquet"),
+    )
+}
+
+
+def format_for(path: Path) -> Format:
+    """Return the format whose longest suffix ends the file's name.
+
+    Raises:
+        UsageError: no format has such a suffix.
+    """
+    known = {suffix: entry for entry in FORMATS.values() for suffix in entry.suffixes}
+    fitting = [suffix for suffix in known if path.name.lower().endswith(suffix)]
+    if not fitting:
+        raise UsageError(
+            f"no format is written to files named like {path.name!r}", hint="use one of " + " ".join(sorted(known))
+        )
+    return known[max(fitting, key=len)]
+
+
+def render(report: Report, name: str) -> str | bytes:
+    """Return the report in the named format."""
+    entry = FORMATS[name]
+    result: str | bytes = getattr(import_module(f"bubblefinder.report.{entry.module}"), entry.function)(report)
+    return result
+
+
+def write(report: Report, path: Path, *, force: bool = True) -> None:
+    """Write the report to `path` in the format its suffix names; the file appears whole or not at all.
+
+    Raises:
+        UsageError: the suffix is unknown, the folder is missing, or the file is there and `force` is off.
+    """
+    entry = format_for(path)
+    if path.exists() and not force:
+        raise UsageError(f"{path} exists and was left alone", hint="write it again with --force")
+    content = render(report, entry.name)
+    _write_whole(path, content.encode() if isinstance(content, str) else content)
+
+
+def _write_whole(path: Path, content: bytes) -> None:
+    try:
+        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name[:40]}.", delete=False) as file:
+            temporary = Path(file.name)
+            file.write(content)
+    except OSError as error:
+        raise UsageError(
+            f"{path} can't be written: {error.strerror}", hint="check the folder and the space left on it"
+        ) from error
+    try:
+        temporary.chmod(0o666 & ~_umask())
+        temporary.replace(path)
+    except OSError as error:
+        temporary.unlink(missing_ok=True)
+        raise UsageError(
+            f"{path} can't be written: {error.strerror}", hint="give the name of a file, not of a folder"
+        ) from error
+
+
+def _umask() -> int:
+    mask = os.umask(0o022)
+    os.umask(mask)
+    return mask

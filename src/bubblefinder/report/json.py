@@ -1,0 +1,48 @@
+"""The report as JSON: written with sorted keys, read back into the same values."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from bubblefinder.errors import NotATraceError
+from bubblefinder.report.model import SCHEMA, Report
+
+SCHEMA_URL = "https://json-schema.org/draft/2020-12/schema"
+
+
+def render(report: Report) -> str:
+    """Return the report as indented JSON; integers are nanoseconds, unknown is null."""
+    return msgspec.json.format(encode(report), indent=1).decode() + "\n"
+
+
+def encode(report: Report) -> bytes:
+    """Return the report as compact JSON with sorted keys."""
+    return msgspec.json.encode(report, order="sorted")
+
+
+def decode(content: bytes | str) -> Report:
+    """Return the report that `content` holds; keys it doesn't know are ignored.
+
+    Raises:
+        NotATraceError: it is no JSON, another schema, or a damaged report.
+    """
+    try:
+        schema = msgspec.json.decode(content, type=dict[str, Any]).get("schema")
+        if schema != SCHEMA:
+            raise NotATraceError(
+                f"this is not a {SCHEMA} document, it says {schema!r:.80}",
+                hint="give a report written by `bubblefinder analyze -o report.json` or `-o report.html`",
+            )
+        return msgspec.json.decode(content, type=Report)
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise NotATraceError(
+            f"the report can't be read: {error}", hint="write it again with `bubblefinder analyze`"
+        ) from error
+
+
+def json_schema() -> dict[str, Any]:
+    """Return the JSON Schema of report/1."""
+    schema = msgspec.json.schema(Report)
+    return {"$schema": SCHEMA_URL, "$id": SCHEMA, "title": SCHEMA, **schema}

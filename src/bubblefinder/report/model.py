@@ -1,0 +1,458 @@
+"""report/1: the one value that every output is rendered from.
+
+The field names are the JSON names. Integers are nanoseconds unless the name says otherwise,
+unknown is null and never 0. Readers must ignore keys they don't know: lists may gain some.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal
+
+SCHEMA: Final = "bubblefinder.report/1"
+
+Level = Literal["info", "warn", "error"]
+Severity = Literal["info", "low", "medium", "high"]
+Confidence = Literal["low", "medium", "high"]
+
+LEDGER_CLASSES: Final = (
+    "busy",
+    "intra_graph",
+    "host_late",
+    "launching",
+    "queued",
+    "unattributed",
+    "unrecorded",
+    "profiler",
+)
+INTER_CLASSES: Final = ("host_late", "launching", "queued", "unattributed")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tool:
+    """The program that made the report."""
+
+    name: str
+    version: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """What the user said about the run: label, commit and free key/value pairs."""
+
+    label: str | None = None
+    commit: str | None = None
+    meta: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GpuInfo:
+    """A GPU with operations in the capture."""
+
+    gpu: int
+    name: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProcessInfo:
+    """A process with operations or API calls in the capture."""
+
+    pid: int
+    name: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TraceFacts:
+    """Where the numbers come from. `capture_mode`: node, graph, mixed, none or unseen."""
+
+    name: str
+    nsys_version: str | None
+    schema_version: str | None
+    cupti_version: str | None
+    driver_version: str | None
+    cuda_version: str | None
+    capture_mode: str
+    duration_ns: int | None
+    gpus: list[GpuInfo]
+    processes: list[ProcessInfo]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quality:
+    """One thing the capture can or can't tell."""
+
+    code: str
+    level: Level
+    message: str
+    count: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InterGraph:
+    """Idle outside the replay spans of a device; null in unseen mode."""
+
+    host_late_ns: int | None
+    launching_ns: int | None
+    queued_ns: int | None
+    unattributed_ns: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Launches:
+    """Launch calls that should have left GPU work, and those that did."""
+
+    seen: int
+    recorded: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeviceReport:
+    """The ledger of one physical GPU over the analysed window.
+
+    busy + intra_graph + inter_graph's four + unrecorded + profiler = span, exactly.
+    `intra_graph_ns` is null where the inside of the graphs was not measured or there are none.
+    """
+
+    gpu: int
+    pids: list[int]
+    start_ns: int
+    end_ns: int
+    span_ns: int
+    busy_ns: int
+    idle_ns: int | None
+    replays: int
+    intra_graph_ns: int | None
+    profiler_ns: int | None
+    unrecorded_ns: int | None
+    inter_graph: InterGraph
+    launches: Launches
+    run_ahead_share: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Role:
+    """A part that replays or an eager phase play in a step."""
+
+    role: str
+    replays_per_step: float
+    nodes: float | None
+    p50_ns: int
+    intra_graph_p50_ns: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stats:
+    """Distribution over the decode steps; numpy's linear percentiles."""
+
+    mean: float | None
+    p50: float | None
+    p95: float | None
+    min: int | None
+    max: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeviceSteps:
+    """The decode steps of one process on one GPU."""
+
+    gpu: int
+    pid: int
+    count: int
+    per_step: dict[str, Stats]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BubbleShare:
+    """Idle over duration, totals over the decode steps; null where not measured."""
+
+    intra_graph: float | None
+    inter_graph: float | None
+    total: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepRow:
+    """One window of one device. `excluded`: null for a decode step, else the reason."""
+
+    index: int
+    gpu: int
+    pid: int
+    start_ns: int
+    duration_ns: int
+    busy_ns: int
+    intra_graph_ns: int | None
+    host_late_ns: int | None
+    launching_ns: int | None
+    queued_ns: int | None
+    unattributed_ns: int | None
+    unrecorded_ns: int | None
+    profiler_ns: int | None
+    excluded: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepsReport:
+    """How the steps were found, and what a step costs."""
+
+    method: str
+    confidence: Confidence
+    count: int
+    excluded: dict[str, int]
+    gpu: int | None
+    pid: int | None
+    roles: list[Role]
+    per_step: dict[str, Stats]
+    by_device: list[DeviceSteps]
+    bubble_share: BubbleShare
+    rows: list[StepRow]
+    mark: str | None = None
+    """The NVTX name or pattern, or kernel pattern, that cut the steps; null for other methods."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OverheadReport:
+    """What the profiler added to a step; `method` none means raw numbers only."""
+
+    method: str = "none"
+    traced_step_ns: int | None = None
+    corrected_step_ns: int | None = None
+    range_ns: list[int] | None = None
+    inflation: float | None = None
+    unexplained_ns: int | None = None
+    corrected: dict[str, int | None] = field(default_factory=dict)
+    corrected_roles: dict[str, int | None] = field(default_factory=dict)
+    corrected_bubble_share: BubbleShare | None = None
+    parameters: dict[str, Any] = field(default_factory=dict)
+    message: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quantiles:
+    """p50 and p95 over the steps in which the site occurs."""
+
+    p50: float | None
+    p95: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeviceRef:
+    """One process on one GPU."""
+
+    gpu: int
+    pid: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Site:
+    """Waits that share an api, a copy, a place in the program and a place in the step."""
+
+    api: str | None = None
+    copy_kind: str | None = None
+    memory_kind: str | None = None
+    bytes: int | None = None
+    nvtx: str | None = None
+    frame: str | None = None
+    thread: str | None = None
+    after_role: str | None = None
+    before_role: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evidence:
+    """A row of the export, by its 0-based position in the table as stored."""
+
+    table: str
+    row: int
+    start_ns: int
+    end_ns: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One cause of idle time, with what it costs and what to do about it."""
+
+    rule: str
+    title: str
+    severity: Severity
+    confidence: Confidence
+    devices: list[DeviceRef]
+    site: Site
+    per_step_count: float | None
+    occurrences: int | None
+    steps_affected: int | None
+    host_blocked_ns: Quantiles
+    bubble_ns: Quantiles
+    recoverable_ns: int | None
+    evidence: list[Evidence]
+    message: str
+    remedy: str
+    references: list[str]
+    also_matches: list[str]
+    step_after_ns: int | None = None
+    bound_after: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Benign:
+    """Waits under which the GPU stayed fed."""
+
+    devices: list[DeviceRef]
+    site: Site
+    per_step_count: float | None
+    occurrences: int
+    host_blocked_ns: Quantiles
+    message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expected:
+    """A finding that an allow-list covers, shown with the reason and who owns it."""
+
+    finding: Finding
+    reason: str
+    owner: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GapRow:
+    """A recurring gap: where it opens and closes, and the host call that ended it."""
+
+    gap_class: str
+    after_role: str | None
+    before_role: str | None
+    ended_by: str | None
+    count: int
+    per_step_count: float | None
+    p50_ns: float
+    max_ns: int
+    total_ns: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KernelRow:
+    """A kernel name inside a role of the decode steps."""
+
+    role: str | None
+    name: str
+    category: str | None
+    per_step_count: float
+    per_step_ns: float
+    p50_ns: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Histogram:
+    """Gap lengths of one class on a logarithmic axis: counts between consecutive edges."""
+
+    gap_class: str
+    edges_ns: list[int]
+    counts: list[int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KernelRun:
+    """A run of consecutive small kernels of a role that recurs in the decode steps: food for fusion or PDL."""
+
+    role: str | None
+    first: str
+    last: str
+    kernels: int
+    per_step_count: float
+    per_step_busy_ns: float
+    per_step_gap_ns: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IdleSpan:
+    """One piece of idle time outside the graphs, anywhere in the capture; the longest are kept."""
+
+    gpu: int
+    gap_class: str
+    start_ns: int
+    end_ns: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimelineBar:
+    """One drawn interval of a step.
+
+    `kind` is nvtx, api, launch, wait, blamed_wait, replay, operation, operations (several merged), drain
+    (a moment: start = end) or the ledger class of a gap. `link` pairs a launch call with the replay
+    it launched.
+    """
+
+    track: str
+    kind: str
+    name: str
+    start_ns: int
+    end_ns: int
+    link: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepTimeline:
+    """What happened in one step, host above device, already thinned for drawing.
+
+    `dropped` counts the intervals left out to keep the picture small.
+    """
+
+    which: str
+    index: int
+    gpu: int
+    pid: int
+    start_ns: int
+    end_ns: int
+    bars: list[TimelineBar]
+    dropped: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeadRow:
+    """Launch lead of one graph launch: positive means the work was queued before the device was free.
+
+    `start_ns` and `end_ns` are the replay's span, `call_start_ns` and `call_end_ns` its launch call.
+    """
+
+    index: int
+    gpu: int
+    pid: int
+    role: str | None
+    start_ns: int
+    lead_ns: int
+    end_ns: int | None = None
+    call_start_ns: int | None = None
+    call_end_ns: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Detail:
+    """What the pictures need beyond the tables; additions to report/1 that readers may ignore."""
+
+    gaps: list[GapRow] = field(default_factory=list)
+    kernels: list[KernelRow] = field(default_factory=list)
+    histograms: list[Histogram] = field(default_factory=list)
+    timelines: list[StepTimeline] = field(default_factory=list)
+    leads: list[LeadRow] = field(default_factory=list)
+    runs: list[KernelRun] = field(default_factory=list)
+    idle: list[IdleSpan] = field(default_factory=list)
+    idle_dropped: int = 0
+    launches_per_step: float | None = None
+    pdl_overlap_share: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """Everything bubblefinder says about one capture."""
+
+    schema: str
+    tool: Tool
+    run: Run
+    trace: TraceFacts
+    quality: list[Quality]
+    devices: list[DeviceReport]
+    steps: StepsReport
+    overhead: OverheadReport
+    findings: list[Finding]
+    benign: list[Benign]
+    expected: list[Expected]
+    detail: Detail

@@ -1,0 +1,60 @@
+"""Reports read back from the files bubblefinder wrote."""
+
+from __future__ import annotations
+
+from html.parser import HTMLParser
+from typing import TYPE_CHECKING, Final
+
+from bubblefinder.errors import NotATraceError
+from bubblefinder.report import json
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from bubblefinder.report.model import Report
+
+ELEMENT_ID: Final = "bubblefinder-report"
+
+
+def read_report(path: Path) -> Report:
+    """Return the report in a JSON file, or the one embedded in an HTML report.
+
+    Raises:
+        NotATraceError: the file can't be read or holds no report.
+    """
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise NotATraceError(f"{path.name} can't be read: {error.strerror}", hint="check the path") from error
+    return json.decode(embedded_json(content.decode(errors="replace")) if content.lstrip()[:1] == b"<" else content)
+
+
+def embedded_json(page: str) -> str:
+    """Return the JSON of the report inside an HTML report."""
+    finder = _Finder()
+    finder.feed(page)
+    if not finder.found:
+        raise NotATraceError(
+            "this HTML page holds no bubblefinder report",
+            hint="give a page written by `bubblefinder analyze -o report.html`",
+        )
+    return "".join(finder.found)
+
+
+class _Finder(HTMLParser):
+    """Collects the text of the script element that holds the report."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inside = False
+        self.found: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.inside = tag == "script" and ("id", ELEMENT_ID) in attrs
+
+    def handle_endtag(self, tag: str) -> None:
+        self.inside = self.inside and tag != "script"
+
+    def handle_data(self, data: str) -> None:
+        if self.inside:
+            self.found.append(data)

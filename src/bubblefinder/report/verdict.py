@@ -1,0 +1,100 @@
+"""The sentence every format opens with: how much of a step is idle, and which call is to blame."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from bubblefinder.report.words import place_words, plain
+from bubblefinder.units import duration, plural, share
+
+if TYPE_CHECKING:
+    from bubblefinder.report.model import Finding, Report
+
+IDLE_CLASSES: Final = ("intra_graph", "host_late", "launching", "queued", "unattributed")
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What a reader should know after ten seconds.
+
+    Attributes:
+        headline: one sentence; it holds `number`.
+        number: the part of the headline that matters most, empty if nothing could be measured.
+        blame: one sentence about the first finding, or why there is none.
+        gain: one sentence about what removing it gives; empty where unknown.
+    """
+
+    headline: str
+    number: str
+    blame: str
+    gain: str
+
+
+def verdict(report: Report) -> Verdict:
+    """Return the verdict on a report; every format uses this one."""
+    number, headline = _headline(report)
+    return Verdict(headline=headline, number=number, blame=_blame(report), gain=_gain(report))
+
+
+def idle_per_step_ns(report: Report) -> tuple[float | None, bool]:
+    """Return the mean idle of a decode step, and whether it is only a lower bound."""
+    means = {name: report.steps.per_step[name].mean for name in IDLE_CLASSES if name in report.steps.per_step}
+    known = [mean for mean in means.values() if mean is not None]
+    return (
+        (sum(known), means.get("intra_graph") is None and report.steps.bubble_share.total is None)
+        if known
+        else (None, False)
+    )
+
+
+def leading_finding(report: Report) -> Finding | None:
+    """Return the finding to fix first: findings come ranked, informative ones lead nothing."""
+    return next((finding for finding in report.findings if finding.severity != "info"), None)
+
+
+def _headline(report: Report) -> tuple[str, str]:
+    if report.trace.capture_mode == "unseen":
+        return "", "This capture can't say how much the GPU idles: the work of its graph launches is not in the export."
+    ratio = report.steps.bubble_share
+    if not report.steps.count or (ratio.total is None and ratio.inter_graph is None):
+        return _window_headline(report)
+    idle, least = idle_per_step_ns(report)
+    number = share(ratio.inter_graph if ratio.total is None else ratio.total)
+    bound = "at least " if least else ""
+    mean = report.steps.per_step["duration"].mean
+    return number, (
+        f"The GPU idles {bound}{number} of the decode time: {duration(idle)} of {duration(mean)} a step, "
+        f"the mean of {plural(report.steps.count, 'step')}."
+    )
+
+
+def _window_headline(report: Report) -> tuple[str, str]:
+    device = min(report.devices, key=lambda one: one.gpu, default=None)
+    if device is None:
+        return "", "The capture holds no GPU work."
+    if device.idle_ns is None or not device.span_ns:
+        return "", "No decode steps were found, and the idle time of this capture is not known."
+    number = share(device.idle_ns / device.span_ns)
+    return (number, XX)
+
+
+def _blame(report: Report) -> str:
+    finding = leading_finding(report)
+    if finding is None:
+        known = report.trace.capture_mode != "unseen"
+        return "No host call is to blame for idle time." if known else "No cause can be named without the graph work."
+    api = plain(finding.site.api, 80)
+    where = " ".join(part for part in (api, place_words(finding.site)) if part)
+    return f"First to fix: {plain(finding.title)}" + (f" ({where})." if where else ".")
+
+
+def _gain(report: Report) -> str:
+    finding = leading_finding(report)
+    if finding is None or finding.recoverable_ns is None:
+        return ""
+    step = report.steps.per_step["duration"].p50 if "duration" in report.steps.per_step else None
+    part = f", {share(finding.recoverable_ns / step)} of the median step" if step else ""
+    after = {"gpu": "GPU"}.get(finding.bound_after or "", plain(finding.bound_after, 40))
+    bound = f" The step is then bound by the {after}." if after else ""
+    return f"Removing it would give about {duration(finding.recoverable_ns)} a step{part}.{bound}"

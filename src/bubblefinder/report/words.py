@@ -1,0 +1,88 @@
+"""The words that every format uses for the same thing."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from bubblefinder.units import count, duration, plural, printable
+
+if TYPE_CHECKING:
+    from bubblefinder.report.model import Finding, Report, Site
+
+CLASS_LABELS: Final = {
+    "busy": "busy",
+    "intra_graph": "inside graphs",
+    "host_late": "host late",
+    "launching": "launching",
+    "queued": "queued",
+    "unattributed": "unattributed",
+    "unrecorded": "unrecorded",
+    "profiler": "profiler",
+}
+CLASS_MEANINGS: Final = {
+    "busy": "at least one kernel, copy or memset was running",
+    "intra_graph": "idle between the kernels of a graph replay: launch and prologue cost of small kernels",
+    "host_late": "idle, and the host had not yet begun the launch call that ended the gap",
+    "launching": "idle while that launch call was running",
+    "queued": "idle after the launch call had returned: front end, stream dependency or copy engine",
+    "unattributed": "idle, and the operation that ended the gap has no launch call in the capture",
+    "unrecorded": "a launch call has no GPU record here, so the GPU may have worked: not counted as idle",
+    "profiler": "idle while the profiler flushed its own buffers",
+}
+EXCLUDED_LABELS: Final = {
+    "head": "before the first step",
+    "tail": "last window, not closed",
+    "capture_start": "capture start",
+    "prefill": "prefill work",
+}
+SEVERITIES: Final = ("high", "medium", "low", "info")
+
+
+def class_label(name: str) -> str:
+    """Return the label of a ledger class; an unknown class keeps its name."""
+    return CLASS_LABELS.get(name, name)
+
+
+def plain(text: str | None, limit: int = 160) -> str:
+    """Return a name from a capture on one line, without control characters, at most `limit` long."""
+    return printable(text or "", limit)
+
+
+def site_words(site: Site) -> str:
+    """Return where a wait is, in one line: call, copy, place in the program, place in the step."""
+    copy = " ".join(part for part in (site.memory_kind, site.copy_kind) if part)
+    size = f"{count(site.bytes)} B" if site.bytes is not None else ""
+    parts = [plain(site.api), " ".join(part for part in (copy, size) if part), place_words(site), between_words(site)]
+    return ", ".join(part for part in parts if part)
+
+
+def place_words(site: Site) -> str:
+    """Return the NVTX range or frame of a site, if it has one."""
+    place = site.nvtx or site.frame
+    return f"in {plain(place)}" if place else ""
+
+
+def between_words(site: Site) -> str:
+    """Return the roles around a site."""
+    if site.after_role and site.before_role:
+        return f"between {plain(site.after_role, 60)} and {plain(site.before_role, 60)}"
+    if site.after_role:
+        return f"after {plain(site.after_role, 60)}"
+    return f"before {plain(site.before_role, 60)}" if site.before_role else ""
+
+
+def cost_words(finding: Finding) -> str:
+    """Return what a finding costs and what removing it gives, in one sentence."""
+    bubble = f"costs {duration(finding.bubble_ns.p50)} of idle a step" if finding.bubble_ns.p50 is not None else ""
+    gain = f"removing it gives about {duration(finding.recoverable_ns)}" if finding.recoverable_ns is not None else ""
+    return "; ".join(part for part in (bubble, gain) if part)
+
+
+def scope_words(report: Report) -> str:
+    """Return which steps stand behind the numbers."""
+    steps = report.steps
+    if not steps.count:
+        return "no decode steps"
+    left_out = sum(steps.excluded.values())
+    excluded = f", {plural(left_out, 'window')} left out" if left_out else ""
+    return f"{plural(steps.count, 'decode step')}{excluded}, found by {steps.method} ({steps.confidence} confidence)"
