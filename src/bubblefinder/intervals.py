@@ -1,0 +1,93 @@
+"""Arithmetic on half-open intervals of integer nanoseconds, as pairs of numpy int64 arrays.
+
+No I/O and no loop over rows. A *cover* is a set of disjoint, non-empty intervals sorted by start.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class Cover:
+    """Disjoint, non-empty intervals [starts[i], ends[i]), sorted."""
+
+    starts: Ints
+    ends: Ints
+
+    def __len__(self) -> int:
+        """Return the number of intervals."""
+        return len(self.starts)
+
+    @property
+    def total_ns(self) -> int:
+        """Length of the union."""
+        return int((self.ends - self.starts).sum())
+
+
+def empty() -> Cover:
+    """Return a cover of nothing."""
+    return Cover(np.empty(0, np.int64), np.empty(0, np.int64))
+
+
+def union(starts: Ints, ends: Ints) -> Cover:
+    """Return the union of any intervals; empty and inverted ones are ignored, touching ones merge."""
+    keep = ends > starts
+    order = np.argsort(starts[keep], kind="stable")
+    starts, ends = starts[keep][order], ends[keep][order]
+    if not len(starts):
+        return empty()
+    reach = np.maximum.accumulate(ends)
+    first = np.concatenate(([True], starts[1:] > reach[:-1]))
+    last = np.concatenate((first[1:], [True]))
+    return Cover(starts[first], reach[last])
+
+
+def inside(points: Ints, cover: Cover) -> Bools:
+    """Return which points lie in [start, end) of some interval of the cover."""
+    if not len(cover):
+        return np.zeros(len(points), np.bool_)
+    position = np.searchsorted(cover.starts, points, side="right") - 1
+    return (position >= 0) & (points < cover.ends[position])
+
+
+def split(starts: Ints, ends: Ints, cuts: Ints) -> tuple[Ints, Ints, Ints]:
+    """Cut intervals at every point of `cuts` that lies strictly inside them.
+
+    Returns:
+        starts and ends of the pieces, in the order of the intervals, and the position of the
+        interval each piece came from. Empty intervals vanish.
+    """
+    keep = np.flatnonzero(ends > starts)
+    starts, ends = starts[keep], ends[keep]
+    cuts = np.unique(cuts)
+    low = np.searchsorted(cuts, starts, side="right")
+    inner = np.maximum(np.searchsorted(cuts, ends, side="left") - low, 0)
+    parent = np.repeat(np.arange(len(starts)), inner + 1)
+    rank = np.arange(len(parent)) - (np.cumsum(inner + 1) - (inner + 1))[parent]
+    padded = np.append(cuts, 0)
+    lower = np.where(rank == 0, starts[parent], padded[low[parent] + rank - 1])
+    upper = np.where(rank == inner[parent], ends[parent], padded[low[parent] + rank])
+    return lower, upper, keep[parent]
+
+
+def overlap_with(starts: Ints, ends: Ints, cover: Cover) -> Ints:
+    """Return how much of each interval the cover covers."""
+    return covered_before(ends, cover) - covered_before(np.minimum(starts, ends), cover)
+
+
+def covered_before(points: Ints, cover: Cover) -> Ints:
+    """Return how much of the cover lies before each point."""
+    if not len(cover):
+        return np.zeros(len(points), np.int64)
+    lengths = np.concatenate(([0], np.cumsum(cover.ends - cover.starts)))
+    position = np.searchsorted(cover.starts, points, side="right")
+    last = np.maximum(position - 1, 0)
+    partial = np.clip(points - cover.starts[last], 0, cover.ends[last] - cover.starts[last])
+    return np.where(position == 0, 0, lengths[last] + partial)

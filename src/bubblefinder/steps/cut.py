@@ -1,0 +1,102 @@
+"""Where one step ends and the next begins: boundaries in time, from a cadence, marks, kernels or a sequence."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import polars as pl
+
+if TYPE_CHECKING:
+    from bubblefinder.intervals import Ints
+    from bubblefinder.steps.lane import Lane
+    from bubblefinder.timeline.model import Timeline
+
+REPLAY: Final = "replay"
+
+def cut_seams(timeline: Timeline, lane: Lane, starts: Ints) -> Ints:
+    """Return one boundary a cycle: the operation that ends the widest gap of the seam before it.
+
+    So the copies that prepare a step belong to it. The first cycle of the capture has no seam before it.
+
+    Args:
+        timeline: the timeline.
+        lane: the lane that the cycles belong to.
+        starts: positions in `lane.replays` of the first replay of each cycle.
+    """
+    begin = lane.replays["start_ns"].to_numpy()
+    reach = np.maximum.accumulate(lane.replays["end_ns"].to_numpy())
+    opened = np.where(starts > 0, reach[np.maximum(starts - 1, 0)], np.iinfo(np.int64).max)
+    candidates = _seam_operations(timeline, lane, starts).with_columns(
+        cycle=pl.col("start_ns").pipe(lambda times: pl.lit(begin[starts]).search_sorted(times, side="left")),
+    )
+    seams = pl.DataFrame({"cycle": np.arange(len(starts), dtype=np.uint32), "opened_ns": opened})
+    widest = (
+        candidates.filter(pl.col("gap_ns") > 0)
+        .join(seams, on="cycle")
+        .filter(pl.col("start_ns") >= pl.col("opened_ns"))
+        .sort("gap_ns", "start_ns", descending=[True, False])
+        .unique("cycle", keep="first", maintain_order=True)
+    )
+    cuts = begin[starts].copy()
+    cuts[widest["cycle"].to_numpy()] = widest["start_ns"].to_numpy()
+    if len(starts) and starts[0] == 0:
+        cuts[0] = _first_cut(candidates, int(begin[0]))
+    return cuts
+
+
+def _first_cut(candidates: pl.DataFrame, first_replay_ns: int) -> int:
+    """Where the first cycle begins: at the first operation that prepares it, if no more precede it than a usual seam has."""
+    eager = candidates.filter(pl.col("sort") != REPLAY)
+    before = eager.filter(pl.col("cycle") == 0)
+    later = eager.filter(pl.col("cycle") > 0).group_by("cycle").len()["len"]
+    prepares = len(before) and len(later) and len(before) <= float(later.median() or 0)
+    return int(before["start_ns"][0]) if prepares else first_replay_ns
+
+
+def _seam_operations(timeline: Timeline, lane: Lane, starts: Ints) -> pl.DataFrame:
+    """Return the operations at which a seam may be cut, the gap each of them ends, and of what sort it is."""
+    firsts = lane.replays[starts]["replay_index"]
+    gaps = timeline.gaps.filter(pl.col("gpu") == lane.gpu).select(op_index="after_index", gap_ns=pl.col("end_ns") - pl.col("start_ns"))
+    wanted = lane.operations.filter(pl.col("replay_index").is_null() | pl.col("replay_index").is_in(firsts.implode()))
+    return wanted.join(gaps, on="op_index", how="left", maintain_order="left").select(
+        "start_ns",
+        gap_ns=pl.col("gap_ns").fill_null(0),
+        sort=pl.when(pl.col("replay_index").is_null())
+        .then(pl.concat_str(pl.col("kind"), pl.col("copy_kind").fill_null(-1), pl.col("bytes").fill_null(-1), pl.col("name").fill_null(-1), separator=":"))
+        .otherwise(pl.lit(REPLAY)),
+    )
+
+
+def cut_marks(lane: Lane, calls: pl.DataFrame, marks: pl.DataFrame) -> Ints:
+    """Return the start of the first operation launched inside each mark; marks that launch nothing have none.
+
+    Args:
+        lane: the lane to cut.
+        calls: the API calls.
+        marks: ranges with thread, start_ns and end_ns that don't overlap each other on a thread.
+    """
+    launched = launched_inside(lane, calls, marks)
+    return np.unique(launched.group_by("mark").agg(pl.col("op_start_ns").min())["op_start_ns"].to_numpy())
+
+
+def launched_inside(lane: Lane, calls: pl.DataFrame, marks: pl.DataFrame) -> pl.DataFrame:
+    """Return mark and op_start_ns of every operation that was launched inside one of the marks.
+
+    A mark counts for its own thread; where that thread launches nothing at all, for the whole process.
+    """
+    launches = (
+        lane.operations.select("call_index", op_start_ns="start_ns")
+        .join(calls.select("thread", call_start_ns="start_ns").with_row_index("call_index"), on="call_index", how="inner")
+        .sort("call_start_ns")
+    )
+    rows = marks.select("thread", "start_ns", "end_ns").with_row_index("mark").sort("start_ns")
+    own = launches["thread"].is_in(rows["thread"].unique().implode()).any()
+    joined = launches.join_asof(
+        rows if own else rows.drop("thread"),
+        left_on="call_start_ns",
+        right_on="start_ns",
+        by="thread" if own else None,
+        check_sortedness=False,
+    )
+    return joined.filter(pl.col("call_start_ns") < pl.col("end_ns")).select("mark", "op_start_ns")

@@ -1,0 +1,160 @@
+"""Find the decode steps of every lane, the way asked for or the best there is."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import polars as pl
+
+from bubblefinder.errors import CannotAnswerError, UsageError
+from bubblefinder.steps.cut import cut_seams
+from bubblefinder.steps.cycles import Cadence, cycle_starts, find_cadence
+from bubblefinder.steps.lane import Lane, host_work_before, lanes
+from bubblefinder.steps.marks import asked_mark, find_mark
+from bubblefinder.steps.model import Steps
+from bubblefinder.steps.roles import replay_roles, role_frame
+from bubblefinder.steps.sequence import find_sequence
+from bubblefinder.steps.windows import lane_windows
+from bubblefinder.trace.model import QualityNote
+
+if TYPE_CHECKING:
+    from bubblefinder.intervals import Ints
+    from bubblefinder.timeline.model import Timeline
+
+METHODS: Final = ("nvtx", "cadence", "sequence", "kernel")
+_CONFIDENT: Final = 0.95
+_FAIR: Final = 0.8
+_MANY: Final = 5
+_ORDER: Final = ("low", "medium", "high")
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """The steps of one lane before they are laid beside the others; `anchors` are moments surely inside each step."""
+
+    lane: Lane
+    method: str
+    confidence: str
+    mark: str | None
+    cuts: Ints
+    anchors: Ints
+    roles: pl.DataFrame
+
+
+def find_steps(timeline: Timeline, step_by: str | None = None) -> Steps:
+    """Return the decode steps of a timeline.
+
+    Args:
+        timeline: the timeline.
+        step_by: ``nvtx:REGEX``, ``kernel:REGEX``, ``nvtx``, ``cadence``, ``sequence``, or null for the
+            best there is: a good NVTX mark, else graph launches, else the sequence of operations.
+
+    Raises:
+        UsageError: `step_by` is none of these.
+        CannotAnswerError: what was asked for isn't in the capture.
+    """
+    method, pattern = _parse(step_by)
+    found = [steps for lane in lanes(timeline) if (steps := _find(timeline, lane, method, pattern)) is not None]
+    if not found:
+        if method:
+            raise CannotAnswerError(f"no steps by {step_by}: it doesn't repeat in this capture", hint="leave --step-by out, or try another method")
+        return _none(timeline)
+    windows = pl.concat([lane_windows(timeline, steps.lane, steps.cuts, steps.roles) for steps in found])
+    best = found[0]
+    return Steps(
+        method=best.method,
+        confidence=min((steps.confidence for steps in found), key=_ORDER.index),
+        mark=best.mark,
+        windows=windows,
+        replays=_replay_frame(timeline, found, windows),
+        notes=_notes(found),
+    )
+
+
+def _parse(step_by: str | None) -> tuple[str | None, str]:
+    method, _, pattern = (step_by or "").partition(":")
+    if not step_by:
+        return None, ""
+    if method not in METHODS or (method == "kernel") > bool(pattern) or (pattern and method in ("cadence", "sequence")):
+        raise UsageError(f"--step-by {step_by!r} is not a method", hint="use nvtx:REGEX, kernel:REGEX, nvtx, cadence or sequence")
+    return method, pattern
+
+
+def _find(timeline: Timeline, lane: Lane, method: str | None, pattern: str) -> _Found | None:
+    if method == "kernel":
+        return _by_kernel(timeline, lane, pattern)
+    cadence = find_cadence(lane, host_work_before(timeline, lane))
+    roles = role_frame(lane, replay_roles(timeline, lane, cadence), cadence) if cadence else _no_roles(lane)
+    if pattern:
+        mark = asked_mark(timeline, lane, pattern)
+        return _Found(lane, "nvtx", mark.confidence, mark.text, mark.cuts, mark.cuts, roles)
+    cycles = None if method == "sequence" else _by_cadence(timeline, lane, cadence, roles)
+    cycles = cycles or (None if method == "cadence" else _by_sequence(lane, roles))
+    if method in (None, "nvtx"):
+        mark_found = find_mark(timeline, lane, cycles.anchors if cycles else np.empty(0, np.int64))
+        if mark_found or method:
+            return _Found(lane, "nvtx", mark_found.confidence, mark_found.text, mark_found.cuts, mark_found.cuts, roles) if mark_found else None
+    return cycles
+
+
+def _by_cadence(timeline: Timeline, lane: Lane, cadence: Cadence | None, roles: pl.DataFrame) -> _Found | None:
+    if cadence is None or len(starts := cycle_starts(cadence)) < 2:  # noqa: PLR2004 - one closed step at least
+        return None
+    sure = cadence.score >= _CONFIDENT and len(starts) >= _MANY
+    confidence = "high" if sure else "medium" if cadence.score >= _FAIR else "low"
+    return _Found(lane, "cadence", confidence, None, cut_seams(timeline, lane, starts), lane.replays["start_ns"].to_numpy()[starts], roles)
+
+
+def _by_sequence(lane: Lane, roles: pl.DataFrame) -> _Found | None:
+    sequence = find_sequence(lane)
+    if sequence is None:
+        return None
+    sure = sequence.regularity >= _CONFIDENT and len(sequence.cuts) >= _MANY
+    return _Found(lane, "sequence", "medium" if sure else "low", None, sequence.cuts, sequence.cuts, roles)
+
+
+def _by_kernel(timeline: Timeline, lane: Lane, pattern: str) -> _Found | None:
+    try:
+        expression = re.compile(pattern)
+    except re.error as error:
+        raise UsageError(f"--step-by kernel: {pattern!r} is not a regular expression: {error}") from error
+    wanted = [name for name in lane.operations["name"].unique().drop_nulls() if expression.search(timeline.trace.names.get(name, ""))]
+    cuts = lane.operations.filter(pl.col("name").is_in(wanted))["start_ns"].unique().sort().to_numpy()
+    return _Found(lane, "kernel", "medium", pattern, cuts, cuts, _no_roles(lane)) if len(cuts) > 1 else None
+
+
+def _no_roles(lane: Lane) -> pl.DataFrame:
+    return lane.replays.select("replay_index", role=pl.lit(None, dtype=pl.String), position=pl.lit(None, dtype=pl.Int64))
+
+
+def _none(timeline: Timeline) -> Steps:
+    windows = pl.DataFrame(
+        schema={"index": pl.Int64, "gpu": pl.Int32, "process": pl.Int64, "start_ns": pl.Int64, "end_ns": pl.Int64, "excluded": pl.String},
+    )
+    note = QualityNote("no-steps", "warn", "no repeating decode step was found: the ledger covers the whole capture; name one with --step-by")
+    return Steps("none", "low", None, windows, _replay_frame(timeline, [], windows), (note,))
+
+
+def _replay_frame(timeline: Timeline, found: list[_Found], windows: pl.DataFrame) -> pl.DataFrame:
+    """Return window_index, role and position of every replay, in the timeline's order."""
+    replays = timeline.replays.select("gpu", "process", "start_ns").with_row_index("replay_index")
+    spans = windows.select("gpu", "process", "start_ns").with_row_index("window_index").sort("start_ns")
+    placed = replays.sort("start_ns").join_asof(spans, on="start_ns", by=["gpu", "process"], check_sortedness=False)
+    empty = pl.DataFrame(schema={"replay_index": pl.UInt32, "role": pl.String, "position": pl.Int64})
+    roles = pl.concat([empty, *(steps.roles.select(pl.col("replay_index").cast(pl.UInt32), "role", pl.col("position").cast(pl.Int64)) for steps in found)])
+    return placed.join(roles, on="replay_index", how="left").sort("replay_index").select("window_index", "role", "position")
+
+
+def _notes(found: list[_Found]) -> tuple[QualityNote, ...]:
+    others = {steps.method for steps in found} - {found[0].method}
+    if not others:
+        return ()
+    return (
+        QualityNote(
+            "mixed-step-methods", "warn",
+            f"steps were found by {found[0].method} on GPU {found[0].lane.gpu} and by {', '.join(sorted(others))} elsewhere: compare ranks with care", len(found),
+        ),
+    )

@@ -1,0 +1,118 @@
+"""NVTX ranges as step marks: which name repeats once a cycle."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import polars as pl
+
+from bubblefinder.errors import CannotAnswerError, UsageError
+from bubblefinder.steps.cut import cut_marks, launched_inside
+from bubblefinder.timeline.ranges import user_ranges
+
+if TYPE_CHECKING:
+    from bubblefinder.intervals import Ints
+    from bubblefinder.steps.lane import Lane
+    from bubblefinder.timeline.model import Timeline
+
+KNOWN: Final = (
+    r"^(Scheduler\.)?run_batch|scheduler\.run_batch",
+    r"^execute_context_\d+\(\d+\)_generation_\d+\(\d+\)",
+    r"^\[Executor\] _forward_step",
+)
+_FEWEST: Final = 3
+_AGREES: Final = 0.9
+_COVERS: Final = 0.5
+_MOST_NAMES: Final = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A range that marks the steps of a lane: what it is called, where the steps begin, how sure that is."""
+
+    text: str
+    cuts: Ints
+    confidence: str
+
+
+def asked_mark(timeline: Timeline, lane: Lane, pattern: str) -> Mark:
+    """Return the mark that the user named by a regular expression.
+
+    Raises:
+        UsageError: the pattern is no regular expression.
+        CannotAnswerError: no range matches, or none launches work.
+    """
+    try:
+        re.compile(pattern)
+        ranges = user_ranges(timeline.trace.nvtx).filter(pl.col("text").str.contains(pattern))
+    except (re.error, pl.exceptions.ComputeError) as error:
+        raise UsageError(f"--step-by nvtx: {pattern!r} is not a regular expression: {error}") from error
+    cuts = cut_marks(lane, timeline.calls, _outermost(ranges.filter(pl.col("process") == lane.process)))
+    if not len(cuts):
+        raise CannotAnswerError(
+            f"no NVTX range that matches {pattern!r} launches work on GPU {lane.gpu}",
+            hint="`bubblefinder doctor` lists the ranges that repeat",
+        )
+    return Mark(pattern, cuts, "high")
+
+
+def find_mark(timeline: Timeline, lane: Lane, cycles: Ints) -> Mark | None:
+    """Return the best mark: one a cycle where the cadence is known, else one that repeats and covers the launches.
+
+    Known names win, then the outermost (longest) range.
+
+    Args:
+        timeline: the timeline.
+        lane: the lane to cut.
+        cycles: start of each cycle by cadence or sequence, empty if there is none.
+    """
+    ranges = user_ranges(timeline.trace.nvtx).filter(pl.col("process") == lane.process)
+    best: Mark | None = None
+    for text, rows, known in _candidates(ranges):
+        marks = _outermost(rows)
+        cuts = cut_marks(lane, timeline.calls, marks)
+        if len(cuts) < _FEWEST - 1:
+            continue
+        if len(cycles) >= _FEWEST - 1:
+            if _agrees(cuts, cycles):
+                return Mark(text, cuts, "high")
+        elif best is None and len(cuts) >= _FEWEST and (known or _covers(timeline, lane, marks)):
+            best = Mark(text, cuts, "medium")
+    return best
+
+
+def _candidates(ranges: pl.DataFrame) -> list[tuple[str, pl.DataFrame, bool]]:
+    """Return (name, its ranges, whether the name is a known step mark): known ones first, then by total length."""
+    known = [(pattern, ranges.filter(pl.col("text").str.contains(pattern))) for pattern in KNOWN]
+    named = (
+        ranges.with_columns(length=pl.col("end_ns").clip(upper_bound=ranges["start_ns"].max()) - pl.col("start_ns"))
+        .group_by("text")
+        .agg(pl.len(), pl.col("length").sum())
+        .filter(pl.col("len") >= _FEWEST - 1)
+        .sort("length", "text", descending=[True, False])
+        .head(_MOST_NAMES)
+    )
+    plain = [(text, ranges.filter(pl.col("text") == text), False) for text in named["text"]]
+    return [(rows["text"][0], rows, True) for _, rows in known if len(rows) >= _FEWEST - 1] + plain
+
+
+def _outermost(ranges: pl.DataFrame) -> pl.DataFrame:
+    """Leave out ranges inside another of the same selection on their thread."""
+    return ranges.sort("thread", "start_ns", "end_ns", descending=[False, False, True]).filter(
+        (pl.col("start_ns") >= pl.col("end_ns").cum_max().shift(1).over("thread")).fill_null(value=True),
+    )
+
+
+def _agrees(cuts: Ints, cycles: Ints) -> bool:
+    """Tell whether the marks come once a cycle."""
+    if abs(len(cuts) - len(cycles)) > max(1, round((1 - _AGREES) * len(cycles))):
+        return False
+    between = np.diff(np.searchsorted(cycles, cuts, side="left"))
+    return bool(len(between) and (between == 1).mean() >= _AGREES)
+
+
+def _covers(timeline: Timeline, lane: Lane, marks: pl.DataFrame) -> bool:
+    return len(launched_inside(lane, timeline.calls, marks)) >= _COVERS * len(lane.operations)

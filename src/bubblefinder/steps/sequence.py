@@ -1,0 +1,92 @@
+"""The cadence of eager programs: the sequence of operations and blocking reads that repeats once a step."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import polars as pl
+
+from bubblefinder.trace.model import MEMCPY
+
+if TYPE_CHECKING:
+    from bubblefinder.intervals import Ints
+    from bubblefinder.steps.lane import Lane
+
+_FEWEST: Final = 3
+_REGULAR: Final = 0.8
+_COVERS: Final = 0.5
+_SLACK: Final = 0.1
+_SAME_PERIOD: Final = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class Sequence:
+    """Where each cycle of an eager program begins, and how regular its length in operations is."""
+
+    cuts: Ints
+    regularity: float
+
+
+def find_sequence(lane: Lane) -> Sequence | None:
+    """Return the repeating sequence of a lane's operations, or none.
+
+    An operation that comes once a step keeps its distance, in operations, from one step to the next.
+    Among all that do, those with the longest distance come once a step (others come once a layer);
+    a blocking read among them ends the step, else the first of them begins it.
+    """
+    marked = _symbols(lane)
+    regular = _regular_symbols(marked)
+    if regular.is_empty():
+        return None
+    longest = regular["distance"].max()
+    once = regular.filter(pl.col("distance") >= (1 - _SAME_PERIOD) * longest)
+    anchor = once.sort("blocking", "regular", "first", descending=[True, True, False]).row(0, named=True)
+    places = marked.filter(pl.col("symbol") == anchor["symbol"])["place"].to_numpy().astype(np.int64)
+    first = places + 1 if anchor["blocking"] else places
+    first = _reach_back(first, marked["symbol"].to_numpy(), round(anchor["distance"]))
+    first = first[first < len(marked)]
+    return Sequence(lane.operations["start_ns"].to_numpy()[first], float(anchor["regular"])) if len(first) > 1 else None
+
+
+def _symbols(lane: Lane) -> pl.DataFrame:
+    """Return place and symbol of every operation: what it does, and to how many bytes if it is a copy."""
+    size = pl.when(pl.col("kind") == MEMCPY).then(pl.col("bytes"))
+    return (
+        lane.operations.select("kind", "name", "copy_kind", "blocking", size=size)
+        .with_columns(symbol=pl.struct("kind", "name", "copy_kind", "blocking", "size").rank("dense"))
+        .select("symbol", "blocking")
+        .with_row_index("place")
+    )
+
+
+def _regular_symbols(marked: pl.DataFrame) -> pl.DataFrame:
+    """Return symbols that come often and at an even distance: symbol, distance, regular, blocking, first."""
+    spaced = marked.with_columns(distance=pl.col("place").cast(pl.Int64).diff().over("symbol"))
+    spaced = spaced.with_columns(median=pl.col("distance").median().over("symbol"))
+    return (
+        spaced.group_by("symbol")
+        .agg(
+            pl.len().alias("count"),
+            distance=pl.col("median").first(),
+            regular=((pl.col("distance") - pl.col("median")).abs() <= _SLACK * pl.col("median")).drop_nulls().mean(),
+            blocking=pl.col("blocking").first(),
+            first=pl.col("place").first(),
+        )
+        .filter(
+            (pl.col("count") >= _FEWEST)
+            & (pl.col("regular") >= _REGULAR)
+            & (pl.col("distance") > 1)
+            & (pl.col("distance") * pl.col("count") >= _COVERS * len(marked)),
+        )
+    )
+
+
+def _reach_back(first: Ints, symbols: Ints, distance: int) -> Ints:
+    """Add the step before the first cut if it is whole: one distance earlier lies the same operation."""
+    if not len(first) or first[0] >= len(symbols):
+        return first
+    earlier = first[0] - distance
+    whole = earlier >= 0 and symbols[earlier] == symbols[first[0]]
+    return np.concatenate(([earlier], first)) if whole else first

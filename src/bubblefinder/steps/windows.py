@@ -1,0 +1,107 @@
+"""The windows of a lane, and which of them are kept out of the statistics, with the reason."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import polars as pl
+
+from bubblefinder.intervals import union
+from bubblefinder.timeline.ranges import user_ranges
+from bubblefinder.trace.model import KERNEL
+
+if TYPE_CHECKING:
+    from bubblefinder.intervals import Bools, Ints
+    from bubblefinder.steps.lane import Lane
+    from bubblefinder.timeline.model import Timeline
+
+HEAD: Final = "head"
+TAIL: Final = "tail"
+CAPTURE_START: Final = "capture_start"
+PREFILL: Final = "prefill"
+_PREFILL_TEXT: Final = r"(?i)prefill|execute_context_[1-9]\d*\(|forward_(batch_)?extend"
+_STANDS_OUT: Final = 1.015
+_MADS: Final = 5
+_FOREIGN_BUSY: Final = 0.25
+_FEWEST: Final = 2
+
+
+def lane_windows(timeline: Timeline, lane: Lane, cuts: Ints, roles: pl.DataFrame) -> pl.DataFrame:
+    """Return the windows that tile the GPU's span: index, gpu, process, start_ns, end_ns, excluded.
+
+    Args:
+        timeline: the timeline.
+        lane: the lane.
+        cuts: sorted starts of the steps, inside the GPU's span.
+        roles: replay_index, role and position of the lane's replays.
+    """
+    cuts = np.unique(cuts)
+    edges = np.unique(np.concatenate(([lane.start_ns], cuts, [lane.end_ns])))
+    starts, ends = edges[:-1], edges[1:]
+    excluded = np.full(len(starts), None, dtype=object)
+    excluded[starts < cuts[0]] = HEAD
+    excluded[-1] = TAIL
+    excluded[(excluded == None) & _prefill(timeline, lane, starts, ends)] = PREFILL  # noqa: E711 - elementwise
+    steady = np.flatnonzero(excluded == None)  # noqa: E711
+    if len(steady) > _FEWEST and excluded[: steady[0]].tolist() in ([], [HEAD]) and _stands_out(lane, starts, ends, steady, roles):
+        excluded[steady[0]] = CAPTURE_START
+    return pl.DataFrame(
+        {
+            "index": np.arange(len(starts), dtype=np.int64),
+            "gpu": np.full(len(starts), lane.gpu, np.int32),
+            "process": np.full(len(starts), lane.process, np.int64),
+            "start_ns": starts,
+            "end_ns": ends,
+            "excluded": pl.Series(excluded.tolist(), dtype=pl.String),
+        },
+    )
+
+
+def _stands_out(lane: Lane, starts: Ints, ends: Ints, steady: Ints, roles: pl.DataFrame) -> bool:
+    """Tell whether the first step is longer than the rest, as a whole or in the replays of one role."""
+    lengths = [(ends - starts)[steady]]
+    spans = lane.replays.join(roles, on="replay_index").with_columns(
+        window=pl.Series(np.searchsorted(starts, lane.replays["start_ns"].to_numpy(), side="right") - 1),
+        length=pl.col("end_ns") - pl.col("start_ns"),
+    )
+    for _, rows in spans.filter(pl.col("window").is_in(steady)).group_by("role", maintain_order=True):
+        per_window = rows.group_by("window").agg(pl.col("length").sum()).sort("window")
+        if len(per_window) == len(steady):
+            lengths.append(per_window["length"].to_numpy())
+    return any(_above_the_rest(values) for values in lengths)
+
+
+def _above_the_rest(values: Ints) -> bool:
+    rest = values[1:]
+    middle = np.median(rest)
+    return bool(values[0] > _STANDS_OUT * middle + _MADS * np.median(np.abs(rest - middle)))
+
+
+def _prefill(timeline: Timeline, lane: Lane, starts: Ints, ends: Ints) -> Bools:
+    """Tell the windows with prefill work: by the ranges that launched it, or by long work foreign to the cadence."""
+    return _prefill_by_nvtx(timeline, lane, starts, ends) | _prefill_by_work(lane, starts, ends)
+
+
+def _prefill_by_nvtx(timeline: Timeline, lane: Lane, starts: Ints, ends: Ints) -> Bools:
+    from bubblefinder.steps.cut import cut_marks
+
+    marks = user_ranges(timeline.trace.nvtx).filter((pl.col("process") == lane.process) & pl.col("text").str.contains(_PREFILL_TEXT))
+    hit = np.zeros(len(starts), np.bool_)
+    if len(marks):
+        window = np.searchsorted(starts, cut_marks(lane, timeline.calls, marks), side="right") - 1
+        hit[window[window >= 0]] = True
+    return hit
+
+
+def _prefill_by_work(lane: Lane, starts: Ints, ends: Ints) -> Bools:
+    """Where steps are replays: windows in which eager kernels ran for a quarter of a usual step or more, unlike the rest."""
+    if lane.replays.is_empty():
+        return np.zeros(len(starts), np.bool_)
+    eager = lane.operations.filter(pl.col("replay_index").is_null() & (pl.col("kind") == KERNEL))
+    cover = union(eager["start_ns"].to_numpy(), eager["end_ns"].to_numpy())
+    from bubblefinder.intervals import covered_before
+
+    busy = covered_before(ends, cover) - covered_before(starts, cover)
+    usual = np.median(ends - starts)
+    return (busy > _FOREIGN_BUSY * usual) & (busy > 3 * np.median(busy))

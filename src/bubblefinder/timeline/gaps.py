@@ -1,0 +1,142 @@
+"""Gaps of one GPU and the class of every nanosecond in them. Pure numpy; see design section 2."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from bubblefinder.intervals import Cover, Ints, inside, split
+from bubblefinder.timeline.model import IdleClass
+
+NEVER = np.iinfo(np.int64).max
+
+
+@dataclass(frozen=True, slots=True)
+class Gaps:
+    """Maximal idle intervals of one GPU and the operations around them (positions in its arrays)."""
+
+    starts: Ints
+    ends: Ints
+    before: Ints
+    after: Ints
+
+
+@dataclass(frozen=True, slots=True)
+class Pieces:
+    """Idle time cut by class: which gap, from when to when, and why."""
+
+    gap: Ints
+    starts: Ints
+    ends: Ints
+    idle_class: Ints
+
+
+def running_end(ends: Ints) -> Ints:
+    """Return the running maximum of end before each operation; -1 for the first."""
+    before = np.empty(len(ends), np.int64)
+    before[:1] = -1
+    before[1:] = np.maximum.accumulate(ends)[:-1]
+    return before
+
+
+def find_gaps(starts: Ints, ends: Ints, call_starts: Ints) -> Gaps:
+    """Return the gaps between operations sorted by (start, end).
+
+    Args:
+        starts: operation starts; operations of no length neither fill nor end a gap.
+        ends: operation ends.
+        call_starts: start of each operation's launch call, NEVER where unknown. It decides which of
+            several operations that end a gap together is named.
+    """
+    real = np.flatnonzero(ends > starts)
+    begin, reach = starts[real], np.maximum.accumulate(ends[real]) if len(real) else ends[:0]
+    opens = np.flatnonzero(begin[1:] > reach[:-1])
+    last = np.maximum.accumulate(np.where(ends[real] == reach, np.arange(len(real)), 0)) if len(real) else opens
+    after = _first_launched(begin, call_starts[real], opens + 1)
+    return Gaps(reach[opens], begin[opens + 1], real[last[opens]], real[after])
+
+
+def _first_launched(begin: Ints, call_starts: Ints, after: Ints) -> Ints:
+    """Of the operations that start together at each position, return the one launched first."""
+    together = np.searchsorted(begin, begin[after], side="right") - after
+    tied = np.flatnonzero(together > 1)
+    if not len(tied):
+        return after
+    gap = np.repeat(tied, together[tied])
+    rank = np.arange(len(gap)) - np.repeat(np.cumsum(together[tied]) - together[tied], together[tied])
+    candidate = after[gap] + rank
+    order = np.lexsort((candidate, call_starts[candidate], gap))
+    _, first = np.unique(gap[order], return_index=True)
+    chosen = after.copy()
+    chosen[tied] = candidate[order][first]
+    return chosen
+
+
+def tainted(gaps: Gaps, launched: Ints, threads: Ints, lost_starts: Ints, lost_threads: Ints) -> Cover:
+    """Return the part of each gap in which a launch without record may have kept the GPU busy.
+
+    A lost launch taints the gap whose preceding operation was launched before it and whose ending
+    operation was launched after it by the same thread, from its own beginning on.
+
+    Args:
+        gaps: the gaps of one GPU.
+        launched: start of each operation's launch call, NEVER where unknown.
+        threads: its thread, 0 where unknown.
+        lost_starts: starts of the launch calls without record.
+        lost_threads: their threads.
+    """
+    begin = np.full(len(gaps.starts), NEVER)
+    for thread in np.unique(lost_threads):
+        lost = np.sort(lost_starts[lost_threads == thread])
+        known = (
+            (launched[gaps.before] < NEVER)
+            & (launched[gaps.after] < NEVER)
+            & (threads[gaps.before] == thread)
+            & (threads[gaps.after] == thread)
+        )
+        low = np.searchsorted(lost, launched[gaps.before], side="right")
+        high = np.searchsorted(lost, launched[gaps.after], side="left")
+        hit = known & (high > low)
+        begin[hit] = np.minimum(begin[hit], lost[low[hit]])
+    starts = np.maximum(gaps.starts, begin)
+    keep = starts < gaps.ends
+    return Cover(starts[keep], gaps.ends[keep])
+
+
+def classify(gaps: Gaps, call_starts: Ints, call_ends: Ints, *, profiler: Cover, replays: Cover, lost: Cover) -> Pieces:
+    """Cut every gap into pieces of one class each.
+
+    Args:
+        gaps: the gaps of one GPU.
+        call_starts: start of the launch call of the operation that ends each gap, NEVER if unknown.
+        call_ends: its end.
+        profiler: windows in which the profiler itself held the process up.
+        replays: union of the replay spans.
+        lost: the tainted parts, from `tainted`.
+    """
+    known = call_starts < NEVER
+    begun = np.where(known, np.clip(call_starts, gaps.starts, gaps.ends), gaps.starts)
+    returned = np.where(known, np.clip(call_ends, begun, gaps.ends), gaps.starts)
+    starts = np.column_stack((gaps.starts, begun, returned)).ravel()
+    ends = np.column_stack((begun, returned, gaps.ends)).ravel()
+    last = np.where(known, IdleClass.QUEUED, IdleClass.UNATTRIBUTED)
+    part = np.column_stack((np.full(len(last), IdleClass.HOST_LATE), np.full(len(last), IdleClass.LAUNCHING), last)).ravel()
+    covers = ((lost, IdleClass.UNRECORDED), (replays, IdleClass.INTRA_GRAPH), (profiler, IdleClass.PROFILER))
+    cuts = np.concatenate([edge for cover, _ in covers for edge in (cover.starts, cover.ends)])
+    starts, ends, parent = split(starts, ends, cuts)
+    idle_class = part[parent]
+    for cover, name in covers:
+        idle_class[inside(starts, cover)] = name
+    return _merged(Pieces(parent // 3, starts, ends, idle_class))
+
+
+def _merged(pieces: Pieces) -> Pieces:
+    """Join neighbouring pieces of one gap and class."""
+    if not len(pieces.gap):
+        return pieces
+    new = np.concatenate(
+        ([True], (pieces.gap[1:] != pieces.gap[:-1]) | (pieces.idle_class[1:] != pieces.idle_class[:-1])),
+    )
+    last = np.concatenate((new[1:], [True]))
+    return Pieces(pieces.gap[new], pieces.starts[new], pieces.ends[last], pieces.idle_class[new])

@@ -1,0 +1,155 @@
+"""Which API call launched which operation, which calls left no record, and how far ahead the host ran."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import polars as pl
+
+from bubblefinder.timeline.apis import CallRole, call_roles
+from bubblefinder.trace.model import MEMCPY
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from bubblefinder.intervals import Bools, Ints
+
+LAUNCHES: Final = (CallRole.LAUNCH_KERNEL, CallRole.LAUNCH_GRAPH)
+_KEY: Final = ("process", "correlation")
+_PAGEABLE: Final = 0
+_HOST_TO: Final = (1, 3)
+_TO_HOST: Final = (2, 4)
+
+
+def classify_calls(calls: pl.DataFrame, names: Mapping[int, str], graph_nodes: pl.DataFrame) -> pl.DataFrame:
+    """Add `api`, `role` and `captured` (issued while its thread was capturing a stream) to the calls."""
+    used = calls["name"].unique().drop_nulls().to_list()
+    known = call_roles({name: names[name] for name in used if name in names})
+    lookup = pl.DataFrame(
+        {
+            "name": list(known),
+            "api": [api for api, _ in known.values()],
+            "role": [int(role) for _, role in known.values()],
+        },
+        schema={"name": calls.schema["name"], "api": pl.Categorical, "role": pl.UInt8},
+    )
+    named = calls.join(lookup, on="name", how="left", maintain_order="left").with_columns(
+        pl.col("role").fill_null(int(CallRole.OTHER)),
+    )
+    return named.with_columns(captured=pl.Series(_captured(named, graph_nodes), dtype=pl.Boolean))
+
+
+def _captured(calls: pl.DataFrame, graph_nodes: pl.DataFrame) -> Bools:
+    """Tell captured launches by begin/end of stream capture and by the graph nodes created inside them."""
+    role = calls["role"].to_numpy()
+    depth = calls.select(
+        ((pl.col("role") == CallRole.CAPTURE_BEGIN).cast(pl.Int32) - (pl.col("role") == CallRole.CAPTURE_END).cast(pl.Int32))
+        .cum_sum()
+        .over("thread"),
+    ).to_series()
+    captured = (depth.to_numpy() > 0) if len(calls) else np.zeros(0, np.bool_)
+    if graph_nodes.is_empty() or calls.is_empty():
+        return captured
+    made = calls.select("thread", "start_ns", "end_ns").with_row_index("index")
+    hits = (
+        graph_nodes.sort("start_ns")
+        .join_asof(made.sort("start_ns"), left_on="start_ns", right_on="start_ns", by="thread", check_sortedness=False)
+        .filter(pl.col("start_ns") <= pl.col("end_ns"))["index"]
+        .unique()
+        .to_numpy()
+    )
+    captured = captured.copy()
+    captured[hits] = True
+    return captured & np.isin(role, [int(r) for r in (*LAUNCHES, CallRole.COPY, CallRole.MEMSET)])
+
+
+def find_launches(operations: pl.DataFrame, calls: pl.DataFrame) -> pl.Series:
+    """Return, for every operation, the position in `calls` of its launch call (null if none).
+
+    Joined on (process, correlation), since correlation ids are unique inside a process only. Of
+    nested calls with one id the outermost counts; of repeated ids (several profiling sessions in
+    one process) the last that began before the operation.
+    """
+    keyed = (
+        calls.select("start_ns", "end_ns", *_KEY)
+        .with_row_index("call_index")
+        .filter(pl.col("correlation").is_not_null())
+    )
+    repeated = keyed.select(pl.struct(_KEY).is_duplicated()).to_series()
+    if not repeated.any():
+        return operations.join(keyed.select("call_index", *_KEY), on=_KEY, how="left", maintain_order="left")["call_index"]
+    first = keyed.unique(_KEY, keep="first", maintain_order=True)
+    outermost = keyed.filter(
+        (pl.col("start_ns") >= pl.col("end_ns").cum_max().shift(1).over(_KEY)).fill_null(value=True),
+    )
+    latest = (
+        operations.select("start_ns", *_KEY)
+        .with_row_index("position")
+        .sort("start_ns")
+        .join_asof(outermost.select("call_index", "start_ns", *_KEY).sort("start_ns"), on="start_ns", by=list(_KEY), check_sortedness=False)
+        .join(first.select("call_index", *_KEY), on=_KEY, how="left", suffix="_first")
+        .sort("position")
+    )
+    return latest.select(pl.coalesce("call_index", "call_index_first")).to_series().rename("call_index")
+
+
+def blocking_copies(operations: pl.DataFrame, calls: pl.DataFrame) -> pl.Series:
+    """Tell the copies whose call blocked its thread.
+
+    The call ends at or after the copy, and its name has no Async or the host side is pageable.
+    """
+    joined = operations.select(
+        "kind", "end_ns", "copy_kind", "src_kind", "dst_kind", "call_index",
+    ).join(
+        calls.select("end_ns", "api").with_row_index("call_index"), on="call_index", how="left", suffix="_call", maintain_order="left",
+    )
+    pageable = (
+        (pl.col("copy_kind").is_in(_TO_HOST) & (pl.col("dst_kind") == _PAGEABLE))
+        | (pl.col("copy_kind").is_in(_HOST_TO) & (pl.col("src_kind") == _PAGEABLE))
+    ).fill_null(value=False)
+    synchronous = ~pl.col("api").cast(pl.String).str.contains("Async", literal=True)
+    return joined.select(
+        blocking=((pl.col("kind") == MEMCPY) & (pl.col("end_ns_call") >= pl.col("end_ns")) & (synchronous | pageable)).fill_null(value=False),
+    ).to_series()
+
+
+def expects_record(calls: pl.DataFrame) -> pl.Series:
+    """Tell the launch calls that should have left GPU work: successful, not captured, doing device work.
+
+    Copies and memsets are left out: an empty or host-to-host copy leaves no record, and the call
+    doesn't say which it was.
+    """
+    return calls.select(
+        pl.col("role").is_in([int(role) for role in LAUNCHES])
+        & (pl.col("return_value").fill_null(0) == 0)
+        & ~pl.col("captured"),
+    ).to_series()
+
+
+def launch_leads(running_end: Ints, operations: pl.DataFrame, calls: pl.DataFrame) -> pl.DataFrame:
+    """Return the launch lead of every call with GPU work, by its first operation on each GPU.
+
+    Args:
+        running_end: for each operation the running maximum of end before it on its GPU, or -1.
+        operations: with call_index and blocking, sorted by (gpu, start).
+        calls: the API calls.
+
+    Returns:
+        call_index, op_index, gpu, lead_ns (null for the first operation of a GPU), blocking.
+    """
+    firsts = (
+        operations.select("gpu", "call_index", "blocking")
+        .with_columns(running=pl.Series(running_end))
+        .with_row_index("op_index")
+        .filter(pl.col("call_index").is_not_null())
+        .unique(["gpu", "call_index"], keep="first", maintain_order=True)
+    )
+    ends = calls.select(call_end_ns="end_ns").with_row_index("call_index")
+    return firsts.join(ends, on="call_index", how="left", maintain_order="left").select(
+        "call_index",
+        "op_index",
+        "gpu",
+        lead_ns=pl.when(pl.col("running") >= 0).then(pl.col("running") - pl.col("call_end_ns")),
+        blocking="blocking",
+    )

@@ -1,0 +1,92 @@
+"""The timeline: every operation on its GPU, the launch call behind it, and every idle moment classed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum, StrEnum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from bubblefinder.trace.model import QualityNote, Trace
+
+
+class CaptureMode(StrEnum):
+    """What the capture recorded of CUDA graphs."""
+
+    NODE = "node"
+    GRAPH = "graph"
+    MIXED = "mixed"
+    NONE = "none"
+    UNSEEN = "unseen"
+
+
+class IdleClass(IntEnum):
+    """Why a piece of idle time is what it is; the order is the precedence inside a gap."""
+
+    PROFILER = 0
+    INTRA_GRAPH = 1
+    UNRECORDED = 2
+    HOST_LATE = 3
+    LAUNCHING = 4
+    QUEUED = 5
+    UNATTRIBUTED = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """One physical GPU: the processes that used it, its span, and its launch coverage."""
+
+    gpu: int
+    processes: tuple[int, ...]
+    start_ns: int
+    end_ns: int
+    busy_ns: int
+    replays: int
+    launches_seen: int
+    launches_recorded: int
+    run_ahead_share: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    """Operations, calls, replays, gaps and their pieces, joined by row position.
+
+    Frames are sorted by time inside a GPU; a `*_index` column is a 0-based position in the frame it
+    names, null (or -1 in numpy) where there is none.
+
+    Attributes:
+        trace: the capture the timeline was built from.
+        mode: what was recorded of CUDA graphs.
+        operations: as in the trace, restricted to the selection, sorted by (gpu, start_ns, end_ns),
+            plus `call_index` (position in `calls` of the launch call), `replay_index`, and `blocking`
+            (a copy whose call blocked its thread).
+        calls: as in the trace plus `api` (Categorical, without version suffix), `role` (UInt8, see
+            apis.CallRole), `captured` (issued during stream capture) and `recorded` (Boolean: a launch
+            left GPU work; null if the call needs none).
+        replays: gpu, process, correlation, graph, start_ns, end_ns (its span), nodes (null in graph
+            mode), call_index. Sorted by (gpu, start_ns).
+        gaps: gpu, start_ns, end_ns, before_index and after_index (the operations around it, positions
+            in `operations`), call_index (launch call of the operation that ends it, first begun).
+        pieces: the idle time cut by class: gpu, gap_index, start_ns, end_ns, idle_class (UInt8). For
+            each GPU busy time and pieces tile [start_ns, end_ns) exactly.
+        busy: the union of the operations: gpu, start_ns, end_ns.
+        leads: launch lead of every call with GPU work: call_index, op_index (its first operation),
+            gpu, lead_ns (positive: queued before the GPU was free; null for a GPU's first operation),
+            blocking.
+        devices: one entry a GPU with operations.
+        notes: what building found out, beyond the trace's own notes.
+    """
+
+    trace: Trace
+    mode: CaptureMode
+    operations: pl.DataFrame
+    calls: pl.DataFrame
+    replays: pl.DataFrame
+    gaps: pl.DataFrame
+    pieces: pl.DataFrame
+    busy: pl.DataFrame
+    leads: pl.DataFrame
+    devices: tuple[Device, ...]
+    notes: tuple[QualityNote, ...] = ()

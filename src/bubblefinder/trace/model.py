@@ -1,0 +1,154 @@
+"""What a loaded capture is: a few frames with one row an event, and what the capture says of itself.
+
+Nothing here interprets anything. Ids keep all 64 bits, times are integer nanoseconds on the
+capture's own clock, a value that the export lacks is null.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import polars as pl
+
+KERNEL: Final = 0
+MEMCPY: Final = 1
+MEMSET: Final = 2
+GRAPH: Final = 3
+
+KIND_TABLES: Final = (
+    "CUPTI_ACTIVITY_KIND_KERNEL",
+    "CUPTI_ACTIVITY_KIND_MEMCPY",
+    "CUPTI_ACTIVITY_KIND_MEMSET",
+    "CUPTI_ACTIVITY_KIND_GRAPH_TRACE",
+)
+CALLS_TABLE: Final = "CUPTI_ACTIVITY_KIND_RUNTIME"
+
+COPY_KINDS: Final = {
+    0: "unknown", 1: "HtoD", 2: "DtoH", 3: "HtoA", 4: "AtoH", 5: "AtoA", 6: "AtoD", 7: "DtoA",
+    8: "DtoD", 9: "HtoH", 10: "PtoP", 11: "UVM HtoD", 12: "UVM DtoH", 13: "UVM DtoD",
+}
+MEMORY_KINDS: Final = {
+    0: "pageable", 1: "pinned", 2: "device", 3: "array", 4: "managed", 5: "device static",
+    6: "managed static", 7: "unknown",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class QualityNote:
+    """One thing the capture can or can't tell.
+
+    Attributes:
+        code: stable identifier, kebab-case.
+        level: ``info``, ``warn`` or ``error``.
+        message: one sentence for the user.
+        count: how many rows, calls or records it concerns; null where counting makes no sense.
+    """
+
+    code: str
+    level: str
+    message: str
+    count: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Gpu:
+    """A physical GPU that the capture names. `gpu` is Nsight Systems' own index."""
+
+    gpu: int
+    name: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Process:
+    """A process that owns events. `process` is the key used in every frame, `pid` what users know."""
+
+    process: int
+    pid: int
+    name: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class TraceInfo:
+    """What the capture says of itself; unknown is null.
+
+    `cupti_version` is the collector's (named by DIAGNOSTIC_EVENT), never the exporter's.
+    `duration_ns` is ANALYSIS_DETAILS.duration, `start_ns` the time that seconds on the command
+    line are counted from (0 unless the export was shifted or normalised to UTC).
+    """
+
+    name: str
+    format: str
+    nsys_version: str | None = None
+    schema_version: str | None = None
+    cupti_version: str | None = None
+    driver_version: str | None = None
+    cuda_version: str | None = None
+    duration_ns: int | None = None
+    start_ns: int = 0
+    gpus: tuple[Gpu, ...] = ()
+    processes: tuple[Process, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """A loaded capture.
+
+    `process` is ``(globalPid >> 24) & 0xFFFFFFFFFF`` (hardware, VM and process id), `thread` the
+    raw globalTid reinterpreted as a signed 64-bit integer. Every frame is sorted by
+    (start_ns, end_ns) and has `row`, the 0-based position in its table as stored. Rows with
+    unusable times (start = end = 0, end < start) are left out and counted in `notes`.
+
+    Attributes:
+        operations: KERNEL, MEMCPY, MEMSET and GRAPH_TRACE rows together: kind (UInt8, see KERNEL
+            ... GRAPH), row (UInt32), start_ns, end_ns, process, device (Int32, process-local),
+            gpu (Int32, physical), context, stream (Int64), correlation (Int64, null if none or 0),
+            graph_node (Int64 bits, null if none or 0), graph (Int64: exec id of a GRAPH_TRACE row,
+            else the upper half of graph_node), name (Int32 string id of the demangled kernel name,
+            null otherwise), bytes (Int64), copy_kind, src_kind, dst_kind (Int8, Nsight numbering;
+            a memset keeps its memKind in dst_kind).
+        calls: CUDA runtime and driver API calls: row, start_ns, end_ns, process, thread,
+            correlation (null if none), name (Int32 string id), return_value (Int32), callchain
+            (Int64, null if none).
+        nvtx: ranges only: row, start_ns, end_ns (null if never closed), process, thread, domain
+            (String, null for the default domain), text (String).
+        overheads: profiler overhead rows of both tables: table, row, start_ns, end_ns, process,
+            thread, name (String), overhead_type (Int32, normalised below 65536, null if none).
+        graph_nodes: graph node creations: start_ns, thread. For telling captured launches apart.
+        syncs: SYNCHRONIZATION rows: row, start_ns, end_ns, process, stream, correlation, sync_type,
+            event (Int64), event_sync (Int64).
+        events: CUDA_EVENT rows: row, process, context, stream, correlation, event, event_sync,
+            timestamp_ns (null where not collected).
+        os_calls: OSRT_API rows: row, start_ns, end_ns, thread, name (String).
+        frames: innermost frames of call chains: callchain (Int64), symbol (String), depth.
+        names: string id to text for kernels and API calls.
+        thread_names: thread to name.
+        notes: what loading found out about the capture's quality.
+    """
+
+    info: TraceInfo
+    operations: pl.DataFrame
+    calls: pl.DataFrame
+    nvtx: pl.DataFrame
+    overheads: pl.DataFrame
+    graph_nodes: pl.DataFrame
+    syncs: pl.DataFrame
+    events: pl.DataFrame
+    os_calls: pl.DataFrame
+    frames: pl.DataFrame
+    names: Mapping[int, str]
+    thread_names: Mapping[int, str] = field(default_factory=dict)
+    notes: tuple[QualityNote, ...] = ()
+
+
+def process_of(global_id: int) -> int:
+    """Return the process key of a globalPid or globalTid, given as signed or unsigned 64 bits."""
+    return (global_id >> 24) & 0xFF_FFFF_FFFF
+
+
+def pid_of(process: int) -> int:
+    """Return the operating system's process id of a process key."""
+    return process & 0xFF_FFFF
