@@ -378,7 +378,8 @@ class TimelineBar:
 
     `kind` is nvtx, api, launch, wait, blamed_wait, replay, operation, operations (several merged), drain
     (a moment: start = end) or the ledger class of a gap. `link` pairs a launch call with the replay
-    it launched.
+    it launched. `fill` is the share of the interval that is really covered: below 1 where several
+    thin intervals were merged.
     """
 
     track: str
@@ -387,6 +388,7 @@ class TimelineBar:
     start_ns: int
     end_ns: int
     link: int | None = None
+    fill: float = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
