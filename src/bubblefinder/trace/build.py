@@ -1,0 +1,182 @@
+"""Turns an opened export into a Trace: one frame a kind of event, every loss counted."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import polars as pl
+
+from bubblefinder.errors import CannotAnswerError
+from bubblefinder.trace import frames, schema
+from bubblefinder.trace.gpus import place
+from bubblefinder.trace.info import gpu_names, read_info
+from bubblefinder.trace.model import QualityNote, Trace
+from bubblefinder.trace.quality import Tally, diagnostic_notes, table_notes
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from bubblefinder.trace.model import TraceInfo
+    from bubblefinder.trace.schema import Source
+
+_MIGRATIONS: Final = (11, 12, 13)
+
+
+def build_trace(source: Source, name: str) -> Trace:
+    """Read everything that is needed of an export.
+
+    Args:
+        source: the opened export.
+        name: what to call the trace.
+
+    Raises:
+        CannotAnswerError: it holds GPU operations, none on a device that the capture knows.
+        InputError: the file turns out to be damaged.
+    """
+    tally = Tally()
+    calls = frames.read_calls(source, tally)
+    operations = _operations(source, calls, tally)
+    ranges, domains = frames.read_nvtx(source, tally)
+    overheads = frames.read_overheads(source, tally)
+    os_calls = frames.read_os_calls(source, tally)
+    chains = frames.read_callchains(source, tally, calls)
+    threads = source.read(schema.THREAD_NAMES).frame.drop_nulls(["thread", "name_id"])
+    named = [
+        operations["name"], calls["name"], ranges["text_id"], domains["text_id"], overheads["name_id"], os_calls["name_id"],
+        chains["symbol_id"], threads["name_id"],
+    ]  # fmt: skip
+    strings = source.strings(_distinct(named))
+    tally.not_text = strings.not_text
+    texts = pl.DataFrame(
+        {"id": list(strings.texts), "string": list(strings.texts.values())}, schema={"id": pl.Int64, "string": pl.String}
+    )
+    diagnostics = source.read(schema.DIAGNOSTICS).frame
+    processes = _distinct([operations["process"], calls["process"], ranges["process"]])
+    gpus = _distinct([operations["gpu"]])
+    info = read_info(source, name, diagnostics, (gpus, processes), _first(operations))
+    return Trace(
+        info=info,
+        operations=operations,
+        calls=calls,
+        nvtx=_nvtx(ranges, domains, texts),
+        overheads=_with_text(overheads, "name_id", texts, "name").drop("name_id"),
+        graph_nodes=frames.read_graph_nodes(source, tally),
+        syncs=frames.read_syncs(source, tally),
+        events=frames.read_events(source, tally),
+        os_calls=_with_text(os_calls, "name_id", texts, "name").drop("name_id"),
+        frames=_with_text(chains, "symbol_id", texts, "symbol").select("callchain", "symbol", "depth"),
+        names=_texts_of(strings.texts, [operations["name"], calls["name"]]),
+        thread_names=_thread_names(threads, strings.texts),
+        notes=(*tally.notes(), *_notes(source, info, tally, operations, calls, ranges, diagnostics)),
+    )
+
+
+def _operations(source: Source, calls: pl.DataFrame, tally: Tally) -> pl.DataFrame:
+    """Read the operations, place them on their GPUs and sort them by time."""
+    stored = frames.read_operations(source, tally)
+    stored = _with_process(stored, calls, tally)
+    placed = place(stored, source, tally)
+    if stored.height and not placed.height:
+        raise CannotAnswerError(
+            f"The {stored.height:,} GPU operations of this capture are on no device that it names.",
+            hint="Export the report again with a current Nsight Systems; if that changes nothing, record again.",
+        )
+    return frames.in_time_order(placed)
+
+
+def _with_process(operations: pl.DataFrame, calls: pl.DataFrame, tally: Tally) -> pl.DataFrame:
+    """Give operations without a process the only one there is, or process 0 where there is no such one."""
+    lacking = operations["process"].null_count()
+    if not lacking:
+        return operations
+    tally.without_process = lacking
+    known = _distinct([operations["process"], calls["process"]])
+    return operations.with_columns(pl.col("process").fill_null(known[0] if len(known) == 1 else 0))
+
+
+def _distinct(columns: Iterable[pl.Series]) -> list[int]:
+    """Return the values that occur in any of the columns, in order."""
+    values = pl.concat([column.drop_nulls().unique().cast(pl.Int64).rename("value") for column in columns])
+    return values.unique().sort().to_list()
+
+
+def _first(operations: pl.DataFrame) -> int | None:
+    """Return when the first operation starts."""
+    return operations["start_ns"][0] if operations.height else None
+
+
+def _with_text(frame: pl.DataFrame, number: str, texts: pl.DataFrame, name: str) -> pl.DataFrame:
+    """Look up a column of string ids."""
+    return frame.join(texts, left_on=number, right_on="id", how="left", maintain_order="left").rename({"string": name})
+
+
+def _nvtx(ranges: pl.DataFrame, domains: pl.DataFrame, texts: pl.DataFrame) -> pl.DataFrame:
+    """Give NVTX ranges their text, registered or plain, and their domain's name, which each process has its own of."""
+    keys = ["process", "domain_id"]
+    named = _with_text(domains, "text_id", texts, "string").select(*keys, domain=pl.coalesce("text", "string"))
+    named = named.unique(keys, keep="last", maintain_order=True)
+    full = _with_text(ranges, "text_id", texts, "string").join(named, on=keys, how="left", maintain_order="left")
+    text = pl.coalesce("text", "string", pl.lit("")).alias("text")
+    return full.select("row", "start_ns", "end_ns", "process", "thread", "domain", text)
+
+
+def _texts_of(texts: Mapping[int, str], columns: Iterable[pl.Series]) -> dict[int, str]:
+    """Return the texts of the ids that occur in the columns."""
+    return {number: texts[number] for number in _distinct(columns) if number in texts}
+
+
+def _thread_names(threads: pl.DataFrame, texts: Mapping[int, str]) -> dict[int, str]:
+    """Return each thread's last name; a thread may have been named several times."""
+    return {thread: texts[number] for thread, number in threads.select("thread", "name_id").iter_rows() if number in texts}
+
+
+def _notes(
+    source: Source,
+    info: TraceInfo,
+    tally: Tally,
+    operations: pl.DataFrame,
+    calls: pl.DataFrame,
+    ranges: pl.DataFrame,
+    diagnostics: pl.DataFrame,
+) -> list[QualityNote]:
+    """Say what else the capture can and can't tell."""
+    return [
+        *diagnostic_notes(source, diagnostics),
+        *table_notes(source, calls.height, ranges.height),
+        *_gpu_notes(source, info, tally),
+        *_migration_notes(operations),
+        *_session_notes(source),
+    ]
+
+
+def _gpu_notes(source: Source, info: TraceInfo, tally: Tally) -> list[QualityNote]:
+    """Say where a GPU was assumed, and which listed GPUs did nothing."""
+    notes = []
+    listed = gpu_names(source)
+    if tally.assumed_gpu:
+        level = "info" if len(listed) == 1 and len(info.gpus) == 1 else "warn"
+        message = "The capture doesn't say which GPU a process's device is; device numbers are taken for GPU numbers."
+        notes.append(QualityNote("gpu-assumed", level, message, tally.assumed_gpu))
+    idle = sorted(set(listed) - {gpu.gpu for gpu in info.gpus})
+    if idle:
+        numbers = ", ".join(map(str, idle))
+        notes.append(QualityNote("gpus-unused", "info", f"The capture names GPUs without any recorded work: {numbers}.", len(idle)))
+    return notes
+
+
+def _migration_notes(operations: pl.DataFrame) -> list[QualityNote]:
+    """Say how many copies the driver made to move unified memory."""
+    count = int(operations["copy_kind"].is_in(_MIGRATIONS).sum())
+    if not count:
+        return []
+    message = "Copies made by the driver to move unified memory count as busy, never as a copy that the program waited for."
+    return [QualityNote("unified-memory", "info", message, count)]
+
+
+def _session_notes(source: Source) -> list[QualityNote]:
+    """Say that the file holds several captures, whose ids and clocks may collide."""
+    sessions = source.read(schema.SESSIONS).frame.height
+    if sessions <= 1:
+        return []
+    message = f"The file holds {sessions} capture sessions; ids of different sessions may collide. Analyse each on its own."
+    return [QualityNote("several-sessions", "warn", message, sessions)]

@@ -1,0 +1,162 @@
+"""The frames of a Trace from the tables of an export, before any string id is looked up."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import polars as pl
+
+from bubblefinder.trace import schema
+
+if TYPE_CHECKING:
+    from bubblefinder.trace.quality import Tally
+    from bubblefinder.trace.schema import Source, Table
+
+DOMAIN_NAMED: Final = 75
+_RANGES: Final = (59, 60, 70, 71)
+_UNSET: Final = (-1, 0xFFFF_FFFF)
+_RAW_CUPTI_TYPE: Final = 65_536
+_DEEPEST_FRAME: Final = 32
+_UPPER_HALF: Final = pl.col("graph_node") // (1 << 32) & 0xFFFF_FFFF
+
+_OPERATION: Final = {
+    "kind": pl.UInt8, "row": pl.UInt32, "start_ns": pl.Int64, "end_ns": pl.Int64, "process": pl.Int64, "device": pl.Int64,
+    "context": pl.Int64, "stream": pl.Int64, "correlation": pl.Int64, "graph_node": pl.Int64, "graph": pl.Int64,
+    "name": pl.Int32, "bytes": pl.Int64, "copy_kind": pl.Int8, "src_kind": pl.Int8, "dst_kind": pl.Int8,
+}  # fmt: skip
+
+
+def process_key(column: str) -> pl.Expr:
+    """Return the process key of a column of globalPid or globalTid, see `model.process_of`."""
+    return (pl.col(column) // (1 << 24) & 0xFF_FFFF_FFFF).alias("process")
+
+
+def in_time_order(frame: pl.DataFrame) -> pl.DataFrame:
+    """Sort by (start_ns, end_ns), open ends last; a frame that is in order is returned as it is."""
+    start = frame["start_ns"].to_numpy()
+    end = frame["end_ns"].fill_null(np.iinfo(np.int64).max).to_numpy()
+    later = start[1:] - start[:-1]
+    if bool((later > 0).all()) or bool(((later > 0) | ((later == 0) & (end[1:] >= end[:-1]))).all()):
+        return frame
+    return frame[np.lexsort((end, start))]
+
+
+def read(source: Source, table: Table, tally: Tally) -> pl.DataFrame:
+    """Read a table and count the rows whose values have the wrong type."""
+    rows = source.read(table)
+    tally.unusable[table.name] += rows.unusable
+    return rows.frame
+
+
+def timed(frame: pl.DataFrame, table: Table, tally: Tally, *, open_end: bool = False) -> pl.DataFrame:
+    """Leave out and count the rows whose times are missing or impossible.
+
+    Both zero means that the time could not be collected; a zero start alone is a clock that starts at zero.
+    """
+    start, end = pl.col("start_ns"), pl.col("end_ns")
+    missing = start.is_null() if open_end else start.is_null() | end.is_null()
+    invalid = (((start == 0) & (end == 0)) | (end < start)).fill_null(value=False)
+    untimed, impossible = frame.select(missing.sum(), (invalid & ~missing).sum().alias("impossible")).row(0)
+    tally.untimed[table.name] += untimed
+    tally.invalid[table.name] += impossible
+    return frame.filter(~missing & ~invalid) if untimed or impossible else frame
+
+
+def _none_if_zero(column: str) -> pl.Expr:
+    """Return a column with 0 as null: Nsight Systems writes either for "none"."""
+    return pl.when(pl.col(column) != 0).then(pl.col(column)).alias(column)
+
+
+def read_operations(source: Source, tally: Tally) -> pl.DataFrame:
+    """Read kernels, copies, memsets and graph launches into one frame, `device` still as stored."""
+    parts = [_operations_of(kind, table, source, tally) for kind, table in enumerate(schema.OPERATIONS)]
+    return pl.concat(parts, rechunk=True)
+
+
+def _operations_of(kind: int, table: Table, source: Source, tally: Tally) -> pl.DataFrame:
+    """Read one table of operations into the common columns."""
+    rows = timed(read(source, table, tally), table, tally)
+    derived = [pl.lit(kind, dtype=pl.UInt8).alias("kind"), process_key("global_id"), _none_if_zero("correlation")]
+    if "graph_node" in rows.columns:
+        rows = rows.with_columns(_none_if_zero("graph_node"))
+        derived.append(_UPPER_HALF.alias("graph"))
+    if "graph_id" in rows.columns:
+        derived.append(pl.coalesce("graph", "graph_id").alias("graph"))
+    if "short_name" in rows.columns:
+        derived.append(pl.coalesce("name", "short_name").alias("name"))
+    rows = rows.with_columns(derived)
+    absent = [pl.lit(None, dtype=dtype).alias(name) for name, dtype in _OPERATION.items() if name not in rows.columns]
+    return rows.with_columns(absent).select(*_OPERATION)
+
+
+def read_calls(source: Source, tally: Tally) -> pl.DataFrame:
+    """Read the runtime and driver API calls."""
+    rows = timed(read(source, schema.CALLS, tally), schema.CALLS, tally)
+    return in_time_order(rows).select(
+        "row", "start_ns", "end_ns", process_key("thread"), "thread", _none_if_zero("correlation"),
+        "name", "return_value", _none_if_zero("callchain"),
+    )  # fmt: skip
+
+
+def read_nvtx(source: Source, tally: Tally) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Read the NVTX ranges, and the rows that name a domain of a process."""
+    rows = read(source, schema.NVTX, tally).with_columns(process_key("thread"))
+    domains = rows.filter(pl.col("event_type") == DOMAIN_NAMED)
+    ranges = timed(rows.filter(pl.col("event_type").is_in(_RANGES)), schema.NVTX, tally, open_end=True)
+    return in_time_order(ranges), domains
+
+
+def read_overheads(source: Source, tally: Tally) -> pl.DataFrame:
+    """Read what the profiler says it cost itself; raw CUPTI types are shifted down to Nsight Systems' numbers."""
+    kind = pl.col("overhead_type")
+    parts = [
+        timed(read(source, table, tally), table, tally).select(
+            pl.lit(table.name).alias("table"), "row", "start_ns", "end_ns", process_key("thread"), "thread", "name_id",
+            pl.when(kind >= _RAW_CUPTI_TYPE).then(kind // _RAW_CUPTI_TYPE).otherwise(kind).alias("overhead_type"),
+        )
+        for table in schema.OVERHEADS
+    ]  # fmt: skip
+    return in_time_order(pl.concat(parts, rechunk=True))
+
+
+def read_graph_nodes(source: Source, tally: Tally) -> pl.DataFrame:
+    """Read when each graph node was made; before 2024 the table of graphs held them."""
+    holds_nodes = "graphNodeId" in source.columns(schema.GRAPH_EVENTS)
+    tables = [schema.GRAPH_NODES, *([schema.GRAPH_EVENTS] if holds_nodes else [])]
+    parts = [read(source, table, tally).select("start_ns", "thread") for table in tables]
+    return pl.concat(parts).drop_nulls("start_ns").sort("start_ns")
+
+
+def read_syncs(source: Source, tally: Tally) -> pl.DataFrame:
+    """Read the synchronisations as CUPTI saw them; ids that mean "none" become null."""
+    rows = timed(read(source, schema.SYNCS, tally), schema.SYNCS, tally)
+    unset = [
+        pl.when(~pl.col(name).is_in(_UNSET)).then(pl.col(name)).alias(name) for name in ("stream", "event", "event_sync")
+    ]
+    return in_time_order(rows.with_columns(unset)).select(
+        "row", "start_ns", "end_ns", process_key("global_id"), "stream", _none_if_zero("correlation"), "sync_type", "event", "event_sync"
+    )
+
+
+def read_events(source: Source, tally: Tally) -> pl.DataFrame:
+    """Read the CUDA events that were recorded; a timestamp of 0 was not collected."""
+    return read(source, schema.EVENTS, tally).select(
+        "row", process_key("global_id"), "context", "stream", _none_if_zero("correlation"), "event", "event_sync",
+        _none_if_zero("timestamp_ns"),
+    )  # fmt: skip
+
+
+def read_os_calls(source: Source, tally: Tally) -> pl.DataFrame:
+    """Read the outermost operating system calls; those inside another would count twice."""
+    rows = read(source, schema.OS_CALLS, tally).filter(pl.col("nesting").fill_null(0) == 0)
+    return in_time_order(timed(rows, schema.OS_CALLS, tally)).select("row", "start_ns", "end_ns", "thread", "name_id")
+
+
+def read_callchains(source: Source, tally: Tally, calls: pl.DataFrame) -> pl.DataFrame:
+    """Read the innermost frames of the call chains that calls refer to."""
+    wanted = calls["callchain"].drop_nulls().unique()
+    if wanted.is_empty():
+        return schema.CALLCHAINS.empty()
+    rows = read(source, schema.CALLCHAINS, tally)
+    return rows.filter((pl.col("depth") < _DEEPEST_FRAME) & pl.col("callchain").is_in(wanted.implode())).sort("callchain", "depth")

@@ -1,0 +1,92 @@
+"""Which physical GPU an operation ran on."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING, Final
+
+import polars as pl
+
+from bubblefinder.trace import schema
+from bubblefinder.trace.model import pid_of
+
+if TYPE_CHECKING:
+    from bubblefinder.trace.quality import Tally
+    from bubblefinder.trace.schema import Source
+
+_NO_DEVICE: Final = 0x7FFF_FFFF
+_PLACE: Final = ["process", "context", "device"]
+_PLACED: Final = dict.fromkeys(_PLACE, pl.Int64) | {"used": pl.Int32, "gpu": pl.Int32}
+
+
+def place(operations: pl.DataFrame, source: Source, tally: Tally) -> pl.DataFrame:
+    """Give every operation the physical GPU it ran on, and leave out those that have none.
+
+    A device number counts from 0 inside its process; TARGET_INFO_CUDA_DEVICE says which GPU that
+    is. Without an entry the number is taken for the GPU's own. An operation may lack a usable
+    device (a graph whose first node runs on the host): then its context says it, or the process
+    has only one.
+
+    Args:
+        operations: with `process`, `context` and `device` as stored.
+        source: the export.
+        tally: counts what was left out and what was assumed.
+
+    Returns:
+        The operations with `device` and `gpu` (both Int32), in the same order.
+    """
+    places = operations.group_by(_PLACE).len().rows()
+    by_context = _devices_of_contexts(source)
+    by_process = _only_devices([(process, device) for process, _, device, _ in places])
+    gpus = _gpus_of_devices(source)
+    placed = []
+    for process, context, stored, count in places:
+        device = stored if _usable(stored) else by_context.get((process, context), by_process.get(process))
+        if device is None:
+            tally.without_device += count
+            continue
+        gpu = gpus.get((pid_of(process), device))
+        tally.assumed_gpu += count if gpu is None else 0
+        placed.append((process, context, stored, device, device if gpu is None else gpu))
+    found = pl.DataFrame(placed, schema=_PLACED, orient="row")
+    joined = operations.join(found, on=_PLACE, nulls_equal=True, maintain_order="left")
+    return joined.with_columns(device="used").drop("used")
+
+
+def _usable(device: int | None) -> bool:
+    """Say whether a stored device number names a device."""
+    return device is not None and 0 <= device < _NO_DEVICE
+
+
+def _only_devices(used: list[tuple[int, int | None]]) -> dict[int, int]:
+    """Return the device of each process that uses exactly one."""
+    devices = defaultdict(set)
+    for process, device in used:
+        if device is not None and _usable(device):
+            devices[process].add(device)
+    return {process: next(iter(numbers)) for process, numbers in devices.items() if len(numbers) == 1}
+
+
+def _devices_of_contexts(source: Source) -> dict[tuple[int, int], int]:
+    """Return the device of each context that the capture describes, by process key and context."""
+    rows = source.read(schema.CONTEXTS).frame.drop_nulls(["hw", "vm", "pid", "device", "context"])
+    return {
+        ((hw << 32) | (vm << 24) | pid, context): device
+        for hw, vm, pid, device, context in rows.select("hw", "vm", "pid", "device", "context").iter_rows()
+        if _usable(device)
+    }
+
+
+def _gpus_of_devices(source: Source) -> dict[tuple[int, int], int]:
+    """Return Nsight Systems' GPU index of each device, by process id and device number.
+
+    An entry without an index is matched by the GPU's unique id.
+    """
+    listed = source.read(schema.GPUS).frame.drop_nulls(["gpu", "uuid"])
+    by_uuid = dict(listed.select("uuid", "gpu").iter_rows())
+    rows = source.read(schema.CUDA_DEVICES).frame.drop_nulls(["pid", "device"])
+    found = {
+        (pid, device): by_uuid.get(uuid) if gpu is None else gpu
+        for pid, device, gpu, uuid in rows.select("pid", "device", "gpu", "uuid").iter_rows()
+    }
+    return {key: gpu for key, gpu in found.items() if _usable(gpu)}

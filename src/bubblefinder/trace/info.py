@@ -1,0 +1,108 @@
+"""What the capture says of itself: versions, GPUs, processes, time base."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from bubblefinder.trace import schema
+from bubblefinder.trace.model import Gpu, Process, TraceInfo, pid_of, process_of
+from bubblefinder.trace.quality import cupti_version
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from bubblefinder.trace.schema import Source
+
+_NORMALISED_NS = 10**17
+
+
+def read_info(
+    source: Source, name: str, diagnostics: pl.DataFrame, used: tuple[Iterable[int], Iterable[int]], first_ns: int | None
+) -> TraceInfo:
+    """Collect what the capture says of itself.
+
+    Args:
+        source: the export.
+        name: what to call the trace.
+        diagnostics: rows of DIAGNOSTIC_EVENT.
+        used: the physical GPUs with operations, and the processes with events.
+        first_ns: start of the first operation, if there is one.
+    """
+    export = _pairs(source, schema.EXPORT)
+    system = _pairs(source, schema.SYSTEM)
+    gpus, processes = used
+    return TraceInfo(
+        name=name,
+        format=source.format,
+        nsys_version=export.get("EXPORT_PRODUCT_VERSION"),
+        schema_version=export.get("EXPORT_SCHEMA_VERSION"),
+        cupti_version=cupti_version(diagnostics),
+        driver_version=_known(system.get("NvDriverVersion")),
+        cuda_version=_dotted(system.get("CudaDriverVersion")),
+        duration_ns=source.read(schema.ANALYSIS).frame["duration_ns"].max(),
+        start_ns=_origin(source, export.get("EXPORT_CONFIG_TIME_SHIFT"), first_ns),
+        gpus=_gpus(source, gpus),
+        processes=_processes(source, processes),
+    )
+
+
+def gpu_names(source: Source) -> dict[int, str | None]:
+    """Return the name of every GPU that the capture lists, by Nsight Systems' index."""
+    rows = source.read(schema.GPUS).frame.drop_nulls("gpu")
+    return dict(rows.select("gpu", "name").iter_rows())
+
+
+def _pairs(source: Source, table: schema.Table) -> dict[str, str]:
+    """Return a name/value table; of a name that repeats, the first value."""
+    rows = source.read(table).frame.drop_nulls(["name", "value"]).unique("name", keep="first", maintain_order=True)
+    return dict(rows.select("name", "value").iter_rows())
+
+
+def _known(version: str | None) -> str | None:
+    """Return a version that looks like one."""
+    return version if version and re.fullmatch(r"[1-9][\d.]*", version) else None
+
+
+def _dotted(cuda: str | None) -> str | None:
+    """Turn CUDA's number for a version, 13000 or 12040, into 13.0 or 12.4."""
+    if not cuda or not re.fullmatch(r"[1-9]\d{3,5}", cuda):
+        return None
+    return f"{int(cuda) // 1000}.{int(cuda) % 1000 // 10}"
+
+
+def _origin(source: Source, shift: str | None, first_ns: int | None) -> int:
+    """Return the time of the capture's start on its own clock.
+
+    An export may be shifted or counted from 1970; the former is written down, the latter shows in
+    the times where the note is missing.
+    """
+    if shift and re.fullmatch(r"-?\d{1,19}", shift) and int(shift):
+        return int(shift)
+    if first_ns is None or first_ns < _NORMALISED_NS:
+        return 0
+    began = source.read(schema.SESSIONS).frame["utc_ns"].min()
+    return began if isinstance(began, int) and began <= first_ns else first_ns
+
+
+def _gpus(source: Source, used: Iterable[int]) -> tuple[Gpu, ...]:
+    """Return the GPUs that worked, with the names the capture has for them."""
+    names = gpu_names(source)
+    return tuple(Gpu(gpu, names.get(gpu)) for gpu in sorted(used))
+
+
+def _processes(source: Source, used: Iterable[int]) -> tuple[Process, ...]:
+    """Return the processes with events, named by their program without its folder."""
+    rows = source.read(schema.PROCESSES).frame.drop_nulls("global_id")
+    names = {process_of(number): name for number, name in rows.select("global_id", "name").iter_rows()}
+    return tuple(Process(key, pid_of(key), _program(names.get(key))) for key in sorted(used))
+
+
+def _program(name: str | None) -> str | None:
+    """Return a program's own name from its path; arguments are never kept."""
+    if not name:
+        return None
+    path = name.split(" -", 1)[0]
+    return re.split(r"[\\/]", path)[-1].split(" ", 1)[0] or None

@@ -1,0 +1,103 @@
+"""Opens whatever a user has: finds out by content what a path is, and loads it or says what it is instead."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from bubblefinder.errors import InputError, NotATraceError
+from bubblefinder.trace.arrow import FolderSource
+from bubblefinder.trace.build import build_trace
+from bubblefinder.trace.model import QualityNote
+from bubblefinder.trace.nsysrep import exported
+from bubblefinder.trace.refuse import check_tables, foreign_file
+from bubblefinder.trace.sqlite import MAGIC, open_sqlite
+from bubblefinder.trace.unpack import UNPACK_LIMIT, unpacked
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from os import PathLike
+
+    from bubblefinder.trace.model import Trace
+    from bubblefinder.trace.schema import Source
+
+_REPORTS: Final = (".nsys-rep", ".qdrep")
+_LAYERS: Final = 2
+
+
+def open_trace(path: str | PathLike[str], *, unpack_limit: int = UNPACK_LIMIT) -> Trace:
+    """Load an Nsight Systems capture.
+
+    Args:
+        path: a SQLite export, a folder of Parquet or Arrow files, one of these packed with xz, zstd
+            or gzip (a folder as a tar), or an .nsys-rep where Nsight Systems is installed.
+        unpack_limit: bytes that a packed file may grow to.
+
+    Returns:
+        The capture, whole and in memory; nothing is written beside `path` and nothing stays open.
+
+    Raises:
+        NotATraceError: the path holds no export, or a damaged one.
+        CannotAnswerError: the export holds GPU work, but none on a device that it names.
+        InputError: the path can't be read.
+    """
+    given = Path(path)
+    try:
+        with _opened(given, unpack_limit, _LAYERS) as source:
+            check_tables(source, given.name)
+            trace = build_trace(source, given.name)
+    except OSError as error:
+        raise InputError(f"{given.name} can't be read: {error.strerror or error}.", hint="Check the path and its permissions.") from error
+    stale = _stale_note(given)
+    return replace(trace, notes=(*trace.notes, stale)) if stale else trace
+
+
+@contextmanager
+def _opened(path: Path, unpack_limit: int, layers: int) -> Iterator[Source]:
+    """Open a path as what its content says it is; a packed file may hold another, `layers` deep."""
+    if not path.exists():
+        raise InputError(f"{path} does not exist.", hint="Check the path.")
+    if path.is_dir():
+        yield FolderSource(path)
+        return
+    if not path.is_file():
+        raise InputError(f"{path} is neither a file nor a folder.", hint="Give an export that Nsight Systems wrote.")
+    with unpacked(path, unpack_limit) as content:
+        if content is None:
+            with _opened_file(path) as source:
+                yield source
+            return
+        if not layers:
+            raise NotATraceError(f"{path.name} is packed too many times over.", hint="Unpack it and give what is inside.")
+        with _opened(content, unpack_limit, layers - 1) as source:
+            yield source
+
+
+@contextmanager
+def _opened_file(path: Path) -> Iterator[Source]:
+    """Open a file that isn't packed."""
+    with path.open("rb") as file:
+        head = file.read(4096)
+    if head.startswith(MAGIC):
+        with open_sqlite(path) as source:
+            yield source
+        return
+    refusal = foreign_file(path, head)
+    if refusal or path.suffix not in _REPORTS:
+        raise refusal or NotATraceError(
+            f"{path.name} is not an Nsight Systems export.", hint="Export one with: nsys export --type sqlite REPORT.nsys-rep"
+        )
+    with exported(path) as database, open_sqlite(database) as source:
+        yield source
+
+
+def _stale_note(path: Path) -> QualityNote | None:
+    """Say that the report beside an export is newer than the export."""
+    name = path.name.split(".sqlite", 1)[0]
+    report = next((path.with_name(name + suffix) for suffix in _REPORTS if path.with_name(name + suffix).is_file()), None)
+    if path.is_dir() or report is None or report == path or report.stat().st_mtime <= path.stat().st_mtime:
+        return None
+    message = f"{report.name} beside this export is newer; the export may be of an earlier capture."
+    return QualityNote("export-older-than-report", "warn", message)

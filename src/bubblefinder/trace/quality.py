@@ -1,0 +1,132 @@
+"""What a capture can and can't tell: notes with stable codes, and the counts behind them."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from bubblefinder.trace import schema
+from bubblefinder.trace.model import QualityNote
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from bubblefinder.trace.schema import Source
+
+_LOST: Final = re.compile(r"dropp|incomplete|could ?n[o']t (allocate|parse)|size limit|buffers: \d+ of \d+|events? might be missing", re.I)
+_INCOMPLETE: Final = re.compile(r"not all .*(CUDA|NVTX|OS runtime).* events", re.I)
+_RELEVANT: Final = re.compile(r"CUDA|CUPTI|NVTX", re.I)
+_ABSENT: Final = re.compile(r"^No \S.* events collected", re.I)
+_PATH: Final = re.compile(r"(?:[A-Za-z]:\\[^,;'\"]*|~?(?:/[^\s/,;'\"]+)+/?)")
+_LONGEST_TEXT: Final = 200
+_CUPTI: Final = re.compile(r"Loaded CUPTI library: .*?(?:libcupti\.so\.([\d.]+\d)|cupti64_([\d.]+\d)\.dll)")
+_WARNING: Final = 2
+
+
+@dataclass(slots=True)
+class Tally:
+    """Rows left out while loading, by table."""
+
+    invalid: Counter[str] = field(default_factory=Counter)
+    untimed: Counter[str] = field(default_factory=Counter)
+    unusable: Counter[str] = field(default_factory=Counter)
+    not_text: int = 0
+    without_process: int = 0
+    without_device: int = 0
+    assumed_gpu: int = 0
+
+    def notes(self) -> list[QualityNote]:
+        """Return one note a kind of loss."""
+        return [
+            *_by_table("invalid-times", "carry times that can't be (both zero, or an end before the start) and were left out", self.invalid),
+            *_by_table("missing-times", "carry no time and were left out", self.untimed),
+            *_by_table("unusable-rows", "hold text where a number belongs and were left out", self.unusable),
+            *_counted("names-not-text", "warn", "names are not text and are shown as unknown", self.not_text),
+            *_counted("process-assumed", "warn", "rows name no process and were given to the only one there is", self.without_process),
+            *_counted("device-unknown", "warn", "GPU operations name no device that the capture knows and were left out", self.without_device),
+        ]
+
+
+def _by_table(code: str, what: str, counts: Counter[str]) -> list[QualityNote]:
+    """Return a note that names the tables concerned, as a warning where GPU work or calls are among them."""
+    total = counts.total()
+    if not total:
+        return []
+    tables = ", ".join(f"{name} {count:,}" for name, count in sorted(counts.items()) if count)
+    vital = {table.name for table in (*schema.OPERATIONS, schema.CALLS)}
+    level = "warn" if any(counts[name] for name in vital) else "info"
+    return [QualityNote(code, level, f"{total:,} rows {what} ({tables}).", total)]
+
+
+def _counted(code: str, level: str, what: str, count: int) -> list[QualityNote]:
+    """Return a note about `count` things, or none."""
+    return [QualityNote(code, level, f"{count:,} {what}.", count)] if count else []
+
+
+def cupti_version(diagnostics: pl.DataFrame) -> str | None:
+    """Return the version of the CUPTI library that the collector says it loaded."""
+    for text in diagnostics["text"].drop_nulls():
+        if found := _CUPTI.search(text):
+            return found[1] or found[2]
+    return None
+
+
+def diagnostic_notes(source: Source, diagnostics: pl.DataFrame) -> list[QualityNote]:
+    """Turn what the profiler said of its own run into notes, file paths taken out.
+
+    Args:
+        source: the export, asked whether it has the table at all.
+        diagnostics: severity and text of DIAGNOSTIC_EVENT.
+    """
+    if not source.columns(schema.DIAGNOSTICS):
+        return [
+            QualityNote(
+                "no-diagnostics", "info", "The export has no diagnostics, so whether records were dropped is unknown, not ruled out."
+            )
+        ]
+    said: Counter[QualityNote] = Counter()
+    others = 0
+    for severity, text in diagnostics.select("severity", "text").drop_nulls().iter_rows():
+        code = _diagnostic_code(severity, text)
+        if code == "other-diagnostics":
+            others += 1
+        elif code:
+            level = "info" if _ABSENT.search(text) else "warn"
+            said[QualityNote(code, level, f"Nsight Systems says: {scrubbed(text)}")] += 1
+    notes = [QualityNote(note.code, note.level, note.message, count) for note, count in said.items()]
+    return [*notes, *_counted("other-diagnostics", "info", "further warnings of Nsight Systems do not concern CUDA or NVTX", others)]
+
+
+def _diagnostic_code(severity: int, text: str) -> str | None:
+    """Sort a diagnostic text; null for one that says nothing about completeness."""
+    if _LOST.search(text):
+        return "records-lost"
+    if _INCOMPLETE.search(text):
+        return "events-incomplete"
+    if severity < _WARNING:
+        return None
+    return "diagnostic" if _RELEVANT.search(text) else "other-diagnostics"
+
+
+def scrubbed(text: str) -> str:
+    """Return a text on one line, without file paths or control characters, and not endless."""
+    line = " ".join("".join(letter if letter.isprintable() else " " for letter in text).split())
+    line = _PATH.sub("<path>", line)
+    return line if len(line) <= _LONGEST_TEXT else line[: _LONGEST_TEXT - 1] + "…"
+
+
+def table_notes(source: Source, calls: int, nvtx: int) -> list[QualityNote]:
+    """Say which questions the export can't answer because a table is missing or empty."""
+    notes = []
+    if not calls:
+        message = "The export has no CUDA API calls, so no gap can be charged to a host call. Record with --trace=cuda."
+        notes.append(QualityNote("no-api-calls", "warn", message))
+    if not nvtx:
+        notes.append(QualityNote("no-nvtx-ranges", "info", "The export has no NVTX ranges; steps are found without them."))
+    newer = source.columns(schema.DIAGNOSTICS) or "greenContextId" in source.columns(schema.KERNELS)
+    if newer and not source.columns(schema.EXPORT):
+        message = "The export ends early: its exporter writes META_DATA_EXPORT last and it is missing. Export the report again."
+        notes.append(QualityNote("export-incomplete", "warn", message))
+    return notes

@@ -1,0 +1,81 @@
+"""Says in one line what a path is when it is not an Nsight Systems export."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from bubblefinder.errors import InputError, NotATraceError
+from bubblefinder.trace.schema import STRING_IDS
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from bubblefinder.trace.schema import Source
+
+_EXPORT_HINT: Final = "Export one with: nsys export --type sqlite REPORT.nsys-rep"
+_FOLDER_HINT: Final = "Give the whole folder that nsys export wrote."
+_MAGICS: Final = (
+    (b"NVR\0", "an Nsight Compute report, which holds kernel metrics and no timeline", "Record a timeline with Nsight Systems."),
+    (b"\x89HDF\r\n\x1a\n", "an HDF5 export, which has no nulls and so can't tell absent from 0", _EXPORT_HINT),
+    (b"PAR1", "one table of a Parquet export", _FOLDER_HINT),
+    (b"ARROW1", "one table of an Arrow export", _FOLDER_HINT),
+    (b"\xff\xff\xff\xff", "an Arrow stream", "Give a folder written by: nsys export --type arrowdir REPORT.nsys-rep"),
+    (b"PK\x03\x04", "a zip archive", "Unpack it and give the export inside."),
+    (b"\x28\xb5\x2f\xfd", "a damaged zstd file", "Copy it again."),
+)
+_TEXTS: Final = (
+    (rb'"schema"\s*:\s*"bubblefinder\.', "a report that bubblefinder wrote", "Give the capture it was made from."),
+    (rb'"traceEvents"|"ph"\s*:\s*"', "a Chrome trace (PyTorch profiler or Perfetto)", "Record with Nsight Systems; this format lacks what is needed."),
+    (rb'^\s*\{"(Type|type|data)"', "a JSON export of Nsight Systems", _EXPORT_HINT),
+    (rb"^\s*[\[{]", "a JSON file", _EXPORT_HINT),
+)
+_LOOKALIKES: Final = (
+    ("StringTable", "an nvprof database", "Record again with Nsight Systems; nvprof's format holds other things."),
+    ("rocpd_", "a ROCm profiler database", "Captures of AMD GPUs are not supported."),
+    ("KERN", "a ROCm profiler database", "Captures of AMD GPUs are not supported."),
+    ("dlprof", "a DLProf database", "Give the Nsight Systems export that DLProf read."),
+)
+_ALWAYS_WRITTEN: Final = {STRING_IDS, "ProcessStreams", "ANALYSIS_DETAILS"}
+
+
+def foreign_file(path: Path, head: bytes) -> InputError | None:
+    """Say what a file is that is no SQLite export, or None if that can't be told from its content.
+
+    Args:
+        path: the file.
+        head: its first bytes.
+    """
+    if not head:
+        return NotATraceError(f"{path.name} is empty.", hint="The export failed or the copy was cut; export again.")
+    if path.suffix == ".qdstrm":
+        return NotATraceError(
+            f"{path.name} is a raw recording that was never turned into a report.",
+            hint="Turn it into one with QdstrmImporter, which comes with Nsight Systems, then export that.",
+        )
+    found = next(((what, hint) for magic, what, hint in _MAGICS if head.startswith(magic)), None)
+    found = found or next(((what, hint) for pattern, what, hint in _TEXTS if re.search(pattern, head)), None)
+    return NotATraceError(f"{path.name} is {found[0]}.", hint=found[1]) if found else None
+
+
+def check_tables(source: Source, name: str) -> None:
+    """Look whether the tables are those of an Nsight Systems export.
+
+    Raises:
+        NotATraceError: they are another program's, or the export never got to its events.
+    """
+    tables = source.tables
+    if STRING_IDS not in tables:
+        raise _lookalike(source, name)
+    if set(tables) <= _ALWAYS_WRITTEN:
+        raise NotATraceError(f"{name} is an export that failed: it has no events.", hint="Export the report again.")
+
+
+def _lookalike(source: Source, name: str) -> NotATraceError:
+    """Say whose tables these are."""
+    for sign, what, hint in _LOOKALIKES:
+        if any(table == sign or table.lower().startswith(sign.lower()) and sign != "KERN" for table in source.tables):
+            return NotATraceError(f"{name} is {what}, not an Nsight Systems export.", hint=hint)
+    if source.format == "sqlite":
+        return NotATraceError(f"{name} is a SQLite file without the tables of an Nsight Systems export.", hint=_EXPORT_HINT)
+    return NotATraceError(f"{name} is a folder without the tables of an Nsight Systems export.", hint=_EXPORT_HINT)

@@ -1,0 +1,257 @@
+"""The tables of an export that are read, said once for SQLite, Parquet and Arrow alike.
+
+Whether a file has a column is asked of the file itself, never guessed from its version; a column or
+table that it lacks is null or empty. Integers come through as they are, nulls included. Text has a
+reader of its own, because readers that guess a type from the first rows guess wrong on text that
+begins with nulls.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol, TypeAlias
+
+import polars as pl
+
+from bubblefinder.trace.model import CALLS_TABLE, KIND_TABLES
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable
+
+Dtype: TypeAlias = type[pl.DataType]
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column to read.
+
+    Attributes:
+        source: its name in the export.
+        name: its name here.
+        dtype: what it becomes; an integer that doesn't fit becomes null.
+    """
+
+    source: str
+    name: str
+    dtype: Dtype = pl.Int64
+
+    @property
+    def is_text(self) -> bool:
+        """Say whether the column holds text rather than integers."""
+        return self.dtype is pl.String
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """One table to read.
+
+    Attributes:
+        name: its name in the export.
+        columns: what is read of it.
+        bulk: whether it may hold millions of rows.
+        older_name: what older exporters call it.
+    """
+
+    name: str
+    columns: tuple[Column, ...]
+    bulk: bool = False
+    older_name: str = ""
+
+    @property
+    def schema(self) -> dict[str, Dtype]:
+        """Return the names and types of the columns as read, without `row`."""
+        return {column.name: column.dtype for column in self.columns}
+
+    def empty(self) -> pl.DataFrame:
+        """Return the frame of a table without rows."""
+        return pl.DataFrame(schema={"row": pl.UInt32, **self.schema})
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """What a table held.
+
+    Attributes:
+        frame: `row` (UInt32, 0-based position as stored) and the table's columns, in stored order.
+        unusable: how many rows were left out because a value has the wrong type.
+    """
+
+    frame: pl.DataFrame
+    unusable: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Strings:
+    """Texts by string id, and how many of those asked for hold something other than text."""
+
+    texts: dict[int, str]
+    not_text: int = 0
+
+
+class Source(Protocol):
+    """An opened export of whatever format."""
+
+    format: str
+
+    @property
+    def tables(self) -> Collection[str]:
+        """Return the names of the tables that the export has."""
+
+    def columns(self, table: Table) -> Collection[str]:
+        """Return the columns that this export's version of a table has."""
+
+    def read(self, table: Table) -> Rows:
+        """Read a table; an absent one is empty, an absent column null."""
+
+    def strings(self, ids: Iterable[int]) -> Strings:
+        """Read the texts of these string ids and of no others."""
+
+
+def candidates(table: Table, tables: Iterable[str]) -> list[str]:
+    """Return the stored tables that may be `table`, best first.
+
+    Some exports number a table's version in its name: ``NVTX_EVENTS_V2``.
+    """
+    found = []
+    for name in filter(None, (table.name, table.older_name)):
+        versions = {match[0]: int(match[1] or 0) for match in map(re.compile(rf"{name}(?:_V(\d+))?").fullmatch, tables) if match}
+        found += sorted(versions, key=lambda stored, v=versions: (v[stored] != 0, -v[stored]))
+    return found
+
+
+def normalise(raw: pl.DataFrame, table: Table) -> Rows:
+    """Give columns read under their own names their declared types.
+
+    Unsigned 64-bit ids keep their bits, booleans become 0 and 1. A value that is not an integer
+    where one belongs makes its row unusable.
+
+    Args:
+        raw: any of the table's columns under the names in `Column.name`, one row a stored row.
+        table: what the columns should be.
+    """
+    columns = [_cast(raw, column).alias(column.name) for column in table.columns]
+    frame = raw.select(pl.int_range(pl.len(), dtype=pl.UInt32).alias("row"), *columns)
+    spoilt = [
+        raw[column.name].is_not_null() & frame[column.name].is_null()
+        for column in table.columns
+        if not column.is_text and column.name in raw.columns and not raw.schema[column.name].is_integer()
+    ]
+    spoilt = [flags for flags in spoilt if flags.any()]
+    if not spoilt:
+        return Rows(frame)
+    lost = pl.select(pl.any_horizontal(spoilt)).to_series()
+    return Rows(frame.filter(~lost), int(lost.sum()))
+
+
+def _cast(raw: pl.DataFrame, column: Column) -> pl.Expr:
+    """Return the expression that gives one column its declared type."""
+    if column.name not in raw.columns:
+        return pl.repeat(None, pl.len(), dtype=column.dtype)
+    values = pl.col(column.name)
+    stored = raw.schema[column.name]
+    if column.is_text:
+        return values if stored == pl.String else pl.repeat(None, pl.len(), dtype=pl.String)
+    if stored == pl.UInt64 and column.dtype is pl.Int64:
+        return values.reinterpret(signed=True)
+    return values.cast(column.dtype, strict=False)
+
+
+_TIMES = (Column("start", "start_ns"), Column("end", "end_ns"))
+_PLACE = (
+    Column("deviceId", "device"),
+    Column("contextId", "context"),
+    Column("streamId", "stream"),
+    Column("correlationId", "correlation"),
+    Column("globalPid", "global_id"),
+)
+_THREAD = Column("globalTid", "thread")
+_NAME = Column("nameId", "name_id")
+_NODE = Column("graphNodeId", "graph_node")
+_BYTES = Column("bytes", "bytes")
+
+KERNELS = Table(
+    KIND_TABLES[0],
+    (*_TIMES, *_PLACE, _NODE, Column("demangledName", "name", pl.Int32), Column("shortName", "short_name", pl.Int32)),
+    bulk=True,
+)
+COPIES = Table(
+    KIND_TABLES[1],
+    (
+        *_TIMES, *_PLACE, _NODE, _BYTES,
+        Column("copyKind", "copy_kind", pl.Int8), Column("srcKind", "src_kind", pl.Int8), Column("dstKind", "dst_kind", pl.Int8),
+    ),
+    bulk=True,
+)  # fmt: skip
+MEMSETS = Table(KIND_TABLES[2], (*_TIMES, *_PLACE, _NODE, _BYTES, Column("memKind", "dst_kind", pl.Int8)), bulk=True)
+GRAPHS = Table(
+    KIND_TABLES[3],
+    (*_TIMES, *_PLACE, Column("graphExecId", "graph"), Column("graphId", "graph_id")),
+    bulk=True,
+)
+OPERATIONS = (KERNELS, COPIES, MEMSETS, GRAPHS)
+
+CALLS = Table(
+    CALLS_TABLE,
+    (
+        *_TIMES, _THREAD, Column("correlationId", "correlation"), Column("nameId", "name", pl.Int32),
+        Column("returnValue", "return_value", pl.Int32), Column("callchainId", "callchain"),
+    ),
+    bulk=True,
+)  # fmt: skip
+NVTX = Table(
+    "NVTX_EVENTS",
+    (
+        *_TIMES, _THREAD, Column("eventType", "event_type"), Column("domainId", "domain_id"), Column("textId", "text_id"),
+        Column("text", "text", pl.String),
+    ),
+    bulk=True,
+)  # fmt: skip
+PROFILER_OVERHEAD = Table("PROFILER_OVERHEAD", (*_TIMES, _THREAD, _NAME, Column("overheadType", "overhead_type", pl.Int32)), bulk=True)
+CUPTI_OVERHEAD = Table(
+    "CUPTI_ACTIVITY_KIND_OVERHEAD", (*_TIMES, _THREAD, _NAME, Column("overheadType", "overhead_type", pl.Int32)), bulk=True
+)
+OVERHEADS = (PROFILER_OVERHEAD, CUPTI_OVERHEAD)
+GRAPH_NODES = Table("CUDA_GRAPH_NODE_EVENTS", (Column("start", "start_ns"), _THREAD, _NODE), bulk=True)
+GRAPH_EVENTS = Table("CUDA_GRAPH_EVENTS", (Column("start", "start_ns"), _THREAD, _NODE), bulk=True)
+SYNCS = Table(
+    "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION",
+    (
+        *_TIMES, *_PLACE, Column("syncType", "sync_type", pl.Int32),
+        Column("eventId", "event"), Column("eventSyncId", "event_sync"),
+    ),
+    bulk=True,
+)  # fmt: skip
+EVENTS = Table(
+    "CUPTI_ACTIVITY_KIND_CUDA_EVENT",
+    (*_PLACE, Column("eventId", "event"), Column("eventSyncId", "event_sync"), Column("timestamp", "timestamp_ns")),
+    bulk=True,
+)
+OS_CALLS = Table("OSRT_API", (*_TIMES, _THREAD, _NAME, Column("nestingLevel", "nesting")), bulk=True)
+CALLCHAINS = Table(
+    "CUDA_CALLCHAINS", (Column("id", "callchain"), Column("symbol", "symbol_id"), Column("stackDepth", "depth", pl.Int32)), bulk=True
+)
+
+THREAD_NAMES = Table("ThreadNames", (_NAME, _THREAD))
+PROCESSES = Table("PROCESSES", (Column("globalPid", "global_id"), Column("name", "name", pl.String)))
+GPUS = Table("TARGET_INFO_GPU", (Column("id", "gpu"), Column("name", "name", pl.String), Column("uuid", "uuid", pl.String)))
+CUDA_DEVICES = Table(
+    "TARGET_INFO_CUDA_DEVICE",
+    (Column("gpuId", "gpu"), Column("cudaId", "device"), Column("pid", "pid"), Column("uuid", "uuid", pl.String)),
+)
+CONTEXTS = Table(
+    "TARGET_INFO_CUDA_CONTEXT_INFO",
+    (
+        Column("hwId", "hw"), Column("vmId", "vm"), Column("processId", "pid"),
+        Column("deviceId", "device"), Column("contextId", "context"),
+    ),
+    older_name="TARGET_INFO_CUDA_NULL_STREAM",
+)  # fmt: skip
+SYSTEM = Table("TARGET_INFO_SYSTEM_ENV", (Column("name", "name", pl.String), Column("value", "value", pl.String)))
+SESSIONS = Table("TARGET_INFO_SESSION_START_TIME", (Column("utcEpochNs", "utc_ns"),))
+ANALYSIS = Table("ANALYSIS_DETAILS", (Column("duration", "duration_ns"),))
+DIAGNOSTICS = Table("DIAGNOSTIC_EVENT", (Column("severity", "severity"), Column("text", "text", pl.String)))
+EXPORT = Table(
+    "META_DATA_EXPORT", (Column("name", "name", pl.String), Column("value", "value", pl.String)), older_name="EXPORT_META_DATA"
+)
+STRING_IDS = "StringIds"

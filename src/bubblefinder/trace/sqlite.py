@@ -1,0 +1,295 @@
+"""Reads a SQLite export: integers in bulk through ADBC, text and odd files through sqlite3.
+
+The file is only ever read. Only real tables are used, never views, virtual tables or generated
+columns, so that nothing stored in an untrusted file is run.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import quote
+
+import polars as pl
+
+from bubblefinder.errors import InputError, NotATraceError
+from bubblefinder.trace.schema import STRING_IDS, Rows, Strings, candidates, normalise
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from bubblefinder.trace.schema import Column, Table
+
+MAGIC: Final = b"SQLite format 3\0"
+_PAGE: Final = 1 << 18
+_FETCH: Final = 50_000
+_IDS: Final = 5_000
+_LONGEST_VALUE: Final = 64 << 20
+_LOCK_WAIT_S: Final = 1.0
+_ALLOWED: Final = {sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION}
+
+
+class _AdbcRefusedError(Exception):
+    """ADBC is not installed, or this table holds something it can't read as integers."""
+
+
+@contextmanager
+def open_sqlite(path: Path) -> Iterator[SqliteSource]:
+    """Open a SQLite export for reading.
+
+    Raises:
+        NotATraceError: the file is damaged or cut short.
+        InputError: the file is locked or still being written.
+    """
+    _check_length(path)
+    uri = _uri(path)
+    try:
+        with closing(_connect(uri)) as connection:
+            yield SqliteSource(connection, uri)
+    except sqlite3.Error as error:
+        raise _explained(error, path) from error
+
+
+def _uri(path: Path) -> str:
+    """Return a read-only URI, immutable where a plain one would have to create files beside `path`."""
+    base = f"file:{quote(str(path.resolve()))}?mode=ro"
+    for beside in (Path(f"{path}-wal"), Path(f"{path}-journal")):
+        if _is_pending(beside):
+            raise InputError(
+                f"{path.name} is being written, or its writer was stopped: {beside.name} beside it holds changes.",
+                hint="Let the writing program finish, or export the report again.",
+            )
+    with path.open("rb") as file:
+        write_ahead = file.read(20)[18:20] == b"\2\2"
+    if write_ahead or not _opens(base):
+        return f"{base}&immutable=1"
+    return base
+
+
+def _is_pending(beside: Path) -> bool:
+    """Say whether a journal or write-ahead log holds changes; one that was finished begins with zeros."""
+    if not beside.is_file():
+        return False
+    with beside.open("rb") as file:
+        return any(file.read(8))
+
+
+def _opens(uri: str) -> bool:
+    """Say whether a plain read-only connection can read at all; a busy file counts as one that can."""
+    try:
+        with closing(_connect(uri)) as connection:
+            connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    except sqlite3.DatabaseError as error:
+        return getattr(error, "sqlite_errorcode", 0) & 0xFF not in {
+            sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PROTOCOL,
+        }  # fmt: skip
+    return True
+
+
+def _connect(uri: str) -> sqlite3.Connection:
+    """Open a connection that can only read, and can run no code that the file brings along."""
+    connection = sqlite3.connect(uri, uri=True, timeout=_LOCK_WAIT_S, isolation_level=None)
+    connection.text_factory = lambda stored: stored.decode(errors="replace")
+    connection.execute("PRAGMA trusted_schema = OFF")
+    connection.execute("PRAGMA cell_size_check = ON")
+    connection.execute("PRAGMA temp_store = MEMORY")
+    connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _LONGEST_VALUE)
+    connection.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)
+    connection.set_authorizer(_authorize)
+    return connection
+
+
+def _authorize(action: int, subject: str | None, *_: str | None) -> int:
+    """Let SQLite read tables and say what columns they have, and nothing else."""
+    allowed = action in _ALLOWED or (action == sqlite3.SQLITE_PRAGMA and subject == "table_info")
+    return sqlite3.SQLITE_OK if allowed else sqlite3.SQLITE_DENY
+
+
+def _check_length(path: Path) -> None:
+    """Compare the file's length with what its header says.
+
+    Raises:
+        NotATraceError: pages are missing at the end.
+    """
+    with path.open("rb") as file:
+        header = file.read(100)
+    page = int.from_bytes(header[16:18]) or 1
+    expected = int.from_bytes(header[28:32]) * (65_536 if page == 1 else page)
+    actual = path.stat().st_size
+    if len(header) < 100 or (header[24:28] == header[92:96] and actual < expected):
+        raise NotATraceError(
+            f"{path.name} is cut short: its header promises {expected:,} bytes, it has {actual:,}.",
+            hint="Copy or export it again.",
+        )
+
+
+def _explained(error: sqlite3.Error, path: Path) -> InputError:
+    """Say in plain words what SQLite ran into."""
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    if code in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}:
+        return InputError(
+            f"{path.name} is locked: another program is writing it.",
+            hint="Wait for that program to finish, or copy the file to a local disk and try again.",
+        )
+    if code in {sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_PERM, sqlite3.SQLITE_READONLY}:
+        return InputError(f"{path.name} can't be read: {error}.", hint="Check its permissions and the disk it lies on.")
+    return NotATraceError(f"{path.name} is a damaged SQLite file: {error}.", hint="Copy or export it again.")
+
+
+class SqliteSource:
+    """An opened SQLite export."""
+
+    format = "sqlite"
+
+    def __init__(self, connection: sqlite3.Connection, uri: str) -> None:
+        """List the real tables of the file."""
+        self._connection = connection
+        self._uri = uri
+        stored = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table' AND rootpage > 0")
+        self._tables = frozenset(name for (name,) in stored if isinstance(name, str))
+
+    @property
+    def tables(self) -> frozenset[str]:
+        """Return the names of the tables that the export has."""
+        return self._tables
+
+    def columns(self, table: Table) -> frozenset[str]:
+        """Return the columns that this export's version of a table has."""
+        stored = self._stored_name(table)
+        return self._stored_columns(stored) if stored else frozenset()
+
+    def read(self, table: Table) -> Rows:
+        """Read a table; an absent one is empty, an absent column null."""
+        stored = self._stored_name(table)
+        if not stored:
+            return Rows(table.empty())
+        present = self._stored_columns(stored)
+        wanted = [column for column in table.columns if column.source in present]
+        if not wanted:
+            return Rows(table.empty())
+        if not table.bulk:
+            return normalise(self._rows(stored, wanted), table)
+        numbers = [column for column in wanted if not column.is_text]
+        texts = [column for column in wanted if column.is_text]
+        try:
+            raw = pl.concat(self._pages(stored, numbers, table), rechunk=True)
+        except _AdbcRefusedError:
+            return normalise(self._rows(stored, wanted), table)
+        return normalise(raw.hstack(self._rows(stored, texts)) if texts else raw, table)
+
+    def strings(self, ids: Iterable[int]) -> Strings:
+        """Read the texts of these string ids and of no others."""
+        wanted = sorted(set(ids))
+        texts: dict[int, str] = {}
+        other = 0
+        for first in range(0, len(wanted), _IDS):
+            listed = ",".join(map(str, wanted[first : first + _IDS]))
+            query = f"SELECT id, value, typeof(value) FROM {STRING_IDS} WHERE id IN ({listed})"
+            for number, value, stored in self._connection.execute(query):
+                if stored == "text":
+                    texts[number] = value
+                else:
+                    other += stored != "null"
+        return Strings(texts, other)
+
+    def _stored_name(self, table: Table) -> str | None:
+        """Return the stored table to read: the best candidate with rows, else the best one."""
+        found = candidates(table, self._tables)
+        filled = (name for name in found if self._connection.execute(f"SELECT 1 FROM {_quoted(name)} LIMIT 1").fetchone())
+        return next(filled, found[0] if found else None)
+
+    def _stored_columns(self, stored: str) -> frozenset[str]:
+        """Return the ordinary columns of a stored table."""
+        return frozenset(row[1] for row in self._connection.execute(f"PRAGMA table_info({_quoted(stored)})"))
+
+    def _rows(self, stored: str, columns: Sequence[Column]) -> pl.DataFrame:
+        """Read columns through sqlite3, each value as text or integer as declared.
+
+        A value of another type comes out as null in a text column, and as text in an integer column
+        that holds any, for `normalise` to count.
+        """
+        kept = ", ".join(_as_declared(column) for column in columns)
+        cursor = self._connection.execute(f"SELECT {kept} FROM {_quoted(stored)} NOT INDEXED")
+        schema = {column.name: pl.String if column.is_text else pl.Int64 for column in columns}
+        parts = [pl.DataFrame(schema=schema)]
+        while rows := cursor.fetchmany(_FETCH):
+            parts.append(pl.DataFrame(rows, schema=schema, orient="row"))
+        frame = pl.concat(parts, rechunk=True)
+        return frame.with_columns(self._foreign(stored, columns))
+
+    def _foreign(self, stored: str, columns: Sequence[Column]) -> list[pl.Series]:
+        """Return as text the integer columns that hold anything but integers and nulls."""
+        found = []
+        for column in columns:
+            name = _quoted(column.source)
+            odd = f"SELECT 1 FROM {_quoted(stored)} NOT INDEXED WHERE typeof({name}) NOT IN ('integer', 'null') LIMIT 1"
+            if column.is_text or not self._connection.execute(odd).fetchone():
+                continue
+            values = f"SELECT CASE typeof({name}) WHEN 'null' THEN NULL WHEN 'integer' THEN CAST({name} AS TEXT) ELSE '' END"
+            rows = self._connection.execute(f"{values} FROM {_quoted(stored)} NOT INDEXED")
+            found.append(pl.Series(column.name, [value for (value,) in rows], dtype=pl.String))
+        return found
+
+    def _pages(self, stored: str, columns: Sequence[Column], table: Table) -> Iterator[pl.DataFrame]:
+        """Read integer columns through ADBC, a page of rows at a time and each as narrow as it will be."""
+        key = self._key(stored)
+        kept = ", ".join(f"{_quoted(column.source)} AS {_quoted(column.name)}" for column in columns)
+        last = -(1 << 63)
+        narrow = [pl.col(column.name).cast(column.dtype, strict=False) for column in columns]
+        with _adbc(self._uri) as fetch:
+            while True:
+                page = fetch(f"SELECT {key} AS \"key\", {kept} FROM {_quoted(stored)} WHERE {key} > {last} ORDER BY {key} LIMIT {_PAGE}")
+                if any(dtype != pl.Int64 for dtype in page.dtypes):
+                    raise _AdbcRefusedError
+                yield page.select(narrow)
+                if page.height < _PAGE:
+                    return
+                last = page["key"][-1]
+
+    def _key(self, stored: str) -> str:
+        """Return a name for the position of a row in its table that no column takes."""
+        taken = {name.lower() for name in self._stored_columns(stored)}
+        for name in ("rowid", "_rowid_", "oid"):
+            if name not in taken:
+                return name
+        raise _AdbcRefusedError
+
+
+def _quoted(name: str) -> str:
+    """Return a name as an SQL identifier."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _as_declared(column: Column) -> str:
+    """Return the SQL for a value of the column's own type, null for any other."""
+    name = _quoted(column.source)
+    return f"CASE typeof({name}) WHEN '{'text' if column.is_text else 'integer'}' THEN {name} END"
+
+
+@contextmanager
+def _adbc(uri: str) -> Iterator[Any]:
+    """Open the file through ADBC and give a function from a query to a frame."""
+    try:
+        import adbc_driver_manager as adbc
+        import adbc_driver_sqlite as driver
+    except ImportError as error:
+        raise _AdbcRefusedError from error
+    try:
+        with (
+            driver.connect(uri) as database,
+            adbc.AdbcConnection(database) as connection,
+            adbc.AdbcStatement(connection) as statement,
+        ):
+            statement.set_options(**{"adbc.sqlite.query.batch_rows": str(_PAGE)})
+
+            def fetch(query: str) -> pl.DataFrame:
+                statement.set_sql_query(query)
+                return pl.DataFrame(statement.execute_query()[0])
+
+            fetch("PRAGMA trusted_schema = OFF")
+            fetch("PRAGMA cell_size_check = ON")
+            yield fetch
+    except (adbc.Error, pl.exceptions.PolarsError, OSError) as error:
+        raise _AdbcRefusedError from error
