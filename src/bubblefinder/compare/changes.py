@@ -1,0 +1,129 @@
+"""Metric by metric: both sides' values, the line between a difference and noise, and on which side of it they lie."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from math import fsum
+from typing import TYPE_CHECKING, Final
+
+from bubblefinder.compare.bootstrap import interval
+from bubblefinder.compare.metrics import Measure, Noise, Where, measure
+from bubblefinder.compare.model import Change, Measured
+from bubblefinder.compare.noise import Setting, Spread, spread_of, threshold
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from bubblefinder.compare.metrics import Better
+    from bubblefinder.compare.model import Status
+    from bubblefinder.report.model import Report
+
+Key = tuple[str, Where]
+
+# What a call that came or went can explain: the length of the step, and the idle time it is charged with.
+_EXPLAINED: Final = frozenset(f"step.{name}.p50" for name in ("duration", "host_late", "inter_graph", "bubble"))
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What judges a difference besides the values themselves.
+
+    Attributes:
+        setting: the regime, the step's length and the floors.
+        known: spread between captures of one thing from elsewhere (the history), by metric.
+        explained_ns: what the calls that came minus those that went cost a step.
+    """
+
+    setting: Setting
+    known: Mapping[Key, Spread] = field(default_factory=dict)
+    explained_ns: float = 0.0
+
+
+def measures_of(side: Sequence[Report]) -> dict[Key, list[Measure | None]]:
+    """Return each metric's measure in every capture of a side, null where a capture lacks it."""
+    table: dict[Key, list[Measure | None]] = {}
+    for number, report in enumerate(side):
+        for one in measure(report):
+            table.setdefault(one.key, [None] * len(side))[number] = one
+    return table
+
+
+def changes(base: Sequence[Report], head: Sequence[Report], evidence: Evidence, gates: frozenset[str]) -> list[Change]:
+    """Return every metric that either side has, in the order of the catalogue."""
+    before, after = measures_of(base), measures_of(head)
+    keys = [*after, *(key for key in before if key not in after)]
+    return [_change(key, before.get(key), after.get(key), evidence, gates) for key in keys]
+
+
+def _change(
+    key: Key,
+    base: list[Measure | None] | None,
+    head: list[Measure | None] | None,
+    evidence: Evidence,
+    gates: frozenset[str],
+) -> Change:
+    metric = next(m.metric for m in (*(base or ()), *(head or ())) if m is not None)
+    before, after = _measured(base or []), _measured(head or [])
+    delta = line = None
+    status: Status = "gone" if head is None else "new" if base is None else "unknown"
+    if before.value is not None and after.value is not None:
+        delta = after.value - before.value
+        line = _line(metric.id, metric.noise, before, after, evidence.known.get(key, Spread()), evidence)
+        status = _status(metric.better, delta, line, before, after)
+    return Change(
+        metric=metric.id,
+        where=dict(key[1]),
+        unit=metric.unit,
+        better=metric.better,
+        base=before,
+        head=after,
+        delta=delta,
+        ratio=after.value / before.value if before.value and after.value is not None else None,
+        threshold=line,
+        status=status,
+        gated=metric.id in gates,
+    )
+
+
+def _measured(side: list[Measure | None]) -> Measured:
+    values = [m.value if m else None for m in side]
+    known = [v for v in values if v is not None]
+    bounds = None
+    if len(side) == 1 and side[0] and side[0].quantile is not None:
+        bounds = interval(side[0].samples, side[0].quantile)
+    low, high = bounds or (None, None)
+    steps = sum(len(m.samples) for m in side if m)
+    mean = fsum(known) / len(known) if known else None
+    return Measured(value=mean, captures=values, steps=steps, low=low, high=high)
+
+
+def _line(name: str, noise: Noise, base: Measured, head: Measured, known: Spread, evidence: Evidence) -> float:
+    """Return the difference this metric must exceed to count."""
+    setting = evidence.setting
+    sides = [[v for v in side.captures if v is not None] for side in (base, head)]
+    size = max(abs(base.value or 0), abs(head.value or 0))
+    least = setting.least(noise, size)
+    spread = spread_of(sides[0]) + spread_of(sides[1]) + known
+    line = threshold(setting.floor(noise, size), spread, (len(sides[0]), len(sides[1])), least)
+    delta = (head.value or 0) - (base.value or 0)
+    return min(line, least) if name in _EXPLAINED and _explains(evidence.explained_ns, delta) else line
+
+
+def _explains(explained_ns: float, delta: float) -> bool:
+    """Tell whether calls that came or went account for at least half of a difference: then it isn't noise."""
+    return explained_ns * delta > 0 and abs(explained_ns) >= abs(delta) / 2
+
+
+def _status(better: Better, delta: float, line: float, base: Measured, head: Measured) -> Status:
+    if abs(delta) <= line or _overlap(base, head):
+        return "same"
+    if better == "neither":
+        return "changed"
+    return "worse" if (delta > 0) == (better == "lower") else "better"
+
+
+def _overlap(base: Measured, head: Measured) -> bool:
+    """Tell whether the steps inside the two captures alone could have given either value."""
+    if base.low is None or base.high is None or head.low is None or head.high is None:
+        return False
+    return base.low <= head.high and head.low <= base.high

@@ -1,0 +1,128 @@
+"""Whether captures can be compared at all, and what a reader should know before believing the difference."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from bubblefinder.compare.metrics import ranks
+from bubblefinder.units import count, printable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from bubblefinder.report.model import Report
+
+INSIDE_MODES: Final = frozenset({"node", "graph", "mixed"})
+_VERSIONS: Final = (
+    ("nsys_version", "Nsight Systems"),
+    ("cupti_version", "CUPTI"),
+    ("driver_version", "driver"),
+    ("cuda_version", "CUDA"),
+)
+
+
+def refusals(base: Sequence[Report], head: Sequence[Report], *, inter_only: bool = False) -> list[str]:
+    """Return why the two sides can't be compared, one sentence a reason; empty if they can."""
+    return [*_without_steps(base, head), *_modes(base, head, inter_only=inter_only), *_gpus(base, head)]
+
+
+def warnings(base: Sequence[Report], head: Sequence[Report]) -> list[str]:
+    """Return what differs around the two sides besides the program, one sentence each."""
+    return [
+        *_eager(base, head),
+        *_versions(base, head),
+        *_ranks(base, head),
+        *_roles(base, head),
+        *_workload(base, head),
+    ]
+
+
+def gpu_names(report: Report) -> tuple[str | None, ...]:
+    """Return the names of the GPUs with decode steps, a rank each."""
+    names = {gpu.gpu: gpu.name for gpu in report.trace.gpus}
+    return tuple(names.get(rank.gpu) for rank in ranks(report))
+
+
+def node_counts(report: Report) -> dict[str, int]:
+    """Return the nodes a replay has, by role, where the capture tells."""
+    return {role.role: round(role.nodes) for role in report.steps.roles if role.nodes is not None}
+
+
+def _without_steps(base: Sequence[Report], head: Sequence[Report]) -> Iterator[str]:
+    for report in (*base, *head):
+        if not ranks(report):
+            yield f"{printable(report.trace.name)} has no decode steps."
+
+
+def _modes(base: Sequence[Report], head: Sequence[Report], *, inter_only: bool) -> Iterator[str]:
+    for report in (*base, *head):
+        if report.trace.capture_mode == "unseen":
+            yield (
+                f"{printable(report.trace.name)} lacks the work of its CUDA graphs, so its idle time is unknown; "
+                "export it again with Nsight Systems 2024.1 or newer."
+            )
+    modes = {r.trace.capture_mode for r in (*base, *head)} & INSIDE_MODES
+    if len(modes) > 1 and not inter_only:
+        yield (
+            f"The captures trace CUDA graphs differently ({' and '.join(sorted(modes))} mode): node tracing lengthens "
+            "every step. Capture both sides alike, or compare only the idle time between replays with --inter-only."
+        )
+
+
+def _gpus(base: Sequence[Report], head: Sequence[Report]) -> Iterator[str]:
+    before, after = _known_gpus(base), _known_gpus(head)
+    if before and after and before != after:
+        yield f"The GPUs differ: {_listed(before)} against {_listed(after)}."
+
+
+def _known_gpus(side: Sequence[Report]) -> set[str]:
+    return {name for report in side for name in gpu_names(report) if name}
+
+
+def _eager(base: Sequence[Report], head: Sequence[Report]) -> Iterator[str]:
+    modes = {r.trace.capture_mode for r in (*base, *head)}
+    if "none" in modes and len(modes) > 1:
+        yield "One side replays CUDA graphs and the other has none."
+
+
+def _versions(base: Sequence[Report], head: Sequence[Report]) -> Iterator[str]:
+    for field, name in _VERSIONS:
+        before = {getattr(r.trace, field) for r in base} - {None}
+        after = {getattr(r.trace, field) for r in head} - {None}
+        if before and after and before != after:
+            yield f"{name} differs: {_listed(before)} against {_listed(after)}."
+    before, after = {r.overhead.method for r in base}, {r.overhead.method for r in head}
+    if before != after:
+        yield f"The profiler's overhead was found differently: {_listed(before)} against {_listed(after)}."
+
+
+def _ranks(base: Sequence[Report], head: Sequence[Report]) -> Iterator[str]:
+    before, after = {str(len(ranks(r))) for r in base}, {str(len(ranks(r))) for r in head}
+    if before != after:
+        yield f"The number of ranks differs: {_listed(before)} against {_listed(after)}."
+
+
+def _roles(base: Sequence[Report], head: Sequence[Report]) -> Iterator[str]:
+    before, after = base[0], head[0]
+    mine, theirs = node_counts(before), node_counts(after)
+    for role in sorted(mine.keys() & theirs.keys()):
+        if mine[role] != theirs[role]:
+            yield f"A {printable(role)} replay has {count(mine[role])} nodes against {count(theirs[role])}."
+    parts, others = ({r.role for r in report.steps.roles} for report in (before, after))
+    for role in sorted(parts ^ others):
+        yield f"Only {'base' if role in parts else 'head'} has a {printable(role)} part in its steps."
+
+
+def _workload(base: Sequence[Report], head: Sequence[Report]) -> Iterator[str]:
+    before, after = ({r.steps.mark or f"{r.steps.method} (no mark)" for r in side} for side in (base, head))
+    if before != after:
+        yield f"The steps were cut by other marks: {_listed(before)} against {_listed(after)}."
+    keys = {key for r in base for key in r.run.meta} & {key for r in head for key in r.run.meta}
+    for key in sorted(keys):
+        before, after = ({r.run.meta[key] for r in side if key in r.run.meta} for side in (base, head))
+        if before != after:
+            yield f"{printable(key)} differs: {_listed(before)} against {_listed(after)}."
+
+
+def _listed(names: set[str]) -> str:
+    return ", ".join(sorted(printable(name) for name in names))

@@ -1,0 +1,184 @@
+"""Compare two sides of one or more captures each, per step: refuse, measure, judge, and say what it rests on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from math import fsum
+from typing import TYPE_CHECKING, Final
+
+from bubblefinder.compare.changes import Evidence, Key, changes
+from bubblefinder.compare.comparable import refusals, warnings
+from bubblefinder.compare.kernels import kernel_changes
+from bubblefinder.compare.metrics import METRICS, ranks
+from bubblefinder.compare.model import SCHEMA, Capture, Diff, Noise
+from bubblefinder.compare.noise import Floors, Setting, Spread, regime, waiting_of
+from bubblefinder.compare.sites import site_changes
+from bubblefinder.compare.typical import typical_step
+from bubblefinder.compare.words import headline, refusal
+from bubblefinder.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from bubblefinder.compare.model import Change, SiteChange, Verdict
+    from bubblefinder.report.model import Confidence, Report
+
+GATE: Final = "step.duration.p50"
+INTER_GATE: Final = "step.host_late.p50"
+MEDIUM_DEGREES: Final = 2
+HIGH_DEGREES: Final = 4
+_INTER: Final = tuple(f"step.{name}." for name in ("host_late", "launching", "queued", "unattributed", "inter_graph"))
+_INTER_WARNING: Final = (
+    "Tracing graph nodes makes launch calls slower: between the two capture modes, launching differs by that alone."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What a user may decide about a comparison.
+
+    Attributes:
+        gates: metric ids that decide the verdict; empty for the length of a step.
+        inter_only: compare nothing but the idle time between replays.
+        floors: the difference that one capture a side must exceed, by regime.
+        known: spread between captures of the same thing from stored runs, by metric.
+    """
+
+    gates: frozenset[str] = frozenset()
+    inter_only: bool = False
+    floors: Floors = field(default_factory=Floors)
+    known: Mapping[Key, Spread] = field(default_factory=dict)
+
+
+def diff(base: Sequence[Report], head: Sequence[Report], options: Options | None = None) -> Diff:
+    """Return what changed from base to head.
+
+    Sides that can't be compared give a Diff with the verdict `incomparable` and the reasons.
+
+    Raises:
+        UsageError: a gate names no metric, or one that this comparison leaves out.
+    """
+    options = options or Options()
+    gates = _gates(options)
+    reasons = refusals(base, head, inter_only=options.inter_only)
+    if reasons:
+        return _refused(base, head, reasons, options)
+    setting = _setting(base, head, options)
+    findings = site_changes(base, head, setting.share * setting.step_ns)
+    evidence = Evidence(setting=setting, known=options.known, explained_ns=_explained(findings))
+    rows = [c for c in changes(base, head, evidence, gates) if not options.inter_only or c.metric.startswith(_INTER)]
+    unknown = [f"{c.metric} is not known on both sides." for c in rows if c.gated and c.delta is None]
+    if unknown:
+        return _refused(base, head, unknown, options)
+    notes = warnings(base, head) + ([_INTER_WARNING] if options.inter_only else [])
+    noise = _noise(base, head, setting, options)
+    verdict = verdict_of(rows)
+    return Diff(
+        schema=SCHEMA,
+        tool=head[0].tool,
+        verdict=verdict,
+        confidence=_confidence(noise, notes),
+        headline=headline(verdict, [c for c in rows if c.gated], noise),
+        inter_only=options.inter_only,
+        base=captures(base),
+        head=captures(head),
+        warnings=notes,
+        noise=noise,
+        changes=rows,
+        findings=findings,
+        kernels=[] if options.inter_only else kernel_changes(base, head, setting),
+        base_step=typical_step(base),
+        head_step=typical_step(head),
+    )
+
+
+def verdict_of(rows: Sequence[Change]) -> Verdict:
+    """Return what the gated metrics say together."""
+    statuses = {row.status for row in rows if row.gated}
+    if {"better", "worse"} <= statuses:
+        return "mixed"
+    if "worse" in statuses:
+        return "regression"
+    return "improvement" if "better" in statuses else "no change"
+
+
+def failed(result: Diff) -> bool:
+    """Tell whether a gated metric is worse."""
+    return result.verdict in {"regression", "mixed"}
+
+
+def captures(side: Sequence[Report]) -> list[Capture]:
+    """Return what is to be said about where a side comes from."""
+    return [
+        Capture(
+            name=report.trace.name,
+            label=report.run.label,
+            commit=report.run.commit,
+            capture_mode=report.trace.capture_mode,
+            nsys_version=report.trace.nsys_version,
+            gpus=[gpu.name for gpu in report.trace.gpus],
+            ranks=len(ranks(report)),
+            steps=report.steps.count,
+            regime=regime(waiting_of(report)),
+        )
+        for report in side
+    ]
+
+
+def _gates(options: Options) -> frozenset[str]:
+    gates = options.gates or frozenset({INTER_GATE if options.inter_only else GATE})
+    for gate in sorted(gates):
+        if gate not in METRICS:
+            raise UsageError(f"There is no metric {gate}.", hint="`bubblefinder metrics` lists them.")
+        if options.inter_only and not gate.startswith(_INTER):
+            raise UsageError(f"{gate} is not compared with --inter-only.", hint=f"Gate on {INTER_GATE} instead.")
+    return gates
+
+
+def _setting(base: Sequence[Report], head: Sequence[Report], options: Options) -> Setting:
+    lengths = [fsum(_step_ns(report) for report in side) / len(side) for side in (base, head)]
+    return Setting(
+        waiting=max(waiting_of(report) for report in (*base, *head)),
+        step_ns=min(lengths),
+        ranks=max(len(ranks(report)) for report in (*base, *head)),
+        floors=options.floors,
+    )
+
+
+def _step_ns(report: Report) -> float:
+    return ranks(report)[0].per_step["duration"].p50 or 0.0
+
+
+def _explained(findings: Sequence[SiteChange]) -> float:
+    return fsum(c.delta_ns for c in findings if c.structural and c.delta_ns is not None)
+
+
+def _noise(base: Sequence[Report], head: Sequence[Report], setting: Setting, options: Options) -> Noise:
+    history = options.known.get((GATE, (("rank", 0),)), Spread()).degrees
+    return Noise(
+        regime=setting.regime,
+        floor=setting.share,
+        least=setting.floors.gpu,
+        degrees=len(base) + len(head) - 2 + history,
+        history=history,
+    )
+
+
+def _confidence(noise: Noise, notes: Sequence[str]) -> Confidence:
+    if noise.degrees < MEDIUM_DEGREES:
+        return "low"
+    return "high" if noise.degrees >= HIGH_DEGREES and not notes else "medium"
+
+
+def _refused(base: Sequence[Report], head: Sequence[Report], reasons: list[str], options: Options) -> Diff:
+    return Diff(
+        schema=SCHEMA,
+        tool=head[0].tool,
+        verdict="incomparable",
+        confidence="high",
+        headline=refusal(reasons),
+        inter_only=options.inter_only,
+        base=captures(base),
+        head=captures(head),
+        refusals=reasons,
+    )

@@ -1,0 +1,163 @@
+"""diff/1: what changed between two sides, as one value that every rendering starts from.
+
+The field names are the JSON names. Times are nanoseconds; unknown is null. Readers must ignore keys they
+don't know.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, Literal
+
+if TYPE_CHECKING:
+    from bubblefinder.compare.noise import Regime
+    from bubblefinder.report.model import Confidence, Site, StepTimeline, Tool
+
+SCHEMA: Final = "bubblefinder.diff/1"
+
+Verdict = Literal["regression", "improvement", "no change", "mixed", "incomparable"]
+Status = Literal["better", "worse", "changed", "same", "new", "gone", "unknown"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Capture:
+    """One capture of a side: where it comes from and what it rests on."""
+
+    name: str
+    label: str | None
+    commit: str | None
+    capture_mode: str
+    nsys_version: str | None
+    gpus: list[str | None]
+    ranks: int
+    steps: int
+    regime: Regime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Noise:
+    """Where the line between a difference and noise comes from.
+
+    `floor` is the relative difference of the step that one capture a side must exceed. `degrees` counts
+    the degrees of freedom of the spread between captures that was measured, of which `history` come from
+    stored runs; 0 means that only the stated floor is known.
+    """
+
+    regime: Regime
+    floor: float
+    least: float
+    degrees: int
+    history: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    """A metric on one side: the mean over its captures, each capture's value, and how many steps they hold.
+
+    `low` and `high` bound the value by the steps inside the capture (95 % block bootstrap); null with
+    several captures a side, or without steps.
+    """
+
+    value: float | None
+    captures: list[float | None]
+    steps: int
+    low: float | None = None
+    high: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """One metric on both sides. It differs only if `delta` is beyond `threshold` and beyond the steps' own spread."""
+
+    metric: str
+    where: dict[str, str | int]
+    unit: str
+    better: str
+    base: Measured
+    head: Measured
+    delta: float | None
+    ratio: float | None
+    threshold: float | None
+    status: Status
+    gated: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SiteSide:
+    """A finding's site on one side; `seen` captures of the side have it as a finding, costs are medians over them."""
+
+    seen: int
+    benign: int
+    rule: str | None
+    title: str | None
+    severity: str | None
+    per_step_count: float | None
+    bubble_ns: float | None
+    host_blocked_ns: float | None
+    recoverable_ns: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SiteChange:
+    """A finding matched by its site. `structural`: the call itself is absent on the other side, drained or not."""
+
+    site: Site
+    base: SiteSide
+    head: SiteSide
+    delta_ns: float | None
+    status: Status
+    structural: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KernelSide:
+    """A kernel name inside a role on one side; means over the captures."""
+
+    per_step_count: float
+    per_step_ns: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KernelChange:
+    """A kernel that takes another time a step than it did."""
+
+    role: str | None
+    name: str
+    base: KernelSide | None
+    head: KernelSide | None
+    delta_ns: float
+    status: Status
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TypicalStep:
+    """The median step of a side's median capture: its ledger, whose parts add up to its duration, and its picture."""
+
+    capture: str
+    index: int
+    gpu: int
+    duration_ns: int
+    parts: dict[str, int]
+    timeline: StepTimeline | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Diff:
+    """What changed from base to head, whether it is real, and what that rests on."""
+
+    schema: str
+    tool: Tool
+    verdict: Verdict
+    confidence: Confidence
+    headline: str
+    inter_only: bool
+    base: list[Capture]
+    head: list[Capture]
+    refusals: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+    noise: Noise | None = None
+    changes: list[Change] = field(default_factory=list)
+    findings: list[SiteChange] = field(default_factory=list)
+    kernels: list[KernelChange] = field(default_factory=list)
+    base_step: TypicalStep | None = None
+    head_step: TypicalStep | None = None

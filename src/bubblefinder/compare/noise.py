@@ -1,0 +1,149 @@
+"""How far two captures of one thing may differ: the regime of a step, its floor, and the measured spread.
+
+Steps of one capture say nothing about the next capture: loops bound by the GPU agree within 0.04 % between
+captures, loops bound by the host differ by up to 25 % although each looks steady inside.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from statistics import median
+from typing import TYPE_CHECKING, Final, Literal
+
+from bubblefinder.compare.metrics import Noise, decode_rows, ranks
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from bubblefinder.report.model import Report, StepRow
+
+Regime = Literal["gpu", "host"]
+
+HOST_BOUND_SHARE: Final = 0.05
+WHOLLY_HOST_BOUND_SHARE: Final = 0.15
+PRIOR_DEGREES: Final = 4
+COUNT_FLOOR: Final = 0.05
+SMALLEST_ROLE_SHARE: Final = 0.002
+# Student's t at 99.5 %, by degrees of freedom from 1.
+_T_995: Final = (
+    63.657, 9.925, 5.841, 4.604, 4.032, 3.707, 3.499, 3.355, 3.250, 3.169, 3.106, 3.055, 3.012, 2.977, 2.947,
+    2.921, 2.898, 2.878, 2.861, 2.845, 2.831, 2.819, 2.807, 2.797, 2.787, 2.779, 2.771, 2.763, 2.756, 2.750,
+)  # fmt: skip
+_Z_995: Final = 2.576
+
+
+@dataclass(frozen=True, slots=True)
+class Floors:
+    """The relative difference that means nothing between one capture and one other, by regime."""
+
+    gpu: float = 0.01
+    host: float = 0.10
+
+    def at(self, waiting: float) -> float:
+        """Return the floor for steps that wait for the host for this share of their time.
+
+        The host's noise is in the waiting, so the floor grows with it from one regime's to the other's.
+        """
+        past = (waiting - HOST_BOUND_SHARE) / (WHOLLY_HOST_BOUND_SHARE - HOST_BOUND_SHARE)
+        return self.gpu + (self.host - self.gpu) * min(max(past, 0.0), 1.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What the noise of one comparison depends on.
+
+    Attributes:
+        waiting: the largest share of a typical step that any rank of any capture waits for the host.
+        step_ns: the length of a step, of the side where it is shorter.
+        ranks: how many ranks wait for each other.
+        floors: what one capture a side must exceed.
+    """
+
+    waiting: float
+    step_ns: float
+    ranks: int
+    floors: Floors = Floors()
+
+    @property
+    def regime(self) -> Regime:
+        """Who sets the pace."""
+        return regime(self.waiting)
+
+    @property
+    def share(self) -> float:
+        """The difference of the step that one capture a side must exceed, relative to the step."""
+        return self.floors.at(self.waiting)
+
+    def floor(self, noise: Noise, size: float) -> float:
+        """Return the absolute difference that one capture a side can't be told from noise, for a value of this size."""
+        if noise is Noise.COUNT:
+            return max(COUNT_FLOOR, self.floors.gpu * size)
+        if noise is Noise.SHARE:
+            return self.share
+        if noise is Noise.TAIL:
+            return self.floors.host * self.step_ns
+        if noise is Noise.STEP:
+            return self.share * self.step_ns
+        # Ranks that wait for each other do so inside busy kernels: then the host's noise is in there as well.
+        own = self.share if self.ranks > 1 else self.floors.gpu
+        return max(own * size, SMALLEST_ROLE_SHARE * self.step_ns)
+
+    def least(self, noise: Noise, size: float) -> float:
+        """Return the smallest difference ever called one, however well the spread is known."""
+        steady = Setting(0.0, self.step_ns, self.ranks, Floors(self.floors.gpu, self.floors.gpu))
+        return steady.floor(noise, size)
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """Squared deviations between captures of one thing, and the degrees of freedom behind them."""
+
+    squares: float = 0.0
+    degrees: int = 0
+
+    def __add__(self, other: Spread) -> Spread:
+        """Pool two independent estimates."""
+        return Spread(self.squares + other.squares, self.degrees + other.degrees)
+
+
+def waiting_of(report: Report) -> float:
+    """Return the share of a typical step that the GPU waits for launches, on the rank where it waits longest."""
+    return max((_waiting(decode_rows(report, rank)) for rank in ranks(report)), default=0.0)
+
+
+def regime(waiting: float) -> Regime:
+    """Return who sets the pace: the host if the GPU waits for launches for more than 5 % of a typical step."""
+    return "host" if waiting > HOST_BOUND_SHARE else "gpu"
+
+
+def spread_of(values: Sequence[float]) -> Spread:
+    """Return how far captures of one side lie apart."""
+    if len(values) < 2:  # noqa: PLR2004 - one value has no spread
+        return Spread()
+    mean = math.fsum(values) / len(values)
+    return Spread(math.fsum((v - mean) ** 2 for v in values), len(values) - 1)
+
+
+def threshold(floor: float, spread: Spread, captures: tuple[int, int], least: float) -> float:
+    """Return the difference between two sides' means beyond which it isn't noise.
+
+    A moderated t-test (Smyth 2004): the stated floor is what one capture a side must exceed, and it weighs as
+    much as `PRIOR_DEGREES` degrees of freedom against the spread that was measured. With nothing measured
+    the threshold is the floor itself.
+    """
+    prior = floor / (quantile_t(PRIOR_DEGREES) * math.sqrt(2))
+    degrees = PRIOR_DEGREES + spread.degrees
+    deviation = math.sqrt((PRIOR_DEGREES * prior**2 + spread.squares) / degrees)
+    width = math.sqrt(1 / captures[0] + 1 / captures[1])
+    return max(least, quantile_t(degrees) * deviation * width)
+
+
+def quantile_t(degrees: int) -> float:
+    """Return Student's t at 99.5 % (99 % two-sided)."""
+    return _T_995[degrees - 1] if degrees <= len(_T_995) else _Z_995
+
+
+def _waiting(rows: Sequence[StepRow]) -> float:
+    shares = [((row.host_late_ns or 0) + (row.launching_ns or 0)) / row.duration_ns for row in rows if row.duration_ns]
+    return median(shares) if shares else 0.0

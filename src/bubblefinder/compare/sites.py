@@ -1,0 +1,161 @@
+"""Findings of two sides, matched by the place in the program they are about, never by rule or position."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from dataclasses import dataclass, field
+from statistics import median
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from bubblefinder.compare.model import SiteChange, SiteSide
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Iterable, Sequence
+
+    from bubblefinder.compare.model import Status
+    from bubblefinder.report.model import Benign, Finding, Report, Site
+
+_Found = TypeVar("_Found", bound="Finding | Benign")
+SEVERITY_ORDER: Final = ("info", "low", "medium", "high")
+
+
+@dataclass(slots=True)
+class _Sightings:
+    """What one side's captures say about one site."""
+
+    site: Site
+    findings: list[Finding] = field(default_factory=list)
+    harmless: int = 0
+
+
+_Side = dict["Hashable", _Sightings]
+
+
+def site_changes(base: Sequence[Report], head: Sequence[Report], threshold_ns: float) -> list[SiteChange]:
+    """Return the findings of either side, dearest change first.
+
+    A side has a finding if most of its captures do. A finding of both sides is worse or better if its cost a step
+    moved by more than `threshold_ns`.
+    """
+    before, after = _sightings(base), _sightings(head)
+    pairs = _paired(before, after)
+    changes = [_change(b, h, (len(base), len(head)), threshold_ns) for b, h in pairs]
+    told = [change for change in changes if change is not None]
+    return sorted(told, key=lambda c: (-abs(c.delta_ns or 0), c.head.title or c.base.title or ""))
+
+
+def cost(finding: Finding) -> float | None:
+    """Return what a finding costs a step: what removing it gives where that is known, else its idle time."""
+    return finding.recoverable_ns if finding.recoverable_ns is not None else finding.bubble_ns.p50
+
+
+def _sightings(side: Sequence[Report]) -> _Side:
+    seen: _Side = {}
+    for report in side:
+        for finding, key in _numbered(report.findings):
+            seen.setdefault(key, _Sightings(finding.site)).findings.append(finding)
+        harmless: list[Finding | Benign] = [*(e.finding for e in report.expected), *report.benign]
+        for known, key in _numbered(harmless):
+            seen.setdefault(key, _Sightings(known.site)).harmless += 1
+    return seen
+
+
+def _numbered(found: Iterable[_Found]) -> list[tuple[_Found, tuple[Hashable, int]]]:
+    """Number what shares a site, in order of its devices: the k-th rank's pairs with the k-th rank's."""
+    counts: Counter[Hashable] = Counter()
+    numbered = []
+    for one in sorted(found, key=lambda f: [(d.gpu, d.pid) for d in f.devices]):
+        key = _exact(one)
+        numbered.append((one, (key, counts[key])))
+        counts[key] += 1
+    return numbered
+
+
+def _exact(found: Finding | Benign) -> Hashable:
+    site = found.site
+    rule = None if site.api else getattr(found, "rule", None)
+    size = None if site.bytes is None else site.bytes.bit_length()
+    place = (site.nvtx, site.frame, site.after_role, site.before_role)
+    return rule, site.api, site.copy_kind, site.memory_kind, size, *place
+
+
+def _loose(seen: _Sightings) -> Hashable:
+    site = seen.site
+    rule = seen.findings[0].rule if seen.findings and not site.api else None
+    return rule, site.api, site.copy_kind, site.nvtx, site.frame
+
+
+def _paired(before: _Side, after: _Side) -> list[tuple[_Sightings | None, _Sightings | None]]:
+    """Pair equal sites, then what is left by the call and its place in the program alone: parts may be renamed."""
+    pairs: list[tuple[_Sightings | None, _Sightings | None]] = [(before[k], after[k]) for k in before if k in after]
+    left: dict[Hashable, list[_Sightings]] = defaultdict(list)
+    for key, seen in before.items():
+        if key not in after:
+            left[_loose(seen)].append(seen)
+    for key, seen in after.items():
+        if key not in before:
+            partners = left[_loose(seen)]
+            pairs.append((partners.pop(0) if partners else None, seen))
+    return pairs + [(seen, None) for group in left.values() for seen in group]
+
+
+def _change(
+    base: _Sightings | None, head: _Sightings | None, captures: tuple[int, int], threshold_ns: float
+) -> SiteChange | None:
+    seen = base or head
+    if seen is None:
+        return None
+    before, after = _side(base), _side(head)
+    had, has = before.seen * 2 > captures[0], after.seen * 2 > captures[1]
+    if not had and not has:
+        return None
+    delta = _delta(base, head)
+    absent = after if had else before
+    return SiteChange(
+        site=(head or seen).site,
+        base=before,
+        head=after,
+        delta_ns=delta,
+        status=_status(had, has, delta, threshold_ns),
+        structural=had != has and absent.seen + absent.benign == 0,
+    )
+
+
+def _status(had: bool, has: bool, delta: float | None, threshold_ns: float) -> Status:  # noqa: FBT001 - a truth table
+    if had != has:
+        return "new" if has else "gone"
+    if delta is None:
+        return "unknown"
+    if abs(delta) <= threshold_ns:
+        return "same"
+    return "worse" if delta > 0 else "better"
+
+
+def _delta(base: _Sightings | None, head: _Sightings | None) -> float | None:
+    """Return the change of cost; both sides by the same measure, and an absent finding costs nothing."""
+    sides = [s.findings if s else [] for s in (base, head)]
+    recoverable = all(f.recoverable_ns is not None for found in sides for f in found)
+    costs = [_median(found, cost if recoverable else (lambda f: f.bubble_ns.p50)) for found in sides]
+    before, after = (0.0 if not found else c for found, c in zip(sides, costs, strict=True))
+    return None if before is None or after is None else after - before
+
+
+def _side(seen: _Sightings | None) -> SiteSide:
+    found = seen.findings if seen else []
+    worst = max(found, key=lambda f: SEVERITY_ORDER.index(f.severity), default=None)
+    return SiteSide(
+        seen=len(found),
+        benign=seen.harmless if seen else 0,
+        rule=worst.rule if worst else None,
+        title=worst.title if worst else None,
+        severity=worst.severity if worst else None,
+        per_step_count=_median(found, lambda f: f.per_step_count),
+        bubble_ns=_median(found, lambda f: f.bubble_ns.p50),
+        host_blocked_ns=_median(found, lambda f: f.host_blocked_ns.p50),
+        recoverable_ns=_median(found, lambda f: f.recoverable_ns),
+    )
+
+
+def _median(found: list[Finding], value: Callable[[Finding], float | None]) -> float | None:
+    known = [v for f in found if (v := value(f)) is not None]
+    return median(known) if known else None

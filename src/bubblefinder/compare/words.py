@@ -1,0 +1,122 @@
+"""The sentences of a comparison, the same in every format."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from bubblefinder.report.words import class_label, plain
+from bubblefinder.units import UNKNOWN, count, duration, plural, share
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from bubblefinder.compare.model import Capture, Change, Diff, Noise, Verdict
+
+REGIMES: Final = {"gpu": "bound by the GPU", "host": "bound by the host"}
+_VERDICTS: Final[Mapping[str, str]] = {
+    "regression": "Regression",
+    "improvement": "Improvement",
+    "no change": "No change",
+    "mixed": "Mixed",
+    "incomparable": "Can't be compared",
+}
+_NAMES: Final = {"duration": "a step", "bubble": "idle", "inter_graph": "outside graphs"}
+MANY_CAPTURES: Final = 3
+
+
+def headline(verdict: Verdict, gated: Sequence[Change], noise: Noise) -> str:
+    """Return the verdict in one sentence, led by the gated metric that moved furthest beyond its noise."""
+    told = [c for c in gated if c.status not in {"same", "unknown"}] or list(gated)
+    if not told:
+        return f"{_VERDICTS[verdict]}."
+    first = max(told, key=_times_noise)
+    line = duration(first.threshold) if first.unit == "ns" else value(first.threshold, first.unit)
+    relation = "within" if first.status == "same" else "beyond"
+    more = len(told) - 1
+    also = f" {plural(more, 'other gated metric')} {'agrees' if more == 1 else 'agree'}." if more else ""
+    if verdict == "mixed":
+        better = sum(c.status == "better" for c in told)
+        also = f" Of the gated metrics, {better} got better and {sum(c.status == 'worse' for c in told)} worse."
+    return (
+        f"{_VERDICTS[verdict]}: {_subject(first)} {value(first.base.value, first.unit)} before and "
+        f"{value(first.head.value, first.unit)} after ({difference(first)}), {relation} the noise of {line} for steps "
+        f"{REGIMES[noise.regime]}.{also}"
+    )
+
+
+def refusal(reasons: Sequence[str]) -> str:
+    """Return why there is no verdict."""
+    return f"{_VERDICTS['incomparable']}. {' '.join(reasons)}"
+
+
+def rests_on(diff: Diff) -> str:
+    """Return how many captures and steps the verdict rests on, and how much it should be believed."""
+    sides = " against ".join(
+        f"{plural(len(side), 'capture')} ({count(sum(c.steps for c in side))} steps)" for side in (diff.base, diff.head)
+    )
+    sentence = f"It rests on {sides}; confidence {diff.confidence}."
+    if diff.noise is None:
+        return f"{sides[0].upper()}{sides[1:]}."
+    if diff.noise.history:
+        return f"{sentence} The spread between captures comes from the history as well."
+    if diff.noise.degrees:
+        return sentence
+    floor = share(diff.noise.floor, 0)
+    return (
+        f"{sentence} One capture a side shows no spread between captures, so a stated floor of {floor} of the step "
+        f"stands in; {MANY_CAPTURES} captures a side would measure it."
+    )
+
+
+def metric_name(change: Change) -> str:
+    """Return what a row is about: the class or the role, with its rank where there are several."""
+    parts = change.metric.split(".")
+    known = {"step": lambda: _NAMES.get(parts[1], class_label(parts[1]))}.get(parts[0])
+    if known:
+        return known()
+    where = " ".join(plain(str(v), 60) for v in change.where.values())
+    return f"{change.metric} {where}".strip()
+
+
+def value(number: float | None, unit: str) -> str:
+    """Return a metric's value with its unit."""
+    if unit == "ns":
+        return duration(number)
+    return share(number) if unit == "ratio" else count(number)
+
+
+def difference(change: Change) -> str:
+    """Return the change with its sign: relative for times, absolute for shares and counts."""
+    if change.delta is None:
+        return UNKNOWN
+    if change.unit == "ratio":
+        return f"{100 * change.delta:+.1f} points"
+    if change.unit == "count":
+        return f"{change.delta:+,.2f}".rstrip("0").rstrip(".")
+    if change.ratio is None or not change.base.value:
+        return signed(change.delta)
+    return f"{100 * (change.ratio - 1):+.1f} %"
+
+
+def signed(ns: float | None) -> str:
+    """Return a time with its sign."""
+    if ns is None:
+        return UNKNOWN
+    return f"+{duration(ns)}" if ns > 0 else duration(ns)
+
+
+def capture_name(capture: Capture) -> str:
+    """Return a capture's name with its label and commit."""
+    return " ".join(plain(text, 80) for text in (capture.name, capture.label, capture.commit) if text)
+
+
+def _times_noise(change: Change) -> float:
+    return abs(change.delta or 0) / change.threshold if change.threshold else 0.0
+
+
+def _subject(change: Change) -> str:
+    if change.metric == "step.duration.p50":
+        rank = change.where["rank"]
+        return f"a step of rank {rank} takes" if rank else "a step takes"
+    where = "".join(f" {key} {plain(str(v), 60)}" for key, v in change.where.items() if (key, v) != ("rank", 0))
+    return f"{change.metric}{where} is"
