@@ -28,7 +28,8 @@ class SiteFacts:
         gpu: physical GPU of the gaps charged to it.
         process: process key of the waiting thread.
         sites: numbers in `causes.sites`, in the order in which they occur in a step.
-        members: for a group of several sites one record a site, in that order; empty for a single site.
+        members: for a group of several sites one record a site, in that order, also those of the group that
+            never drained the GPU; empty for a single site.
         api: name without suffixes of the wait itself; for a copy that blocks inside its call the copy's API. A
             group takes the descriptive fields (api ... before_role) of the member with the largest bubble.
         copy_kind: direction as in `trace.model.COPY_KINDS` (``DtoH``) of the blocking copy, or of the copy that
@@ -46,7 +47,8 @@ class SiteFacts:
         steps: decode steps of this process on this GPU.
         steps_affected: those in which a wait of the site drained the GPU.
         occurrences: drained waits in them.
-        per_step_count: waits of the site per step, drained or not, over the decode steps.
+        per_step_count: waits of the site per step, drained or not, over the decode steps; a wait that joined
+            another's site (the short synchronise after a blocking copy) isn't counted again.
         blocked_p50_ns: host-blocked time per step (sum over the waits of one step), over the affected steps.
         blocked_p95_ns: the same, 95th percentile.
         bubble_p50_ns: idle charged to it per step, over the affected steps.
@@ -127,6 +129,8 @@ class RoleFacts:
             None where not measured.
         small_runs: the kernel names of the longest runs of neighbouring kernels shorter than 6 us that recur in
             it, as ``name x count`` texts, costliest first, at most 5.
+        long_kernels: names of the kernels that take at least 2 % of its busy time each, costliest first, at most
+            8; empty where not measured.
         launch_p50_ns: median host time inside its launch calls per step.
         evidence: rows of at most 20 replays or launch calls.
     """
@@ -147,6 +151,7 @@ class RoleFacts:
     small_share: float | None = None
     pdl_overlap_share: float | None = None
     small_runs: tuple[str, ...] = ()
+    long_kernels: tuple[str, ...] = ()
     launch_p50_ns: float | None = None
     evidence: tuple[Row, ...] = ()
 

@@ -1,0 +1,195 @@
+"""Running the rules: every subject is held against every rule, and gets one headline."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import groupby
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from bubblefinder.causes.facts import SiteFacts
+from bubblefinder.errors import UsageError
+from bubblefinder.rules import code, template
+from bubblefinder.rules.match import holds, names_code
+from bubblefinder.rules.model import (
+    CONFIDENCES,
+    SEVERITIES,
+    SEVERITY_SHARES,
+    ExpectedMatch,
+    Match,
+    Verdicts,
+)
+from bubblefinder.rules.subjects import cost, identity, kind_of, subjects
+from bubblefinder.rules.suggest import did_you_mean
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from bubblefinder.causes.facts import Facts
+    from bubblefinder.rules.config import Config
+    from bubblefinder.rules.match import Conditions
+    from bubblefinder.rules.model import Confidence, Rule, Severity
+    from bubblefinder.rules.packs import Packs
+    from bubblefinder.rules.subjects import Subject
+
+EVIDENCE_ROWS: Final = 20
+UNVERIFIED_CEILING: Final[Severity] = "low"
+
+_CONFIDENCE: Final[dict[int, Confidence]] = {0: "high", 1: "medium", 2: "low"}
+
+
+class _Fit(NamedTuple):
+    """A rule that fits a subject; fits sort best first."""
+
+    unverified: bool
+    kind: int
+    looseness: int
+    order: int
+    rule: Rule
+
+
+def run_rules(facts: Facts, packs: Packs, config: Config) -> Verdicts:
+    """Return what the selected rules say of a capture, worst first.
+
+    One subject has one headline: a rule that saw a name beats a fingerprint, a fingerprint beats a generic
+    rule, and of two alike the one that tests more wins. The same subject on several ranks is one finding.
+    """
+    rules = selected(packs, config)
+    steps = {(step.gpu, step.process): step.step_p50_ns for step in facts.steps}
+    matches = [
+        match
+        for subject in subjects(facts)
+        if (match := _judge(subject, rules, steps.get((subject.gpu, subject.process)), config.batch)) is not None
+    ]
+    judged = [(match, _owner(match, config)) for match in sorted(_merge_ranks(matches), key=_worst_first)]
+    return Verdicts(
+        tuple(match for match, expected in judged if expected is None),
+        tuple(expected for _, expected in judged if expected is not None),
+    )
+
+
+def selected(packs: Packs, config: Config) -> tuple[Rule, ...]:
+    """Return the rules that the settings ask for.
+
+    Raises:
+        UsageError: a selection fits no rule.
+    """
+    words = {rule.id: {rule.id, rule.name, pack.prefix, pack.pack} for pack in packs.packs for rule in pack.rule}
+    known = set().union(*words.values())
+    for word in (*config.select, *config.ignore):
+        if word not in known and not any(rule_id.startswith(word) for rule_id in words):
+            told = f"no rule or pack {word!r}{did_you_mean(word, known)}"
+            raise UsageError(told, hint="see: bubblefinder rules list")
+
+    def asked(rule: Rule, selection: Sequence[str]) -> bool:
+        return any(word in words[rule.id] or rule.id.startswith(word) for word in selection)
+
+    return tuple(
+        rule
+        for rule in packs.rules
+        if (not config.select or asked(rule, config.select)) and not asked(rule, config.ignore)
+    )
+
+
+def severity_of(share: float | None) -> Severity:
+    """Return the severity of a share of the decode step; info where it is unknown."""
+    reached = [severity for severity, least in SEVERITY_SHARES.items() if share is not None and share >= least]
+    return reached[-1] if reached else "info"
+
+
+def _judge(subject: Subject, rules: Iterable[Rule], step_p50_ns: float | None, batch: int) -> Match | None:
+    fits = sorted(fit for order, rule in enumerate(rules) if (fit := _fit(rule, order, subject, batch)) is not None)
+    if not fits:
+        return None
+    best, others = fits[0], [fit.rule for fit in fits[1:]]
+    rule = best.rule
+    spent = cost(subject, rule.share, step_p50_ns)
+    confidence = _CONFIDENCE[best.kind]
+    if isinstance(subject, SiteFacts) and not spent.replayed:
+        confidence = CONFIDENCES[max(CONFIDENCES.index(confidence) - 1, 0)]
+    ceiling = UNVERIFIED_CEILING if best.unverified else rule.severity_at_most
+    return Match(
+        rule=rule.id,
+        name=rule.name,
+        title=template.fill(rule.title, subject),
+        severity=min(severity_of(spent.share), ceiling, rule.severity_at_most, key=SEVERITIES.index),
+        confidence=min(confidence, rule.confidence_at_most, key=CONFIDENCES.index),
+        subject=subject,
+        devices=((subject.gpu, subject.process),),
+        sites=subject.sites if isinstance(subject, SiteFacts) else (),
+        share=spent.share,
+        recoverable_ns=spent.recoverable_ns,
+        message=_message(rule, others, subject),
+        remedy=template.fill(rule.remedy, subject),
+        references=rule.references,
+        also_matches=tuple(other.id for other in others),
+        evidence=subject.evidence[:EVIDENCE_ROWS],
+    )
+
+
+def _fit(rule: Rule, order: int, subject: Subject, batch: int) -> _Fit | None:
+    """Return how well the best alternative of a rule fits, None if none does."""
+    if rule.about != kind_of(subject):
+        return None
+    fitting = [table for table in rule.alternatives if holds(table, subject)]
+    if not fitting or not code.holds(rule.code, subject, batch):
+        return None
+    kind, looseness = min((_evidence(rule, table), -len(table.model_fields_set)) for table in fitting)
+    return _Fit(rule.status == "unverified", kind, looseness, order, rule)
+
+
+def _evidence(rule: Rule, conditions: Conditions) -> int:
+    """Return 0 for a name in the code, 1 for a fingerprint, 2 for a generic rule."""
+    if rule.generic:
+        return 2
+    return 0 if names_code(conditions) else 1
+
+
+def _message(rule: Rule, others: Sequence[Rule], subject: Subject) -> str:
+    """Return what the rule says, and who it could be where it can't tell."""
+    said = template.fill(rule.says, subject)
+    if not rule.generic:
+        return said
+    guesses = [*(f"{template.fill(other.title, subject)} ({other.id})" for other in others if not other.generic)]
+    candidates = [*guesses, *rule.candidates]
+    return f"{said} It could be: {'; '.join(candidates)}." if candidates else said
+
+
+def _merge_ranks(matches: Iterable[Match]) -> list[Match]:
+    """Return the matches with those of one rule and one subject on several ranks made one."""
+
+    def same(match: Match) -> tuple[str, str]:
+        return match.rule, repr(identity(match.subject))
+
+    merged = []
+    for _, alike in groupby(sorted(matches, key=same), key=same):
+        merged += _merge(list(alike))
+    return merged
+
+
+def _merge(alike: list[Match]) -> list[Match]:
+    """Merge over ranks; two of one rank stay apart."""
+    ranks = [match.devices[0] for match in alike]
+    if len(set(ranks)) < len(ranks) or len(ranks) == 1:
+        return alike
+    worst = min(alike, key=_worst_first)
+    ordered = sorted(alike, key=lambda match: match.devices)
+    share = EVIDENCE_ROWS // len(ordered)
+    return [
+        replace(
+            worst,
+            devices=tuple(match.devices[0] for match in ordered),
+            sites=tuple(site for match in ordered for site in match.sites),
+            also_matches=tuple(dict.fromkeys(rule for match in ordered for rule in match.also_matches)),
+            evidence=tuple(row for match in ordered for row in match.evidence[:share]),
+        )
+    ]
+
+
+def _worst_first(match: Match) -> tuple[int, float, int, str]:
+    severity, confidence = SEVERITIES.index(match.severity), CONFIDENCES.index(match.confidence)
+    return -severity, -(match.share or 0.0), -confidence, match.rule
+
+
+def _owner(match: Match, config: Config) -> ExpectedMatch | None:
+    entry = next((entry for entry in config.expected if entry.covers(match)), None)
+    return ExpectedMatch(match, entry.reason, entry.owner) if entry else None

@@ -1,0 +1,105 @@
+"""The subjects a rule can be about, and what is common to them: their fields, their cost, their identity."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from dataclasses import dataclass, fields
+from functools import cache
+from typing import TYPE_CHECKING, Final, get_type_hints
+
+from bubblefinder.causes.facts import Facts, HoleFacts, RoleFacts, SeamFacts, SiteFacts, SkewFacts, StepFacts
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+Subject = SiteFacts | StepFacts | RoleFacts | SeamFacts | HoleFacts | SkewFacts
+
+SUBJECTS: Final[dict[str, type[Subject]]] = {
+    "wait": SiteFacts,
+    "step": StepFacts,
+    "role": RoleFacts,
+    "seam": SeamFacts,
+    "hole": HoleFacts,
+    "skew": SkewFacts,
+}
+KINDS: Final = {record: kind for kind, record in SUBJECTS.items()}
+
+_IDENTITY: Final = {
+    "wait": ("api", "copy_kind", "memory_kind", "nvtx", "frame", "after_role", "before_role"),
+    "step": (),
+    "role": ("role", "eager"),
+    "seam": ("after_role", "before_role"),
+    "hole": ("thread", "reason", "nvtx"),
+    "skew": ("collective", "role"),
+}
+_SHARES: Final = {
+    "wait": "bubble_share",
+    "step": "host_slow_share",
+    "role": "idle_share",
+    "seam": "idle_share",
+    "hole": "idle_share",
+    "skew": "skew_share",
+}
+_ATTRIBUTE: Final = re.compile(r"^ {4}(\w+): ((?:.|\n {8})*)", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What a subject costs: its share of the decode steps, and whether a what-if replay stands behind it."""
+
+    share: float | None
+    replayed: bool
+    recoverable_ns: float | None
+
+
+def subjects(facts: Facts) -> Iterator[Subject]:
+    """Yield every subject: the waits, then each step and its parts."""
+    yield from facts.sites
+    for step in facts.steps:
+        yield step
+        yield from step.roles
+        yield from step.seams
+        yield from step.holes
+        yield from step.skews
+
+
+def kind_of(subject: Subject) -> str:
+    """Return ``wait``, ``step``, ``role``, ``seam``, ``hole`` or ``skew``."""
+    return KINDS[type(subject)]
+
+
+def identity(subject: Subject) -> tuple[object, ...]:
+    """Return what tells a subject from others of its kind on any rank."""
+    kind = kind_of(subject)
+    return (kind, *(getattr(subject, name) for name in _IDENTITY[kind]))
+
+
+def cost(subject: Subject, share: str | None, step_p50_ns: float | None) -> Cost:
+    """Return the cost of a subject.
+
+    The recoverable time over the median step where a replay computed it, else the share that the subject (or
+    the rule, by naming one in `share`) ranks by.
+    """
+    recoverable = None
+    if isinstance(subject, SiteFacts):
+        recoverable = subject.recoverable_ns
+    elif isinstance(subject, StepFacts) and share is None:
+        recoverable = subject.host_slow_recoverable_ns
+    if recoverable is not None and step_p50_ns:
+        return Cost(recoverable / step_p50_ns, replayed=True, recoverable_ns=recoverable)
+    return Cost(getattr(subject, share or _SHARES[kind_of(subject)]), replayed=False, recoverable_ns=recoverable)
+
+
+@cache
+def field_types(kind: str) -> dict[str, object]:
+    """Return the type of every field of a kind of subject."""
+    hints = get_type_hints(SUBJECTS[kind])
+    return {field.name: hints[field.name] for field in fields(SUBJECTS[kind])}
+
+
+@cache
+def field_texts(kind: str) -> dict[str, str]:
+    """Return what every field of a kind of subject means, from the docstring of its record."""
+    text = inspect.getdoc(SUBJECTS[kind]) or ""
+    return {name: " ".join(meaning.split()) for name, meaning in _ATTRIBUTE.findall(text)}
