@@ -56,6 +56,12 @@ def load_packs(folders: Iterable[Path] = ()) -> Packs:
     return _assemble((*own, *_files(shipped())))
 
 
+def own_rules(folders: Sequence[Path]) -> list[str]:
+    """Return the ids of the rules in `folders`, of the shipped ones if there are none."""
+    paths = [path for folder in folders or (shipped(),) for path in _files(folder)]
+    return [rule.id for path in paths if isinstance(pack := read_pack(path), Pack) for rule in pack.rule]
+
+
 def read_pack(path: Path) -> Pack | Kernels:
     """Return one file: a pack, or kernel categories if it is called kernels.toml.
 

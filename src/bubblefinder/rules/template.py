@@ -36,6 +36,11 @@ def fill(text: str, subject: Subject) -> str:
     return _FIELD.sub(field, _OPTIONAL.sub(optional, text))
 
 
+def bare(text: str) -> str:
+    """Return the text without optional pieces and with an ellipsis for every field, for lists of rules."""
+    return _FIELD.sub("…", _OPTIONAL.sub("", text))
+
+
 def written(name: str, value: object) -> str:
     """Return a field's value as a person reads it: times with units, shares as percentages."""
     if value is None:

@@ -1,0 +1,117 @@
+"""``bubblefinder rules``: list the rules, explain one, check a pack, run the cases."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from bubblefinder.errors import EXIT_GATE, UsageError
+
+if TYPE_CHECKING:
+    from bubblefinder.rules.packs import Packs
+
+rules = typer.Typer(no_args_is_help=True, help="List, explain, check and test the rules that name causes.")
+
+Folders = Annotated[
+    list[Path] | None,
+    typer.Option("--rules", metavar="DIR", help="A folder with your own rule packs; may be given several times."),
+]
+
+
+@rules.command("list")
+def list_rules(folders: Folders = None) -> None:
+    """List every rule: id, name, what it is about, how far it is proven, its title."""
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    from bubblefinder.rules.template import bare
+
+    table = Table("id", "name", "about", "status", "title", box=None, pad_edge=False)
+    for rule in _packs(folders).rules:
+        table.add_row(*(Text(word) for word in (rule.id, rule.name, rule.about, rule.status, bare(rule.title))))
+    Console().print(table)
+
+
+@rules.command()
+def explain(
+    rule: Annotated[str, typer.Argument(help="A rule's id or name, such as SGL001.")],
+    folders: Folders = None,
+) -> None:
+    """Say what a rule finds, when it fires and what to do about it."""
+    from rich.console import Console
+    from rich.markdown import Markdown
+
+    from bubblefinder.rules.explain import page
+    from bubblefinder.rules.suggest import did_you_mean
+
+    packs = _packs(folders)
+    known = {word: (pack, entry) for pack in packs.packs for entry in pack.rule for word in (entry.id, entry.name)}
+    if rule not in known:
+        raise UsageError(f"no rule {rule!r}{did_you_mean(rule, known)}", hint="see: bubblefinder rules list")
+    text = page(*known[rule])
+    console = Console()
+    if console.is_terminal:
+        console.print(Markdown(text))
+    else:
+        typer.echo(text, nl=False)
+
+
+@rules.command()
+def check(
+    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Rule packs, or folders of them.")],
+) -> None:
+    """Check rule packs and say everything that is wrong with them."""
+    from bubblefinder.rules.model import Pack
+    from bubblefinder.rules.packs import read_pack
+    from bubblefinder.rules.suggest import FileError
+    from bubblefinder.units import plural
+
+    mistakes = []
+    for path in (found for file in files for found in (sorted(file.glob("*.toml")) if file.is_dir() else [file])):
+        try:
+            pack = read_pack(path)
+        except FileError as error:
+            mistakes.append(str(error))
+        else:
+            holds = plural(len(pack.rule), "rule") if isinstance(pack, Pack) else "kernel categories"
+            typer.echo(f"{path}: {holds}, no mistakes")
+    if mistakes:
+        raise FileError("\n".join(mistakes), hint="the fields of each kind of subject: bubblefinder rules explain ID")
+
+
+@rules.command("test")
+def run_cases(
+    cases: Annotated[
+        list[Path] | None, typer.Argument(metavar="[CASES]...", help="Case files, or folders of them.")
+    ] = None,
+    folders: Folders = None,
+) -> None:
+    """Run the drawn cases of rules; exits 1 if a rule doesn't do what its cases say, or has none."""
+    from bubblefinder.rules.cases import complaints, read_cases, untested
+    from bubblefinder.rules.packs import load_packs, own_rules
+    from bubblefinder.units import plural
+
+    paths = [
+        found
+        for path in cases or [Path("tests/cases")]
+        for found in (sorted(path.glob("*.toml")) if path.is_dir() else [path])
+    ]
+    files = [read_cases(path) for path in paths]
+    packs = load_packs(folders or ())
+    wrong = [line for file in files for case in file.case for line in complaints(file.rule, case, packs)]
+    wrong += [f"{rule}: no case" for rule in untested(own_rules(folders or ()), files)]
+    for line in wrong:
+        typer.echo(line)
+    if wrong:
+        raise typer.Exit(EXIT_GATE)
+    count = plural(sum(len(file.case) for file in files), "case")
+    typer.echo(f"{count} of {plural(len(files), 'rule')}: all as they should be")
+
+
+def _packs(folders: list[Path] | None) -> Packs:
+    from bubblefinder.rules.packs import load_packs
+
+    return load_packs(folders or ())

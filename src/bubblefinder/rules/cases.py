@@ -1,0 +1,123 @@
+"""Case files: drawn timelines on which a rule must fire, and others on which it must not.
+
+A case draws one step or a few and says how often the picture is repeated, since a rule judges recurring idle.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Annotated, Final
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from bubblefinder.causes.facts import facts
+from bubblefinder.causes.find import find_causes
+from bubblefinder.rules.config import Config
+from bubblefinder.rules.engine import run_rules
+from bubblefinder.rules.model import Confidence, Line, RuleId, Severity
+from bubblefinder.rules.suggest import read_toml, validate
+from bubblefinder.steps.find import find_steps
+from bubblefinder.timeline.build import build_timeline
+from bubblefinder.trace.drawn import draw
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+    from typing import Self
+
+    from bubblefinder.rules.model import Match
+    from bubblefinder.rules.packs import Packs
+
+_STRICT: Final = ConfigDict(extra="forbid", frozen=True)
+_TRACK: Final = re.compile(r"^(?P<label>[^|]*\|)(?P<cells>.*)$", re.MULTILINE)
+
+
+class Case(BaseModel):
+    """One drawn timeline and what the rule says of it."""
+
+    model_config = _STRICT
+
+    name: Line
+    why: Line = Field(description="why the rule fires, or must not")
+    fires: bool
+    severity: Severity | None = None
+    confidence: Confidence | None = None
+    headline: RuleId | None = Field(default=None, description="the rule that must be the finding in its place")
+    timeline: str = Field(description="one step or a few, drawn; see bubblefinder.trace.drawn")
+    repeat: Annotated[int, Field(ge=1)] = Field(default=1, description="how often the picture follows itself")
+    us_per_char: float = Field(default=10, gt=0)
+
+    @model_validator(mode="after")
+    def _agrees_with_itself(self) -> Self:
+        if not self.fires and (self.severity or self.confidence):
+            raise ValueError("a rule that must not fire has no severity or confidence")
+        if self.fires and self.headline:
+            raise ValueError("headline names the finding of a case in which the rule itself doesn't fire")
+        return self
+
+
+class CaseFile(BaseModel):
+    """The cases of one rule."""
+
+    model_config = _STRICT
+
+    rule: RuleId
+    case: tuple[Case, ...]
+
+    @model_validator(mode="after")
+    def _has_both_kinds(self) -> Self:
+        if {case.fires for case in self.case} != {True, False}:
+            raise ValueError("a rule needs a case in which it fires and one in which it must not")
+        return self
+
+
+def read_cases(path: Path) -> CaseFile:
+    """Return a case file.
+
+    Raises:
+        FileError: with every mistake in it.
+    """
+    return validate(CaseFile, read_toml(path), str(path))
+
+
+def picture(case: Case) -> str:
+    """Return the drawn timeline, repeated as often as the case says."""
+    tracks = [match for match in _TRACK.finditer(case.timeline) if "=" not in match["label"]]
+    width = max((len(track["cells"]) for track in tracks), default=1)
+
+    def longer(track: re.Match[str]) -> str:
+        if "=" in track["label"]:
+            return track[0]
+        cells = track["cells"].ljust(width)
+        return track["label"] + cells[:1] + cells[1:] * case.repeat
+
+    return _TRACK.sub(longer, case.timeline)
+
+
+def judge(case: Case, packs: Packs) -> tuple[Match, ...]:
+    """Return the findings on a case's timeline."""
+    timeline = build_timeline(draw(picture(case), us_per_char=case.us_per_char))
+    steps = find_steps(timeline)
+    return run_rules(facts(timeline, steps, find_causes(timeline, steps)), packs, Config()).findings
+
+
+def complaints(rule: str, case: Case, packs: Packs) -> list[str]:
+    """Return what the findings on a case get wrong, empty if nothing."""
+    findings = judge(case, packs)
+    told = ", ".join(f"{match.rule} {match.severity}/{match.confidence}" for match in findings) or "nothing"
+    mine = [match for match in findings if match.rule == rule]
+    wrong = []
+    if bool(mine) is not case.fires:
+        wrong.append(f"it should {'' if case.fires else 'not '}fire")
+    if mine and case.severity and mine[0].severity != case.severity:
+        wrong.append(f"severity should be {case.severity}")
+    if mine and case.confidence and mine[0].confidence != case.confidence:
+        wrong.append(f"confidence should be {case.confidence}")
+    if case.headline and case.headline not in {match.rule for match in findings}:
+        wrong.append(f"{case.headline} should be found")
+    return [f"{rule}, {case.name!r}: {problem}; found: {told}" for problem in wrong]
+
+
+def untested(rules: Iterable[str], files: Iterable[CaseFile]) -> list[str]:
+    """Return the rules that no case file is about."""
+    return sorted(set(rules) - {file.rule for file in files})
