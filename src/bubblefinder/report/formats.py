@@ -74,10 +74,15 @@ def write(report: Report, path: Path, *, force: bool = True) -> None:
     if path.exists() and not force:
         raise UsageError(f"{path} exists and was left alone", hint="write it again with --force")
     content = render(report, entry.name)
-    _write_whole(path, content.encode() if isinstance(content, str) else content)
+    write_whole(path, content.encode() if isinstance(content, str) else content)
 
 
-def _write_whole(path: Path, content: bytes) -> None:
+def write_whole(path: Path, content: bytes) -> None:
+    """Write a file that appears whole or not at all.
+
+    Raises:
+        UsageError: the folder is missing, or the file can't be written.
+    """
     try:
         with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name[:40]}.", delete=False) as file:
             temporary = Path(file.name)

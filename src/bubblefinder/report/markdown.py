@@ -22,7 +22,7 @@ SUMMARY_LIMIT: Final = 1_000_000
 """Bytes; GitHub drops a step's job summary above 1,024 KiB."""
 TOP: Final = 5
 
-_SPECIAL: Final = re.compile(r"[^\w .,;:/=+()%'-]|_", re.ASCII)
+_SPECIAL: Final = re.compile(r"[^\w .,;:/=+()%'-]|(?<!\w)_|_(?!\w)", re.ASCII)
 _REFERENCES: Final = {"@": "&#64;&#8203;", "#": "&#35;&#8203;"}
 
 
@@ -96,7 +96,7 @@ def _verdict(report: Report) -> str:
     if judged.number:
         headline = headline.replace(judged.number, f"**{judged.number}**", 1)
     return "\n\n".join(
-        part for part in ("### bubblefinder", headline, escape(f"{judged.blame} {judged.gain}", 800)) if part
+        part for part in ("### bubblefinder", headline, escape(f"{judged.blame} {judged.gain}".strip(), 800)) if part
     )
 
 
@@ -199,7 +199,7 @@ def _capture(report: Report) -> str:
     }
     lines = ["Versions: " + ", ".join(f"{name} {escape(value or 'unknown', 60)}" for name, value in versions.items())]
     lines += [
-        f"Left out of the statistics: {count(number)} × {escape(EXCLUDED_LABELS.get(why, why))}"
+        f"Left out of the statistics: {count(number)} x {escape(EXCLUDED_LABELS.get(why, why))}"
         for why, number in report.steps.excluded.items()
     ]
     lines += [f"{escape(key, 60)}: {escape(value)}" for key, value in list(report.run.meta.items())[:20]]

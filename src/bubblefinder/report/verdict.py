@@ -76,7 +76,8 @@ def _window_headline(report: Report) -> tuple[str, str]:
     if device.idle_ns is None or not device.span_ns:
         return "", "No decode steps were found, and the idle time of this capture is not known."
     number = share(device.idle_ns / device.span_ns)
-    return (number, XX)
+    window = duration(device.span_ns)
+    return number, f"No decode steps were found. Over the window of {window}, GPU {device.gpu} was idle {number}."
 
 
 def _blame(report: Report) -> str:

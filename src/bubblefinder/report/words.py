@@ -72,10 +72,10 @@ def between_words(site: Site) -> str:
 
 
 def cost_words(finding: Finding) -> str:
-    """Return what a finding costs and what removing it gives, in one sentence."""
-    bubble = f"costs {duration(finding.bubble_ns.p50)} of idle a step" if finding.bubble_ns.p50 is not None else ""
-    gain = f"removing it gives about {duration(finding.recoverable_ns)}" if finding.recoverable_ns is not None else ""
-    return "; ".join(part for part in (bubble, gain) if part)
+    """Return what a finding costs a step and what removing it would give back, in a few words."""
+    bubble = f"{duration(finding.bubble_ns.p50)} of idle a step" if finding.bubble_ns.p50 is not None else ""
+    gain = f"about {duration(finding.recoverable_ns)} a step to recover" if finding.recoverable_ns is not None else ""
+    return ", ".join(part for part in (bubble, gain) if part)
 
 
 def scope_words(report: Report) -> str:

@@ -1,0 +1,53 @@
+"""What the pictures need beyond the tables: gaps, kernels, histograms, launch leads and two drawn steps."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from bubblefinder.report.detail import kernels, tables, timelines
+from bubblefinder.report.detail.lane import decode_windows, lane_of
+from bubblefinder.report.model import Detail
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from bubblefinder.causes.model import Causes
+    from bubblefinder.report.ledgers import Lane
+    from bubblefinder.steps.model import Steps
+    from bubblefinder.timeline.model import Timeline
+
+
+def detail(
+    timeline: Timeline,
+    steps: Steps,
+    causes: Causes | None,
+    lane: Lane | None = None,
+    category: Callable[[str], str | None] = lambda _: None,
+) -> Detail:
+    """Return what the pictures show of one process on one GPU.
+
+    Args:
+        timeline: the timeline.
+        steps: its steps.
+        causes: its waits; without them no wait is drawn as one to blame.
+        lane: the process and GPU to draw; null for the lowest GPU with decode steps.
+        category: says what a kernel does by its name.
+    """
+    drawn = lane or lane_of(steps)
+    if drawn is None:
+        return Detail()
+    decode = decode_windows(steps, drawn)
+    idle, dropped = tables.idle_spans(timeline, drawn)
+    work = kernels.decode_operations(timeline, steps, decode, drawn)
+    return Detail(
+        gaps=tables.gap_rows(timeline, steps, decode, drawn),
+        histograms=tables.histograms(timeline, decode, drawn),
+        leads=tables.lead_rows(timeline, steps, drawn),
+        idle=idle,
+        idle_dropped=dropped,
+        kernels=kernels.kernel_rows(work, len(decode), timeline.trace.names, category),
+        runs=kernels.kernel_runs(work, len(decode), timeline.trace.names),
+        launches_per_step=work["call_index"].drop_nulls().n_unique() / len(decode),
+        pdl_overlap_share=kernels.overlap_share(work),
+        timelines=timelines.step_timelines(timeline, steps, causes, decode, drawn),
+    )

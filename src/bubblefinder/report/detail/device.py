@@ -1,0 +1,184 @@
+"""The GPU's side of a drawn step: replays, operations by stream, gaps by class and the drains."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import polars as pl
+
+from bubblefinder.report.detail.kernels import kernel_name
+from bubblefinder.report.detail.lane import roles_of
+from bubblefinder.report.detail.tables import class_name
+from bubblefinder.report.model import TimelineBar
+from bubblefinder.report.words import plain
+from bubblefinder.timeline.model import IdleClass
+from bubblefinder.trace.model import GRAPH, KERNEL, MEMCPY
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from collections.abc import Set as AbstractSet
+
+    from bubblefinder.causes.model import Causes
+    from bubblefinder.report.ledgers import Lane
+    from bubblefinder.steps.model import Steps
+    from bubblefinder.timeline.model import Timeline
+
+CELLS: Final = 500
+"""Thin intervals that fall into the same part of the step are drawn as one."""
+MAX_STREAMS: Final = 5
+MAX_REPLAYS: Final = 100
+"""More replays than that are drawn longest first."""
+MAX_GAPS: Final = 300
+
+
+def device_bars(
+    timeline: Timeline, steps: Steps, causes: Causes | None, lane: Lane, span: tuple[int, int]
+) -> tuple[list[TimelineBar], int, AbstractSet[int]]:
+    """Return the bars of a GPU in `span`, how many intervals they merge or lack, and the launch calls behind them."""
+    replays = _within(timeline.replays.hstack(steps.replays), lane.gpu, span)
+    operations = _within(timeline.operations.with_row_index("op_index"), lane.gpu, span)
+    streams, streams_dropped = _stream_bars(operations.filter(pl.col("kind") != GRAPH), timeline, lane, span)
+    gaps, gaps_dropped = _gap_bars(timeline, steps, lane, span)
+    shown = _longest(replays, MAX_REPLAYS)
+    bars = [*_replay_bars(shown, lane), *streams, *_drains(timeline, causes, lane, span), *gaps]
+    dropped = streams_dropped + gaps_dropped + len(replays) - len(shown)
+    return bars, dropped, set(operations["call_index"].drop_nulls().to_list())
+
+
+def merged(rows: pl.DataFrame, keys: list[str], span: tuple[int, int]) -> pl.DataFrame:
+    """Return the rows with thin neighbours merged: start_ns, end_ns, covered_ns, number, and the keys.
+
+    Rows that agree in `keys` and start in the same cell of the span become one. Long rows and rows
+    alone in their cell stay as they are.
+    """
+    cell = max((span[1] - span[0]) // CELLS, 1)
+    length = pl.col("end_ns") - pl.col("start_ns")
+    place = pl.when(length >= cell).then(-1 - pl.int_range(pl.len())).otherwise((pl.col("start_ns") - span[0]) // cell)
+    return (
+        rows.with_columns(place=place)
+        .group_by(*keys, "place", maintain_order=True)
+        .agg(
+            pl.col("start_ns").min(),
+            pl.col("end_ns").max(),
+            covered_ns=length.sum(),
+            number=pl.len(),
+            first=pl.col("label").first(),
+        )
+        .sort("start_ns")
+    )
+
+
+def _within(rows: pl.DataFrame, gpu: int, span: tuple[int, int]) -> pl.DataFrame:
+    return rows.filter((pl.col("gpu") == gpu) & (pl.col("start_ns") >= span[0]) & (pl.col("start_ns") < span[1]))
+
+
+def _longest(rows: pl.DataFrame, limit: int) -> pl.DataFrame:
+    return rows.sort(pl.col("end_ns") - pl.col("start_ns"), descending=True).head(limit).sort("start_ns")
+
+
+def _replay_bars(replays: pl.DataFrame, lane: Lane) -> list[TimelineBar]:
+    return [
+        TimelineBar(
+            track=f"GPU {lane.gpu} · graph replays",
+            kind="replay",
+            name=plain(role or "replay", 80),
+            start_ns=start,
+            end_ns=end,
+            link=call,
+        )
+        for start, end, role, call in replays.select("start_ns", "end_ns", "role", "call_index").iter_rows()
+    ]
+
+
+def _stream_bars(
+    operations: pl.DataFrame, timeline: Timeline, lane: Lane, span: tuple[int, int]
+) -> tuple[list[TimelineBar], int]:
+    length = (pl.col("end_ns") - pl.col("start_ns")).sum()
+    busiest = operations.group_by("stream").agg(length).sort("end_ns", descending=True)["stream"].head(MAX_STREAMS)
+    bars: list[TimelineBar] = []
+    drawn = 0
+    for stream in busiest.sort():
+        mine = operations.filter(pl.col("stream") == stream).with_columns(label=pl.col("op_index"))
+        rows = merged(mine, ["replay_index"], span)
+        bars += [
+            _operation_bar(timeline, f"GPU {lane.gpu} · stream {stream}", row) for row in rows.iter_rows(named=True)
+        ]
+        drawn += len(rows)
+    return bars, len(operations) - drawn
+
+
+def _operation_bar(timeline: Timeline, track: str, row: dict[str, int]) -> TimelineBar:
+    alone = row["number"] == 1
+    name = _operation_name(timeline, row["first"]) if alone else f"{row['number']} operations"
+    return TimelineBar(
+        track=track,
+        kind="operation" if alone else "operations",
+        name=name,
+        start_ns=row["start_ns"],
+        end_ns=row["end_ns"],
+        fill=_fill(row),
+    )
+
+
+def _operation_name(timeline: Timeline, index: int) -> str:
+    kind, name, size = timeline.operations.select("kind", "name", "bytes").row(index)
+    if kind == KERNEL:
+        return kernel_name(name, timeline.trace.names)
+    word = "copy" if kind == MEMCPY else "memset"
+    return word if size is None else f"{word} of {size:,} bytes"
+
+
+def _fill(row: dict[str, int]) -> float:
+    return round(min(row["covered_ns"] / max(row["end_ns"] - row["start_ns"], 1), 1.0), 4)
+
+
+def _gap_bars(timeline: Timeline, steps: Steps, lane: Lane, span: tuple[int, int]) -> tuple[list[TimelineBar], int]:
+    pieces = _within(timeline.pieces, lane.gpu, span)
+    inner = pl.col("idle_class") == IdleClass.INTRA_GRAPH
+    outer = _longest(pieces.filter(~inner), MAX_GAPS)
+    thin = merged(pieces.filter(inner).with_columns(label=pl.lit(0)), ["idle_class"], span)
+    track = f"GPU {lane.gpu} · idle"
+    seams = _seams(timeline, steps)
+    bars = [
+        TimelineBar(track=track, kind=class_name(idle_class), name=seams(gap), start_ns=start, end_ns=end)
+        for start, end, idle_class, gap in outer.select("start_ns", "end_ns", "idle_class", "gap_index").iter_rows()
+    ]
+    bars += [
+        TimelineBar(
+            track=track,
+            kind="intra_graph",
+            name="gap inside a replay" if row["number"] == 1 else f"{row['number']} gaps inside a replay",
+            start_ns=row["start_ns"],
+            end_ns=row["end_ns"],
+            fill=_fill(row),
+        )
+        for row in thin.iter_rows(named=True)
+    ]
+    return bars, len(pieces) - len(bars)
+
+
+def _seams(timeline: Timeline, steps: Steps) -> Callable[[int], str]:
+    """Return what names a gap by the roles of the operations around it."""
+    roles = roles_of(timeline, steps)["role"]
+    around = timeline.gaps.select("before_index", "after_index")
+
+    def name(gap: int) -> str:
+        before, after = (roles[index] if index is not None else None for index in around.row(gap))
+        return f"{before or 'work outside graphs'} to {after or 'work outside graphs'}"
+
+    return name
+
+
+def _drains(timeline: Timeline, causes: Causes | None, lane: Lane, span: tuple[int, int]) -> list[TimelineBar]:
+    if causes is None:
+        return []
+    opened = causes.charges.filter(pl.col("opened"))
+    pieces = timeline.pieces[opened["piece_index"]].with_columns(api=causes.waits["api"].gather(opened["wait_index"]))
+    gaps = _within(timeline.gaps.with_row_index("gap_index"), lane.gpu, span)
+    first = pieces.group_by("gap_index").agg(pl.col("api").first()).join(gaps, on="gap_index").sort("start_ns")
+    return [
+        TimelineBar(
+            track=f"GPU {lane.gpu} · idle", kind="drain", name=f"ran dry under {plain(api, 80)}", start_ns=at, end_ns=at
+        )
+        for at, api in first.select("start_ns", pl.col("api").cast(pl.String)).iter_rows()
+    ]

@@ -1,0 +1,117 @@
+"""The kernels of the decode steps: the costliest names, and the runs of small ones."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import polars as pl
+
+from bubblefinder.report.detail.lane import inside
+from bubblefinder.report.model import KernelRow, KernelRun
+from bubblefinder.report.words import plain
+from bubblefinder.trace.model import KERNEL
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from bubblefinder.report.ledgers import Lane
+    from bubblefinder.steps.model import Steps
+    from bubblefinder.timeline.model import Timeline
+
+MAX_KERNELS: Final = 40
+MAX_RUNS: Final = 12
+SMALL_NS: Final = 6_000
+"""Kernels up to this long cost about as much to launch as they work."""
+MIN_RUN: Final = 3
+NAME_LENGTH: Final = 400
+
+
+def decode_operations(timeline: Timeline, steps: Steps, decode: pl.DataFrame, lane: Lane) -> pl.DataFrame:
+    """Return the operations of the decode steps with `role` and `window_index`, by start."""
+    replays = steps.replays.select("role").with_row_index("replay_index")
+    mine = timeline.operations.filter((pl.col("gpu") == lane.gpu) & (pl.col("process") == lane.process)).select(
+        "kind", "start_ns", "end_ns", "stream", "name", "call_index", "replay_index"
+    )
+    return inside(mine, decode).join(replays, on="replay_index", how="left", maintain_order="left")
+
+
+def kernel_rows(
+    work: pl.DataFrame, steps: int, names: Mapping[int, str], category: Callable[[str], str | None]
+) -> list[KernelRow]:
+    """Return the kernel names that run longest in a step; times of overlapping kernels both count."""
+    length = pl.col("end_ns") - pl.col("start_ns")
+    grouped = (
+        work.filter(pl.col("kind") == KERNEL)
+        .group_by("role", "name")
+        .agg(count=pl.len(), total=length.sum(), p50_ns=length.median())
+        .sort("total", "name", descending=[True, False], nulls_last=True)
+        .head(MAX_KERNELS)
+    )
+    return [
+        KernelRow(
+            role=row["role"],
+            name=kernel_name(row["name"], names),
+            category=category(names.get(row["name"], "")),
+            per_step_count=row["count"] / steps,
+            per_step_ns=row["total"] / steps,
+            p50_ns=row["p50_ns"],
+        )
+        for row in grouped.to_dicts()
+    ]
+
+
+def kernel_runs(work: pl.DataFrame, steps: int, names: Mapping[int, str]) -> list[KernelRun]:
+    """Return the runs of three or more consecutive small kernels of one replay, the costliest first."""
+    start, end = pl.col("start_ns"), pl.col("end_ns")
+    small = (end - start) <= SMALL_NS
+    rows = work.filter(pl.col("kind") == KERNEL, pl.col("replay_index").is_not_null()).sort("replay_index", "start_ns")
+    runs = (
+        rows.with_columns(small=small, run=(small.rle_id() + pl.col("replay_index").rle_id()))
+        .with_columns(run=pl.struct("run", "replay_index").rle_id())
+        .filter(pl.col("small"))
+        .group_by("run", maintain_order=True)
+        .agg(
+            pl.col("role").first(),
+            first=pl.col("name").first(),
+            last=pl.col("name").last(),
+            kernels=pl.len(),
+            busy=(end - start).sum(),
+            span=end.max() - start.min(),
+        )
+        .filter(pl.col("kernels") >= MIN_RUN)
+    )
+    grouped = (
+        runs.group_by("role", "first", "last", "kernels")
+        .agg(count=pl.len(), busy=pl.col("busy").sum(), span=pl.col("span").sum())
+        .sort("span", "first", descending=[True, False])
+        .head(MAX_RUNS)
+    )
+    return [
+        KernelRun(
+            role=row["role"],
+            first=kernel_name(row["first"], names),
+            last=kernel_name(row["last"], names),
+            kernels=row["kernels"],
+            per_step_count=row["count"] / steps,
+            per_step_busy_ns=row["busy"] / steps,
+            per_step_gap_ns=max(row["span"] - row["busy"], 0) / steps,
+        )
+        for row in grouped.to_dicts()
+    ]
+
+
+def overlap_share(work: pl.DataFrame) -> float | None:
+    """Return the share of kernels inside replays that began before the one before them in their stream ended.
+
+    On one stream only programmatic dependent launch allows that. Null without two kernels to compare.
+    """
+    rows = work.filter(pl.col("kind") == KERNEL, pl.col("replay_index").is_not_null()).sort("start_ns")
+    before = pl.col("end_ns").shift(1).over("replay_index", "stream")
+    early = rows.select(early=pl.col("start_ns") < before)["early"].drop_nulls()
+    share = early.mean()
+    return float(share) if isinstance(share, float) else None
+
+
+def kernel_name(name: int | None, names: Mapping[int, str]) -> str:
+    """Return a kernel's name, printable and cut to a length that no page suffers from."""
+    return plain(names.get(name, "") if name is not None else "", NAME_LENGTH) or "unnamed"

@@ -1,0 +1,114 @@
+"""Recurring gaps, gap lengths, launch leads and idle spans."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import polars as pl
+
+from bubblefinder.report.detail.lane import inside, roles_of
+from bubblefinder.report.model import GapRow, Histogram, IdleSpan, LeadRow
+from bubblefinder.timeline.apis import CallRole
+from bubblefinder.timeline.model import IdleClass
+from bubblefinder.trace.model import pid_of
+
+if TYPE_CHECKING:
+    from bubblefinder.report.ledgers import Lane
+    from bubblefinder.steps.model import Steps
+    from bubblefinder.timeline.model import Timeline
+
+MAX_GAPS: Final = 30
+MAX_LEADS: Final = 3_000
+MAX_IDLE: Final = 2_000
+BINS_PER_DECADE: Final = 5
+MIN_EDGE_NS: Final = 10
+
+_SITE: Final = ("idle_class", "after_role", "before_role", "ended_by")
+
+
+def class_name(idle_class: int) -> str:
+    """Return the ledger's name of an idle class."""
+    return IdleClass(idle_class).name.lower()
+
+
+def gap_rows(timeline: Timeline, steps: Steps, decode: pl.DataFrame, lane: Lane) -> list[GapRow]:
+    """Return the recurring gaps of the decode steps, the costliest first.
+
+    A gap is told by its class, the roles of the operations around it and the call that launched the
+    operation that ends it.
+    """
+    pieces = inside(timeline.pieces.filter(pl.col("gpu") == lane.gpu), decode)
+    calls = timeline.calls.select(pl.col("api").cast(pl.String).alias("ended_by")).with_row_index("call_index")
+    roles = roles_of(timeline, steps)
+    gaps = timeline.gaps.select("before_index", "after_index", "call_index").with_row_index("gap_index")
+    placed = (
+        pieces.join(gaps, on="gap_index", how="left")
+        .join(roles.rename({"op_index": "before_index", "role": "after_role"}), on="before_index", how="left")
+        .join(roles.rename({"op_index": "after_index", "role": "before_role"}), on="after_index", how="left")
+        .join(calls, on="call_index", how="left")
+        .with_columns(length=pl.col("end_ns") - pl.col("start_ns"))
+    )
+    length = pl.col("length")
+    grouped = placed.group_by(_SITE).agg(
+        count=pl.len(), p50_ns=length.median(), max_ns=length.max(), total_ns=length.sum()
+    )
+    return [
+        GapRow(gap_class=class_name(row.pop("idle_class")), per_step_count=row["count"] / len(decode), **row)
+        for row in grouped.sort("total_ns", *_SITE, descending=[True, *[False] * len(_SITE)]).head(MAX_GAPS).to_dicts()
+    ]
+
+
+def histograms(timeline: Timeline, decode: pl.DataFrame, lane: Lane) -> list[Histogram]:
+    """Return the lengths of the idle pieces of the decode steps, a class apart, on one logarithmic axis."""
+    pieces = inside(timeline.pieces.filter(pl.col("gpu") == lane.gpu), decode)
+    lengths = (pieces["end_ns"] - pieces["start_ns"]).to_numpy()
+    if not len(lengths):
+        return []
+    low = math.floor(math.log10(max(int(lengths.min()), MIN_EDGE_NS)))
+    high = max(math.ceil(math.log10(int(lengths.max()) + 1)), low + 1)
+    edges = np.rint(10 ** (np.arange(low * BINS_PER_DECADE, high * BINS_PER_DECADE + 1) / BINS_PER_DECADE)).astype(int)
+    classes = pieces["idle_class"].to_numpy()
+    return [
+        Histogram(
+            gap_class=class_name(idle_class),
+            edges_ns=edges.tolist(),
+            counts=np.histogram(np.clip(lengths[classes == idle_class], edges[0], edges[-1] - 1), edges)[0].tolist(),
+        )
+        for idle_class in IdleClass
+        if (classes == idle_class).any()
+    ]
+
+
+def lead_rows(timeline: Timeline, steps: Steps, lane: Lane) -> list[LeadRow]:
+    """Return the launch lead of each graph launch of a lane, evenly thinned; windows of all kinds."""
+    replays = timeline.replays.hstack(steps.replays).filter(
+        (pl.col("gpu") == lane.gpu) & (pl.col("process") == lane.process) & pl.col("window_index").is_not_null()
+    )
+    windows = steps.windows.select("index").with_row_index("window_index")
+    calls = timeline.calls.select(
+        "role", call_start_ns=pl.col("start_ns"), call_end_ns=pl.col("end_ns")
+    ).with_row_index("call_index")
+    leads = timeline.leads.filter((pl.col("gpu") == lane.gpu) & pl.col("lead_ns").is_not_null())
+    rows = (
+        leads.select("call_index", "lead_ns")
+        .join(calls.filter(pl.col("role") == CallRole.LAUNCH_GRAPH).drop("role"), on="call_index")
+        .join(replays.select("call_index", "window_index", "role", "start_ns", "end_ns"), on="call_index")
+        .join(windows, on="window_index")
+        .sort("start_ns")
+        .select("index", "role", "start_ns", "end_ns", "call_start_ns", "call_end_ns", "lead_ns")
+    )
+    kept = rows.gather_every(math.ceil(len(rows) / MAX_LEADS) or 1)
+    return [LeadRow(gpu=lane.gpu, pid=pid_of(lane.process), **row) for row in kept.to_dicts()]
+
+
+def idle_spans(timeline: Timeline, lane: Lane) -> tuple[list[IdleSpan], int]:
+    """Return the longest idle pieces outside the graphs in time order, and how many were left out."""
+    pieces = timeline.pieces.filter((pl.col("gpu") == lane.gpu) & (pl.col("idle_class") != IdleClass.INTRA_GRAPH))
+    longest = pieces.sort(pl.col("end_ns") - pl.col("start_ns"), descending=True).head(MAX_IDLE).sort("start_ns")
+    spans = [
+        IdleSpan(gpu=lane.gpu, gap_class=class_name(idle_class), start_ns=start, end_ns=end)
+        for start, end, idle_class in longest.select("start_ns", "end_ns", "idle_class").iter_rows()
+    ]
+    return spans, len(pieces) - len(longest)
