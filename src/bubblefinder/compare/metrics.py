@@ -24,14 +24,15 @@ P95: Final = 0.95
 class Noise(Enum):
     """What makes a metric differ between two captures of one thing, hence how far it may wander.
 
-    STEP wanders with the step (by its regime), GPU only with the GPU's own speed, TAIL as far as a
-    host does whatever the regime, SHARE is a ratio of steps, COUNT is a number of things.
+    STEP wanders with the step (by its regime), GPU only with the GPU's own speed, HOST as far as a host does
+    whatever the regime, SHARE is a ratio of steps, HOST_SHARE one of host calls, COUNT a number of things.
     """
 
     STEP = "step"
     GPU = "gpu"
-    TAIL = "tail"
+    HOST = "host"
     SHARE = "share"
+    HOST_SHARE = "host_share"
     COUNT = "count"
 
 
@@ -93,8 +94,8 @@ def _time(name: str, noise: Noise, meaning: str, *dimensions: str, better: Bette
     return Metric(name, "ns", better, dimensions, noise, meaning)
 
 
-def _share(name: str, meaning: str, *dimensions: str, better: Better = "lower") -> Metric:
-    return Metric(name, "ratio", better, dimensions, Noise.SHARE, meaning)
+def _share(name: str, meaning: str, *dimensions: str, better: Better = "lower", noise: Noise = Noise.SHARE) -> Metric:
+    return Metric(name, "ratio", better, dimensions, noise, meaning)
 
 
 def _count(name: str, meaning: str, *dimensions: str, better: Better = "lower") -> Metric:
@@ -104,7 +105,7 @@ def _count(name: str, meaning: str, *dimensions: str, better: Better = "lower") 
 def _catalogue() -> Iterator[Metric]:
     for name, (meaning, noise) in _LEDGER.items():
         yield _time(f"step.{name}.p50", noise, f"Median {meaning}.", "rank")
-        yield _time(f"step.{name}.p95", Noise.TAIL, f"95th percentile: {meaning}.", "rank")
+        yield _time(f"step.{name}.p95", Noise.HOST, f"95th percentile: {meaning}.", "rank")
     for name, where in _SHARES.items():
         yield _share(f"bubble.share.{name}", f"Idle share of the decode steps' time {where}.")
     for name, where in _SHARES.items():
@@ -120,9 +121,9 @@ def _catalogue() -> Iterator[Metric]:
     yield _count("waits.per_step", "Blocking reads and synchronisations in a step.")
     yield _count("waits.draining.per_step", "Those under which the GPU ran dry.")
     yield _count("launches.per_step", "Launch calls in a step.")
-    yield _time("launch.lead.p50", Noise.TAIL, "Median time that launched work waited in the queue.", better="higher")
+    yield _time("launch.lead.p50", Noise.HOST, "Median time that launched work waited in the queue.", better="higher")
     meaning = "Share of launch calls whose work was queued before the GPU was free."
-    yield _share("launch.run_ahead.share", meaning, "rank", better="higher")
+    yield _share("launch.run_ahead.share", meaning, "rank", better="higher", noise=Noise.HOST_SHARE)
     yield _share("launch.coverage", "Share of launch calls with a GPU record.", "rank", better="higher")
     yield _share("pdl.overlap.share", "Share of kernels that began before the one before had ended.", better="higher")
     yield _count("findings.count", "Findings of one severity.", "severity")
@@ -175,7 +176,8 @@ def _of_steps(report: Report) -> Iterator[Measure]:
             values = [row_value(row, whole) for row in rows]
             samples = tuple(v for v in values if v is not None) if None not in values else ()
             for label, quantile in (("p50", P50), ("p95", P95)):
-                value = _percentile(samples, quantile)
+                stats = rank.per_step.get(whole)
+                value = getattr(stats, label) if stats else _percentile(samples, quantile)
                 yield Measure(METRICS[f"step.{name}.{label}"], (("rank", number),), value, samples, quantile)
 
 

@@ -81,7 +81,9 @@ class Setting:
             return max(COUNT_FLOOR, self.floors.gpu * size)
         if noise is Noise.SHARE:
             return self.share
-        if noise is Noise.TAIL:
+        if noise is Noise.HOST_SHARE:
+            return self.floors.host
+        if noise is Noise.HOST:
             return self.floors.host * self.step_ns
         if noise is Noise.STEP:
             return self.share * self.step_ns

@@ -20,7 +20,27 @@ _VERDICTS: Final[Mapping[str, str]] = {
     "mixed": "Mixed",
     "incomparable": "Can't be compared",
 }
-_NAMES: Final = {"duration": "a step", "bubble": "idle", "inter_graph": "outside graphs"}
+MARKS: Final = {"better": "✓", "worse": "✗", "changed": "≠", "new": "+", "gone": "-"}
+"""A sign beside each word, since nothing is told by colour alone."""
+_NAMES: Final = {"duration": "step", "bubble": "idle", "inter_graph": "outside graphs"}
+_LABELS: Final = {
+    "bubble.share.total": "idle share",
+    "bubble.share.inter_graph": "idle share outside graphs",
+    "bubble.share.intra_graph": "idle share inside graphs",
+    "role.duration.p50": "length",
+    "role.intra_graph.p50": "idle inside",
+    "role.nodes": "nodes a replay",
+    "role.replays": "replays a step",
+    "waits.per_step": "waits a step",
+    "waits.draining.per_step": "waits a step that drained the GPU",
+    "launches.per_step": "launch calls a step",
+    "launch.lead.p50": "launch lead",
+    "launch.run_ahead.share": "run-ahead share",
+    "launch.coverage": "launch calls with a GPU record",
+    "pdl.overlap.share": "kernels that overlap by PDL",
+    "findings.count": "findings",
+    "overhead.inflation": "traced over untraced step",
+}
 MANY_CAPTURES: Final = 3
 
 
@@ -71,11 +91,15 @@ def rests_on(diff: Diff) -> str:
 def metric_name(change: Change) -> str:
     """Return what a row is about: the class or the role, with its rank where there are several."""
     parts = change.metric.split(".")
-    known = {"step": lambda: _NAMES.get(parts[1], class_label(parts[1]))}.get(parts[0])
-    if known:
-        return known()
-    where = " ".join(plain(str(v), 60) for v in change.where.values())
-    return f"{change.metric} {where}".strip()
+    if parts[0] == "step":
+        return _NAMES.get(parts[1], class_label(parts[1]))
+    of = ", ".join(_dimension(key, v) for key, v in change.where.items())
+    name = _LABELS.get(change.metric, change.metric)
+    return f"{of}: {name}" if "role" in change.where else f"{name} ({of})" if of else name
+
+
+def _dimension(key: str, of: str | int) -> str:
+    return f"rank {of}" if key == "rank" else plain(str(of), 60)
 
 
 def value(number: float | None, unit: str) -> str:
@@ -89,6 +113,8 @@ def difference(change: Change) -> str:
     """Return the change with its sign: relative for times, absolute for shares and counts."""
     if change.delta is None:
         return UNKNOWN
+    if not change.delta:
+        return ""
     if change.unit == "ratio":
         return f"{100 * change.delta:+.1f} points"
     if change.unit == "count":
