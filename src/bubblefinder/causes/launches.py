@@ -1,0 +1,79 @@
+"""What every thread launched, in its own order: replays, eager phases, single kernels, and their steps."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import polars as pl
+
+from bubblefinder.timeline.launches import LAUNCHES
+
+if TYPE_CHECKING:
+    from bubblefinder.steps.model import Steps
+    from bubblefinder.timeline.model import Timeline
+
+PHASE_LAUNCHES: Final = 20
+"""An eager phase is at least so many kernel launches in a row: fewer are the glue of a seam."""
+
+
+def find_submissions(timeline: Timeline, steps: Steps) -> pl.DataFrame:
+    """Return every call that put work on a GPU, by thread and time.
+
+    Returns:
+        gpu, process, thread, call_index, start_ns and end_ns (of the call), op_index (its first
+        operation), api_role (timeline.apis.CallRole), replay_index, window_index (in
+        `steps.windows`), phase (number of the run of launches it belongs to, null for copies and
+        memsets) and role (of the replay or the eager phase, null for glue). Sorted by gpu, thread,
+        start_ns.
+    """
+    calls = timeline.calls.select("process", "thread", "start_ns", "end_ns", api_role="role").with_row_index(
+        "call_index"
+    )
+    first = timeline.operations.select(op_start_ns="start_ns", replay_index="replay_index").with_row_index("op_index")
+    roles = steps.replays.select("role").with_row_index("replay_index")
+    submitted = (
+        timeline.leads.select("gpu", "call_index", "op_index")
+        .join(calls, on="call_index", how="inner")
+        .join(first, on="op_index", how="left")
+        .join(roles, on="replay_index", how="left")
+        .sort("gpu", "thread", "start_ns", maintain_order=True)
+    )
+    submitted = submitted.with_columns(window_index=window_of(steps, submitted, "op_start_ns")).drop("op_start_ns")
+    return _with_phases(submitted)
+
+
+def window_of(steps: Steps, rows: pl.DataFrame, time: str) -> pl.Series:
+    """Return the position in `steps.windows` of each row's (gpu, process) at a time; null outside them."""
+    windows = (
+        steps.windows.select("gpu", "process", "start_ns", "end_ns").with_row_index("window_index").sort("start_ns")
+    )
+    points = rows.select("gpu", "process", at=pl.col(time)).with_row_index("point").sort("at")
+    found = points.join_asof(windows, left_on="at", right_on="start_ns", by=["gpu", "process"], check_sortedness=False)
+    inside = pl.when(pl.col("at") < pl.col("end_ns")).then("window_index")
+    return found.with_columns(window_index=inside).sort("point")["window_index"]
+
+
+def _with_phases(submitted: pl.DataFrame) -> pl.DataFrame:
+    """Number the phases: a replay is one, and so is a run of kernel launches with no replay between."""
+    launches = submitted.filter(pl.col("api_role").is_in([int(role) for role in LAUNCHES]))
+    key = ("gpu", "thread")
+    replay = pl.col("replay_index").is_not_null()
+    last_role = pl.col("role").forward_fill().over(key)
+    new = (
+        replay
+        | replay.shift(1, fill_value=True)
+        | (pl.struct(key) != pl.struct(key).shift(1))
+        | (pl.col("window_index") != pl.col("window_index").shift(1))
+    ).fill_null(value=True)
+    phases = launches.with_columns(phase=new.cum_sum(), eager=~replay, last_role=last_role)
+    name = (
+        pl.when(pl.col("last_role").is_null()).then(pl.lit("eager")).otherwise(pl.format("eager after {}", "last_role"))
+    )
+    long = pl.col("eager") & (pl.len().over("phase") >= PHASE_LAUNCHES)
+    phases = phases.with_columns(role=pl.when(long).then(name).otherwise("role"))
+    return submitted.drop("role").join(
+        phases.select("gpu", "call_index", "phase", "role"),
+        on=["gpu", "call_index"],
+        how="left",
+        maintain_order="left",
+    )

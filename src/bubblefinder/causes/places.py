@@ -1,0 +1,125 @@
+"""Where in the program and where in the step a wait happens."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+import polars as pl
+
+from bubblefinder.causes.launches import window_of
+from bubblefinder.timeline.ranges import innermost, open_ranges, user_ranges
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from bubblefinder.steps.model import Steps
+    from bubblefinder.timeline.model import Timeline
+
+SIZE_CLASSES: Final = (8, 64, 1024, 65_536, 1 << 20)
+"""Upper limits of the byte size classes."""
+
+_FRAMEWORK: Final = re.compile(
+    r"^(?:_?Py|method_|cfunction_|slot_|vectorcall|THP|(?:void )?(?:at|c10|torch|std)::|cuda?[A-Z]|__libc|_start$|main$"
+    r"|clone|start_thread|0x|\[)|libcuda|libcudart|libtorch|libc10|libpython|/torch/",
+)
+
+
+def with_places(waits: pl.DataFrame, timeline: Timeline, steps: Steps, submitted: pl.DataFrame) -> pl.DataFrame:
+    """Add size_class, nvtx, range_index, frame, after_role, before_role and window_index to the waits.
+
+    `range_index` is a position in `ranges.user_ranges`. A wait belongs to the step of the work that
+    its thread launched last before it, since the host may run a step or more ahead of the GPU.
+    """
+    ranges = user_ranges(timeline.trace.nvtx)
+    position = innermost(ranges, waits["thread"].to_numpy(), waits["start_ns"].to_numpy())
+    index = pl.Series("range_index", position)
+    frames = frame_names(timeline, waits["call_index"])
+    placed = waits.with_columns(
+        range_index=pl.when(index >= 0).then(index),
+        size_class=size_class(pl.col("bytes")),
+        frame=pl.Series(frames, dtype=pl.String),
+    )
+    placed = placed.with_columns(nvtx=ranges["text"].gather(placed["range_index"]))
+    return _with_steps(_with_roles(placed, submitted), steps, submitted, timeline)
+
+
+def size_class(size: pl.Expr) -> pl.Expr:
+    """Return the upper limit of a size's class; the size itself above the last."""
+    chosen = size
+    for limit in reversed(SIZE_CLASSES):
+        chosen = pl.when(size <= limit).then(limit).otherwise(chosen)
+    return pl.when(size.is_not_null()).then(chosen)
+
+
+def general(text: pl.Expr) -> pl.Expr:
+    """Return a name without the numbers that change from step to step."""
+    return text.str.replace_all(r"\d+", "#")
+
+
+def frame_chain(timeline: Timeline, call_index: int) -> tuple[str, ...]:
+    """Return the call chain of a call, innermost first."""
+    chain = timeline.calls["callchain"][call_index]
+    if chain is None:
+        return ()
+    return tuple(timeline.trace.frames.filter(pl.col("callchain") == chain).sort("depth")["symbol"].drop_nulls())
+
+
+def frame_names(timeline: Timeline, call_indices: pl.Series) -> list[str | None]:
+    """Return the innermost frame of each call's chain that belongs to neither CUDA nor the framework."""
+    chains = timeline.calls["callchain"].gather(call_indices)
+    if not chains.count():
+        return [None] * len(chains)
+    known = timeline.trace.frames.filter(pl.col("callchain").is_in(chains.drop_nulls().unique().implode())).sort(
+        "callchain", "depth"
+    )
+    named = {chain: _own_frame(symbols) for chain, symbols in known.group_by("callchain").agg("symbol").rows()}
+    return [named.get(chain) for chain in chains]
+
+
+def _own_frame(symbols: Iterable[str | None]) -> str | None:
+    return next((symbol for symbol in symbols if symbol and not _FRAMEWORK.search(symbol)), None)
+
+
+def nvtx_stack(timeline: Timeline, thread: int, time: int) -> tuple[str, ...]:
+    """Return the ranges open on a thread at a time, outermost first."""
+    ranges = user_ranges(timeline.trace.nvtx.filter(pl.col("thread") == thread))
+    levels = open_ranges(ranges, pl.Series([thread]).to_numpy(), pl.Series([time]).to_numpy())
+    return tuple(ranges["text"][int(level[0])] for level in levels if level[0] >= 0)
+
+
+def _with_roles(waits: pl.DataFrame, submitted: pl.DataFrame) -> pl.DataFrame:
+    """Add the roles launched last before and first after each wait.
+
+    At the edges of a capture a role is missing; it is taken from the other waits of the same kind.
+    """
+    phases = submitted.filter(pl.col("role").is_not_null()).sort("start_ns")
+    phases = phases.select("role", "gpu", launcher="thread", at="start_ns").unique(maintain_order=True)
+    by = ["gpu", "launcher"]
+    points = waits.with_row_index("point").select("point", "start_ns", "end_ns", *by)
+    before = points.sort("start_ns").join_asof(phases, left_on="start_ns", right_on="at", by=by, check_sortedness=False)
+    after = points.sort("end_ns").join_asof(
+        phases, left_on="end_ns", right_on="at", by=by, strategy="forward", check_sortedness=False
+    )
+    placed = waits.with_columns(
+        after_role=before.sort("point")["role"],
+        before_role=after.sort("point")["role"],
+    )
+    alike = ["gpu", "launcher", "api", "copy_kind", "memory_kind", "size_class", "nvtx", "frame"]
+    usual = pl.col("before_role").drop_nulls().mode().sort().first().over([*alike, "after_role"])
+    placed = placed.with_columns(before_role=pl.coalesce("before_role", usual))
+    usual = pl.col("after_role").drop_nulls().mode().sort().first().over([*alike, "before_role"])
+    return placed.with_columns(after_role=pl.coalesce("after_role", usual))
+
+
+def _with_steps(waits: pl.DataFrame, steps: Steps, submitted: pl.DataFrame, timeline: Timeline) -> pl.DataFrame:
+    """Add window_index: the step of a wait's own copy, else of the last work launched before the wait."""
+    launched = submitted.select("gpu", "window_index", launcher="thread", at="start_ns").sort("at")
+    points = waits.with_row_index("point").sort("start_ns")
+    found = points.join_asof(
+        launched, left_on="start_ns", right_on="at", by=["gpu", "launcher"], check_sortedness=False
+    )
+    copied = waits.select("gpu", "process", at=timeline.operations["start_ns"].gather(waits["copy_index"]))
+    own = window_of(steps, copied, "at")
+    blocking = waits.select(pl.when(~pl.col("synchronises")).then(own)).to_series()
+    return waits.with_columns(window_index=pl.coalesce(blocking, found.sort("point")["window_index"]))

@@ -1,0 +1,118 @@
+"""Waits that are one and the same line of a program: sites, and the groups that one cure removes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import polars as pl
+
+from bubblefinder.causes.places import general
+from bubblefinder.timeline.ranges import user_ranges
+
+if TYPE_CHECKING:
+    from bubblefinder.timeline.model import Timeline
+
+MOST_ALIKE: Final = 4
+"""Waits of one kind in one seam are told apart by their order, up to so many of them."""
+
+_SITE: Final = (
+    "gpu", "process", "launcher", "thread", "api", "copy_kind", "memory_kind", "size_class", "place", "frame",
+    "after_role", "before_role", "order",
+)  # fmt: skip
+_GROUP: Final = ("gpu", "process", "launcher", "where")
+_SHARED: Final = (
+    "group", "gpu", "process", "launcher", "thread", "api", "copy_kind", "memory_kind", "size_class", "nvtx", "frame",
+    "after_role", "before_role", "order",
+)  # fmt: skip
+
+
+def with_sites(waits: pl.DataFrame, timeline: Timeline, submitted: pl.DataFrame) -> pl.DataFrame:
+    """Add joined, order, site and group to the placed and judged waits.
+
+    `joined` marks a synchronisation that only ends what the wait before it began (``.cpu()`` is a
+    copy and a synchronisation): it shares that wait's site and isn't counted by itself.
+    """
+    waits = waits.with_columns(
+        place=general(pl.col("nvtx")),
+        joined=_joined(waits, submitted),
+        seam=_seams(waits, submitted),
+    )
+    heads = waits.with_row_index("wait_index").filter(~pl.col("joined"))
+    kind = [name for name in _SITE if name != "order"]
+    heads = heads.with_columns(
+        order=pl.int_range(pl.len()).over([*kind, "seam", "window_index"]).clip(upper_bound=MOST_ALIKE - 1)
+    )
+    heads = heads.with_columns(where=_group_place(heads, timeline, submitted))
+    heads = heads.with_columns(site=_numbered(heads, _SITE), group=_numbered(heads, _GROUP))
+    filled = waits.with_row_index("wait_index").join(
+        heads.select("wait_index", "order", "site", "group"), on="wait_index", how="left", maintain_order="left"
+    )
+    same = pl.col("order", "site", "group").forward_fill().over("gpu", "launcher", "thread")
+    return filled.with_columns(same).drop("wait_index", "place", "seam")
+
+
+def sites_of(waits: pl.DataFrame) -> pl.DataFrame:
+    """Return one row a site with the columns its waits share, by number."""
+    return (
+        waits.filter(~pl.col("joined"))
+        .group_by("site")
+        .agg(*(pl.col(name).first() for name in _SHARED), bytes=pl.col("bytes").max(), drained=pl.col("drained").any())
+        .sort("site")
+    )
+
+
+def _numbered(rows: pl.DataFrame, key: tuple[str, ...]) -> pl.Series:
+    """Number the values of a key in the order of their first row."""
+    numbered = rows.select(key).unique(maintain_order=True).with_row_index("number")
+    return (
+        rows.select(key)
+        .join(numbered, on=list(key), how="left", nulls_equal=True, maintain_order="left")["number"]
+        .cast(pl.Int64)
+    )
+
+
+def _joined(waits: pl.DataFrame, submitted: pl.DataFrame) -> pl.Series:
+    """Tell the synchronisations that follow a wait to blame or a blocking copy with nothing submitted in between."""
+    own = ["gpu", "launcher", "thread"]
+    issued = submitted.select("gpu", "thread", at="start_ns", issued_ns="start_ns").sort("at")
+    points = waits.with_row_index("point").sort("start_ns")
+    latest = points.join_asof(
+        issued, left_on="start_ns", right_on="at", by=["gpu", "thread"], check_sortedness=False
+    ).sort("point")
+    follows = pl.col("synchronises") & ~pl.col("drained")
+    nothing = (pl.col("issued_ns") < pl.col("end_ns").shift(1).over(own)).fill_null(value=False)
+    leads = ~pl.col("synchronises") | pl.col("drained")
+    root = pl.when(~follows | ~nothing).then(leads)
+    return latest.select(joined=(follows & nothing & root.forward_fill().over(own)).fill_null(value=False)).to_series()
+
+
+def _seams(waits: pl.DataFrame, submitted: pl.DataFrame) -> pl.Series:
+    """Return the number of the last replay or eager phase that the launcher started before each wait."""
+    phases = (
+        submitted.filter(pl.col("role").is_not_null())
+        .select("gpu", "phase", launcher="thread", at="start_ns")
+        .sort("at")
+    )
+    points = waits.with_row_index("point").sort("start_ns")
+    found = points.join_asof(phases, left_on="start_ns", right_on="at", by=["gpu", "launcher"], check_sortedness=False)
+    return found.sort("point")["phase"]
+
+
+def _group_place(heads: pl.DataFrame, timeline: Timeline, submitted: pl.DataFrame) -> pl.Series:
+    """Return what waits of one group share: an NVTX range that launches no phase of the step, else the seam."""
+    ranges = user_ranges(timeline.trace.nvtx).select("thread", "start_ns", "end_ns").with_row_index("range_index")
+    phases = submitted.filter(pl.col("role").is_not_null()).select("thread", "start_ns").sort("start_ns")
+    used = ranges.join(
+        heads.select(pl.col("range_index").cast(pl.UInt32)).drop_nulls().unique(), on="range_index", how="semi"
+    )
+    first = used.sort("start_ns").join_asof(
+        phases.with_columns(first_ns="start_ns"),
+        on="start_ns",
+        by="thread",
+        strategy="forward",
+        check_sortedness=False,
+    )
+    wide = first.filter(pl.col("first_ns") < pl.col("end_ns"))["range_index"].implode()
+    narrow = pl.col("place").is_not_null() & ~pl.col("range_index").is_in(wide)
+    seam = pl.format("{} > {}", pl.col("after_role").fill_null(""), pl.col("before_role").fill_null(""))
+    return heads.select(where=pl.when(narrow).then(pl.format("[{}]", "place")).otherwise(seam)).to_series()

@@ -1,0 +1,200 @@
+"""Every call that made a launching thread wait for the GPU, and what it waited for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, Literal
+
+import numpy as np
+import polars as pl
+
+from bubblefinder.timeline.apis import CallRole
+from bubblefinder.timeline.launches import LAUNCHES
+from bubblefinder.trace.model import COPY_KINDS, MEMCPY, MEMORY_KINDS
+
+if TYPE_CHECKING:
+    from bubblefinder.timeline.model import Timeline
+
+HANDOVER_NS: Final = 100_000
+"""A thread that calls CUDA again so soon after another's wait has ended was waiting for that thread."""
+
+_SLEEPS: Final = r"(?i)wait|futex|lock|sem_|join|poll|select|recv|read|sleep"
+_COPY: Final = ("copy_kind", "src_kind", "dst_kind", "bytes", "stream")
+
+
+def find_waits(timeline: Timeline, submitted: pl.DataFrame) -> pl.DataFrame:
+    """Return one row a wait and GPU that the thread it holds up launches on, by start.
+
+    Args:
+        timeline: the timeline.
+        submitted: from `launches.find_submissions`.
+
+    Returns:
+        call_index, thread (that waits), launcher (the launching thread it holds up: itself, or
+        another one that waits for it), process, gpu, api, start_ns, end_ns, copy_index (the
+        blocking copy, or the one that a synchronisation waits for; null if none is known),
+        synchronises (False for a blocking copy), copy_kind, memory_kind, bytes.
+    """
+    launchers = _launchers(submitted)
+    calls = _outermost(_waiting_calls(timeline))
+    own = calls.join(launchers.select("thread", "gpu"), on="thread").with_columns(launcher="thread")
+    others = _held_up_by_others(calls, launchers, timeline)
+    waits = pl.concat([own, others], how="diagonal").sort("start_ns", "call_index", "gpu")
+    return _with_copies(waits, timeline, submitted)
+
+
+def _launchers(submitted: pl.DataFrame) -> pl.DataFrame:
+    """Return process, thread and gpu of every thread that launches; those that only copy don't count beside them."""
+    pairs = submitted.group_by("process", "thread", "gpu", maintain_order=True).agg(
+        launches=pl.col("api_role").is_in([int(role) for role in LAUNCHES]).any(),
+    )
+    return pairs.filter(pl.col("launches") | ~pl.col("launches").any().over("process", "gpu")).drop("launches")
+
+
+def _waiting_calls(timeline: Timeline) -> pl.DataFrame:
+    """Return the synchronisations and the calls of blocking copies."""
+    copies = timeline.operations.with_row_index("copy_index").filter("blocking")
+    copies = copies.select("call_index", "copy_index").unique("call_index", keep="first", maintain_order=True)
+    return (
+        timeline.calls.select("process", "thread", "start_ns", "end_ns", "correlation", "api", "role", "return_value")
+        .with_row_index("call_index")
+        .join(copies, on="call_index", how="left", maintain_order="left")
+        .filter(
+            pl.col("copy_index").is_not_null()
+            | ((pl.col("role") == CallRole.WAIT) & (pl.col("return_value").fill_null(0) == 0))
+        )
+        .with_columns(synchronises=pl.col("copy_index").is_null())
+        .drop("role", "return_value")
+    )
+
+
+def _outermost(calls: pl.DataFrame) -> pl.DataFrame:
+    """Leave out calls made inside another wait of their thread (a driver call under a runtime call)."""
+    ordered = calls.sort("thread", "start_ns", pl.col("end_ns"), descending=[False, False, True])
+    reach = pl.col("end_ns").cum_max().shift(1).over("thread")
+    return ordered.filter((pl.col("start_ns") >= reach).fill_null(value=True))
+
+
+def _held_up_by_others(calls: pl.DataFrame, launchers: pl.DataFrame, timeline: Timeline) -> pl.DataFrame:
+    """Return the waits of threads that launch nothing, once for each launching thread that waits for them.
+
+    A launching thread waits for another if it makes no call from the other's wait on, and comes
+    back when that has ended: at once, or out of a sleep in the operating system that covers the end.
+    """
+    foreign = calls.join(launchers.select("thread").unique(), on="thread", how="anti")
+    pairs = foreign.join(launchers.select("process", "gpu", launcher="thread"), on="process").sort("end_ns")
+    if pairs.is_empty():
+        return pairs
+    made = timeline.calls.select(launcher="thread", at="start_ns", before_end_ns="end_ns")
+    after = made.select("launcher", "at", resumed_ns="at")
+    slept = timeline.trace.os_calls.filter(pl.col("name").str.contains(_SLEEPS)).select(
+        launcher="thread",
+        at="start_ns",
+        slept_ns="end_ns",
+    )
+    placed = _beside(pairs, made, "backward")
+    placed = _beside(placed, after, "forward")
+    placed = _beside(placed, slept, "backward")
+    silent = (pl.col("before_end_ns") <= pl.col("start_ns")) & (pl.col("resumed_ns") >= pl.col("end_ns"))
+    at_once = pl.col("resumed_ns") - pl.col("end_ns") <= HANDOVER_NS
+    woken = pl.col("slept_ns").is_between(pl.col("end_ns"), pl.col("resumed_ns")).fill_null(value=False)
+    return placed.filter(silent & (at_once | woken)).select(*pairs.columns)
+
+
+def _beside(waits: pl.DataFrame, rows: pl.DataFrame, strategy: Literal["backward", "forward"]) -> pl.DataFrame:
+    """Join the row of the launching thread that begins last before, or first after, the end of each wait."""
+    points = rows.with_columns(end_ns="at").sort("end_ns").drop("at")
+    return waits.join_asof(points, on="end_ns", by="launcher", strategy=strategy, check_sortedness=False)
+
+
+def _with_copies(waits: pl.DataFrame, timeline: Timeline, submitted: pl.DataFrame) -> pl.DataFrame:
+    """Add the copy that each wait waits for."""
+    awaited = _awaited_copies(waits, timeline, submitted)
+    waits = waits.with_columns(copy_index=pl.coalesce("copy_index", awaited))
+    copies = timeline.operations.select(*_COPY).with_row_index("copy_index")
+    host_side = pl.when(pl.col("copy_kind").is_in([1, 3])).then("src_kind").otherwise("dst_kind")
+    return waits.join(copies, on="copy_index", how="left", maintain_order="left").select(
+        "call_index",
+        "thread",
+        "launcher",
+        "process",
+        "gpu",
+        "api",
+        "start_ns",
+        "end_ns",
+        "copy_index",
+        "synchronises",
+        copy_kind=pl.col("copy_kind").replace_strict(COPY_KINDS, default=None, return_dtype=pl.String),
+        memory_kind=host_side.replace_strict(MEMORY_KINDS, default=None, return_dtype=pl.String),
+        bytes="bytes",
+    )
+
+
+def _awaited_copies(waits: pl.DataFrame, timeline: Timeline, submitted: pl.DataFrame) -> pl.Series:
+    """Return the last copy that the thread issued on the awaited stream, with no launch in between.
+
+    For an event the copy precedes its record; a copy between device memories moves no result and is no reason to wait.
+    """
+    kinds = timeline.operations.select("kind", "copy_kind", "stream").with_row_index("op_index")
+    host = (pl.col("kind") == MEMCPY) & pl.col("copy_kind").is_in([1, 2, 3, 4])
+    issued = (
+        submitted.select("thread", "gpu", "op_index", "api_role", at="end_ns").join(kinds, on="op_index").sort("at")
+    )
+    is_copy = pl.col("api_role") == CallRole.COPY
+    launched = issued.filter(~is_copy).select("thread", "gpu", "at", launched_ns="at")
+    copied = issued.filter(is_copy & host).select("thread", "gpu", "at", "stream", copied_ns="at", awaited="op_index")
+    points = (
+        waits.with_row_index("point")
+        .select("point", "thread", "gpu", at="start_ns")
+        .with_columns(awaited_streams(waits, timeline))
+    )
+    points = points.with_columns(at=pl.coalesce("recorded_ns", "at")).sort("at")
+    on_stream = points.join_asof(copied, on="at", by=["thread", "gpu", "stream"], check_sortedness=False)
+    anywhere = points.join_asof(copied.drop("stream"), on="at", by=["thread", "gpu"], check_sortedness=False)
+    known = pl.col("stream").is_not_null()
+    either = on_stream.with_columns(
+        awaited=pl.when(known).then("awaited").otherwise(anywhere["awaited"]),
+        copied_ns=pl.when(known).then("copied_ns").otherwise(anywhere["copied_ns"]),
+    )
+    last = either.join_asof(launched.sort("at"), on="at", by=["thread", "gpu"], check_sortedness=False)
+    fresh = (pl.col("copied_ns") > pl.col("launched_ns")).fill_null(value=True)
+    return last.with_columns(awaited=pl.when(fresh).then("awaited")).sort("point")["awaited"]
+
+
+def awaited_streams(waits: pl.DataFrame, timeline: Timeline) -> pl.DataFrame:
+    """Return for each wait the stream it waits for and, for an event, when that was recorded; null where unknown."""
+    records = (
+        timeline.trace.events.filter(pl.col("event_sync").is_not_null())
+        .select(
+            "process",
+            "event",
+            "event_sync",
+            recorded_stream="stream",
+            recorded_by="correlation",
+        )
+        .unique(["process", "event", "event_sync"], keep="last")
+    )
+    times = (
+        timeline.calls.select("process", recorded_by="correlation", recorded_ns="start_ns")
+        .drop_nulls()
+        .unique(["process", "recorded_by"])
+    )
+    syncs = timeline.trace.syncs.select("process", "correlation", "event", "event_sync", awaited_stream="stream")
+    syncs = syncs.filter(pl.col("correlation").is_not_null()).unique(["process", "correlation"], keep="first")
+    found = (
+        waits.select("process", "api", correlation=timeline.calls["correlation"].gather(waits["call_index"]))
+        .join(syncs, on=["process", "correlation"], how="left", maintain_order="left")
+        .join(records, on=["process", "event", "event_sync"], how="left", maintain_order="left")
+        .join(times, on=["process", "recorded_by"], how="left", maintain_order="left")
+    )
+    api = pl.col("api").cast(pl.String)
+    stream = (
+        pl.when(api.str.contains("Stream"))
+        .then("awaited_stream")
+        .when(api.str.contains("Event"))
+        .then("recorded_stream")
+    )
+    unknown = np.iinfo(np.uint32).max
+    return found.select(
+        stream=pl.when(stream.is_not_null() & (stream != unknown)).then(stream),
+        recorded_ns=pl.when(api.str.contains("Event")).then("recorded_ns"),
+    )
