@@ -185,7 +185,7 @@ def _content(trace: Trace, schema: str) -> dict[str, list[dict[str, Any]]]:
     version = {"EXPORT_SCHEMA_VERSION": f"{schema}.0", "EXPORT_PRODUCT_VERSION": trace.info.nsys_version or ""}
     meta = [{"name": name, "value": value} for name, value in version.items()]
     nodes = list(_graph_nodes(trace))
-    content = {
+    content: dict[str, list[dict[str, Any]]] = {
         "EXPORT_META_DATA": meta,
         "META_DATA_EXPORT": meta,
         "ANALYSIS_DETAILS": [{"globalVid": 1 << 48, "duration": duration, "startTime": 0, "stopTime": duration}],
@@ -215,7 +215,7 @@ def _content(trace: Trace, schema: str) -> dict[str, list[dict[str, Any]]]:
         **_operations(trace),
         **_overheads(trace, strings),
     }
-    return {"StringIds": strings.rows, **content}
+    return {"StringIds": strings.rows} | content
 
 
 def _stored(frame: pl.DataFrame) -> Iterator[dict[str, Any]]:
