@@ -1,0 +1,226 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from bubblefinder.causes.facts import Facts, RoleFacts, Row, SiteFacts, StepFacts
+from bubblefinder.errors import UsageError
+from bubblefinder.rules.config import Config
+from bubblefinder.rules.engine import run_rules, selected, severity_of
+from bubblefinder.rules.packs import load_packs
+
+if TYPE_CHECKING:
+    from bubblefinder.rules.model import Match, Verdicts
+
+STEP_NS = 8_900_000
+
+STEP = StepFacts(
+    gpu=0, process=1, mode="node", steps=10, step_p50_ns=STEP_NS, host_slow_share=0.002, run_ahead_share=0.2
+)
+READ = SiteFacts(
+    gpu=0,
+    process=1,
+    sites=(3,),
+    api="cudaMemcpyAsync",
+    copy_kind="DtoH",
+    memory_kind="pageable",
+    bytes=8,
+    after_role="verify",
+    before_role="draft-extend",
+    steps=10,
+    steps_affected=10,
+    occurrences=10,
+    per_step_count=1.0,
+    bubble_p50_ns=1_670_000.0,
+    bubble_share=0.187,
+    recoverable_ns=1_640_000.0,
+    private_stream=False,
+    event_before=False,
+    evidence=(Row("CUPTI_ACTIVITY_KIND_RUNTIME", 17, 100, 200),),
+)
+NAMED = replace(
+    READ, nvtx="FutureMap.resolve_seq_lens_cpu", nvtx_stack=("decode_step", "FutureMap.resolve_seq_lens_cpu")
+)
+RESOLVE = replace(
+    READ,
+    api="cudaStreamSynchronize",
+    memory_kind="pinned",
+    private_stream=True,
+    event_before=True,
+    recoverable_ns=1_990_000.0,
+)
+ITEM = replace(READ, api="cudaStreamSynchronize", memory_kind="pinned")
+PLAN = replace(
+    READ, bytes=68, per_step_count=3.0, copies_after=("DtoH", "HtoD"), bubble_share=0.024, recoverable_ns=178_000.0
+)
+
+
+def verdicts(*sites: SiteFacts, steps: tuple[StepFacts, ...] = (STEP,), **config: Any) -> Verdicts:
+    return run_rules(Facts(sites, steps), load_packs(), Config.model_validate(config))
+
+
+def only(*sites: SiteFacts, steps: tuple[StepFacts, ...] = (STEP,), **config: Any) -> Match:
+    (match,) = verdicts(*sites, steps=steps, **config).findings
+    return match
+
+
+def test_a_name_is_high_confidence_and_the_generic_rule_also_matches() -> None:
+    match = only(NAMED)
+    assert (match.rule, match.severity, match.confidence) == ("SGL001", "high", "high")
+    assert match.also_matches == ("CUDA001", "CUDA003")
+    assert "1.67 ms" in match.message
+    assert match.evidence == READ.evidence
+
+
+def test_without_names_a_pageable_read_is_generic_and_names_candidates() -> None:
+    match = only(READ)
+    assert (match.rule, match.severity, match.confidence) == ("CUDA001", "high", "low")
+    assert match.title == "Blocking read after verify"
+    assert "resolve_seq_lens_cpu" in match.message
+    assert ".tolist()" in match.message
+
+
+def test_a_private_stream_behind_an_event_is_the_fingerprint_of_the_resolve() -> None:
+    match = only(RESOLVE)
+    assert (match.rule, match.confidence) == ("SGL001", "medium")
+
+
+@pytest.mark.parametrize("other", [{"private_stream": False}, {"event_before": False}, {"memory_kind": "pageable"}])
+def test_the_fingerprint_of_the_resolve_needs_all_of_it(other: dict[str, object]) -> None:
+    assert only(replace(RESOLVE, **other)).rule != "SGL001"  # type: ignore[arg-type]
+
+
+def test_a_pinned_scalar_on_the_stream_that_computes_is_a_scalar_read() -> None:
+    match = only(ITEM)
+    assert (match.rule, match.confidence) == ("TORCH001", "medium")
+
+
+def test_three_small_reads_and_an_upload_are_a_plan() -> None:
+    match = only(PLAN)
+    assert (match.rule, match.severity, match.confidence) == ("FI002", "low", "medium")
+
+
+def test_a_plan_named_by_its_range() -> None:
+    match = only(replace(PLAN, nvtx="flashinfer.plan", nvtx_stack=("decode_step", "flashinfer.plan")))
+    assert (match.rule, match.confidence) == ("FI001", "high")
+    assert "FI002" in match.also_matches
+
+
+def test_without_a_replay_severity_comes_from_the_bubble_and_confidence_is_one_lower() -> None:
+    match = only(replace(NAMED, recoverable_ns=None))
+    assert (match.severity, match.confidence, match.recoverable_ns) == ("high", "medium", None)
+
+
+def test_a_bubble_with_nothing_to_recover_is_info() -> None:
+    assert only(replace(ITEM, recoverable_ns=11_000.0, bubble_share=0.035)).severity == "info"
+
+
+def test_an_unverified_rule_never_takes_the_place_of_a_verified_one() -> None:
+    site = replace(READ, nvtx="gpu_model_runner: preprocess", nvtx_stack=("gpu_model_runner: preprocess",))
+    match = only(site)
+    assert match.rule == "CUDA001"
+    assert "VLLM001" in match.also_matches
+    assert "(VLLM001)" in match.message
+    assert only(site, select=["VLLM"]).severity == "low"
+
+
+def test_the_same_wait_on_two_ranks_is_one_finding() -> None:
+    other = replace(NAMED, gpu=1, process=2, sites=(9,), recoverable_ns=1_700_000.0)
+    match = only(NAMED, other, steps=(STEP, replace(STEP, gpu=1, process=2)))
+    assert match.devices == ((0, 1), (1, 2))
+    assert match.sites == (3, 9)
+    assert match.recoverable_ns == 1_700_000.0
+    assert len(match.evidence) == 2
+
+
+def test_two_waits_of_one_rank_stay_apart() -> None:
+    assert len(verdicts(NAMED, replace(NAMED, sites=(4,))).findings) == 2
+
+
+def test_findings_come_worst_first() -> None:
+    rules = [match.rule for match in verdicts(PLAN, RESOLVE).findings]
+    assert rules == ["SGL001", "FI002"]
+
+
+def test_a_healthy_step_has_no_finding() -> None:
+    assert verdicts().findings == ()
+
+
+def test_a_host_that_is_slow_without_a_wait() -> None:
+    slow = replace(STEP, mode="graph", host_slow_share=0.4, host_slow_p50_ns=5_800_000.0)
+    match = only(steps=(slow,))
+    assert (match.rule, match.severity) == ("CUDA101", "high")
+
+
+def test_without_graphs_the_missing_graph_is_the_headline() -> None:
+    eager = replace(STEP, mode="none", host_slow_share=0.5, launches_per_step=470.0, host_slow_p50_ns=7e6)
+    findings = verdicts(replace(ITEM, recoverable_ns=11_000.0), steps=(eager,)).findings
+    assert [(match.rule, match.severity) for match in findings] == [("CUDA102", "high"), ("TORCH001", "info")]
+    assert findings[0].also_matches == ("CUDA101",)
+
+
+def test_launches_that_node_tracing_made_slow_are_info() -> None:
+    assert only(steps=(replace(STEP, launching_share=0.2),)).severity == "info"
+
+
+def test_gaps_inside_graphs_say_what_the_capture_shows_of_pdl() -> None:
+    verify = RoleFacts(
+        gpu=0, process=1, role="verify", eager=False, siblings_replay=True, nodes=1690, idle_share=0.118,
+        idle_p50_ns=860_000.0, gap_p50_ns=416.0, pdl_overlap_share=0.0,
+    )  # fmt: skip
+    match = only(steps=(replace(STEP, roles=(verify,)),))
+    assert (match.rule, match.severity, match.confidence) == ("CUDA151", "medium", "low")
+    assert "0.0 %" in match.message
+    assert only(steps=(replace(STEP, roles=(replace(verify, pdl_overlap_share=0.3),)),)).rule == "CUDA152"
+
+
+def test_an_eager_phase_beside_replays() -> None:
+    phase = RoleFacts(
+        gpu=0, process=1, role="draft-extend", eager=True, siblings_replay=True, nodes=41.0, idle_share=0.2
+    )
+    assert only(steps=(replace(STEP, roles=(phase,)),)).rule == "SGL004"
+    assert only(steps=(replace(STEP, roles=(replace(phase, role="sample"),)),)).rule == "CUDA111"
+    assert verdicts(steps=(replace(STEP, roles=(replace(phase, siblings_replay=False),)),)).findings == ()
+
+
+def test_an_expected_wait_is_shown_with_reason_and_owner() -> None:
+    entry = {
+        "rule": "SGL001",
+        "reason": "backend without lengths",
+        "owner": "serving",
+        "wait": {"nvtx_stack": "resolve"},
+    }
+    result = verdicts(NAMED, ITEM, expected=[entry])
+    assert [match.rule for match in result.findings] == ["TORCH001"]
+    assert [(e.match.rule, e.reason, e.owner) for e in result.expected] == [
+        ("SGL001", "backend without lengths", "serving")
+    ]
+
+
+def test_rules_can_be_selected_and_ignored() -> None:
+    assert only(NAMED, ignore=["sglang"]).rule == "CUDA001"
+    assert only(NAMED, select=["blocking-read"]).rule == "CUDA001"
+    assert verdicts(NAMED, select=["FI"]).findings == ()
+
+
+def test_a_selection_that_fits_nothing_is_an_error() -> None:
+    with pytest.raises(UsageError, match="did you mean 'sglang'"):
+        selected(load_packs(), Config(select=("sglan",)))
+
+
+@pytest.mark.parametrize(
+    ("share", "severity"),
+    [
+        (None, "info"),
+        (-0.1, "info"),
+        (0.0099, "info"),
+        (0.01, "low"),
+        (0.03, "medium"),
+        (0.0999, "medium"),
+        (0.1, "high"),
+    ],
+)
+def test_severity_is_a_share_of_the_step(share: float | None, severity: str) -> None:
+    assert severity_of(share) == severity
