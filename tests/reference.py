@@ -110,5 +110,5 @@ def part_of_gap(operations: list[Row], lost: list[Row], time: int) -> str:
 
 def taints(lost: Row, before: Row, after: Row, time: int) -> bool:
     """Whether a launch without record may have had the GPU busy at a moment between these two launches' work."""
-    order = before["start_ns"] < lost["start_ns"] < after["start_ns"] and lost["start_ns"] <= time
-    return order and before["thread"] == lost["thread"] == after["thread"]
+    order: bool = before["start_ns"] < lost["start_ns"] < after["start_ns"] and lost["start_ns"] <= time
+    return order and len({before["thread"], lost["thread"], after["thread"]}) == 1

@@ -10,6 +10,7 @@ from bubblefinder.intervals import Cover, Ints, inside, split
 from bubblefinder.timeline.model import IdleClass
 
 NEVER = np.iinfo(np.int64).max
+LONG_AGO = np.iinfo(np.int64).min
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,9 +34,9 @@ class Pieces:
 
 
 def running_end(ends: Ints) -> Ints:
-    """Return the running maximum of end before each operation; -1 for the first."""
+    """Return the running maximum of end before each operation; LONG_AGO for the first."""
     before = np.empty(len(ends), np.int64)
-    before[:1] = -1
+    before[:1] = LONG_AGO
     before[1:] = np.maximum.accumulate(ends)[:-1]
     return before
 
@@ -47,29 +48,31 @@ def find_gaps(starts: Ints, ends: Ints, call_starts: Ints) -> Gaps:
         starts: operation starts; operations of no length neither fill nor end a gap.
         ends: operation ends.
         call_starts: start of each operation's launch call, NEVER where unknown. It decides which of
-            several operations that end a gap together is named.
+            several operations that end or begin a gap together is named.
     """
     real = np.flatnonzero(ends > starts)
     begin, reach = starts[real], np.maximum.accumulate(ends[real]) if len(real) else ends[:0]
     opens = np.flatnonzero(begin[1:] > reach[:-1])
-    last = np.maximum.accumulate(np.where(ends[real] == reach, np.arange(len(real)), 0)) if len(real) else opens
+    reaching = np.flatnonzero(ends[real] == reach)
+    furthest = np.searchsorted(reach[reaching], reach[opens])
+    before = reaching[_first_launched(reach[reaching], call_starts[real][reaching], furthest)]
     after = _first_launched(begin, call_starts[real], opens + 1)
-    return Gaps(reach[opens], begin[opens + 1], real[last[opens]], real[after])
+    return Gaps(reach[opens], begin[opens + 1], real[before], real[after])
 
 
-def _first_launched(begin: Ints, call_starts: Ints, after: Ints) -> Ints:
-    """Of the operations that start together at each position, return the one launched first."""
-    together = np.searchsorted(begin, begin[after], side="right") - after
+def _first_launched(times: Ints, call_starts: Ints, first: Ints) -> Ints:
+    """Of the operations whose sorted `times` equal that of each position `first`, return the one launched first."""
+    together = np.searchsorted(times, times[first], side="right") - first
     tied = np.flatnonzero(together > 1)
     if not len(tied):
-        return after
+        return first
     gap = np.repeat(tied, together[tied])
     rank = np.arange(len(gap)) - np.repeat(np.cumsum(together[tied]) - together[tied], together[tied])
-    candidate = after[gap] + rank
+    candidate = first[gap] + rank
     order = np.lexsort((candidate, call_starts[candidate], gap))
-    _, first = np.unique(gap[order], return_index=True)
-    chosen = after.copy()
-    chosen[tied] = candidate[order][first]
+    _, earliest = np.unique(gap[order], return_index=True)
+    chosen = first.copy()
+    chosen[tied] = candidate[order][earliest]
     return chosen
 
 

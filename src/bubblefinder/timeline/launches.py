@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 
 from bubblefinder.timeline.apis import CallRole, call_roles
+from bubblefinder.timeline.gaps import LONG_AGO
 from bubblefinder.trace.model import MEMCPY
 
 if TYPE_CHECKING:
@@ -131,7 +132,7 @@ def launch_leads(running_end: Ints, operations: pl.DataFrame, calls: pl.DataFram
     """Return the launch lead of every call with GPU work, by its first operation on each GPU.
 
     Args:
-        running_end: for each operation the running maximum of end before it on its GPU, or -1.
+        running_end: for each operation the running maximum of end before it on its GPU, or LONG_AGO.
         operations: with call_index and blocking, sorted by (gpu, start).
         calls: the API calls.
 
@@ -150,6 +151,6 @@ def launch_leads(running_end: Ints, operations: pl.DataFrame, calls: pl.DataFram
         "call_index",
         "op_index",
         "gpu",
-        lead_ns=pl.when(pl.col("running") >= 0).then(pl.col("running") - pl.col("call_end_ns")),
+        lead_ns=pl.when(pl.col("running") > LONG_AGO).then(pl.col("running") - pl.col("call_end_ns")),
         blocking="blocking",
     )
