@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from bubblefinder.errors import NotATraceError
-from bubblefinder.trace.schema import STRING_IDS, Rows, Strings, candidates, normalise
+from bubblefinder.trace.schema import STRING_IDS, STRINGS, Rows, Strings, candidates, normalise
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -34,50 +34,44 @@ class FolderSource:
 
     def columns(self, table: Table) -> frozenset[str]:
         """Return the columns that this export's version of a table has."""
-        stored = self._stored(table)
-        return frozenset() if stored is None else frozenset(stored.columns)
+        stored = self._stored_name(table)
+        return frozenset(self._load(stored, rows=0).columns) if stored else frozenset()
 
     def read(self, table: Table) -> Rows:
         """Read a table; an absent one is empty, an absent column null."""
-        stored = self._stored(table)
-        if stored is None:
+        stored = self._stored_name(table)
+        present = self.columns(table)
+        wanted = {column.source: column.name for column in table.columns if column.source in present}
+        if not stored or not wanted:
             return Rows(table.empty())
-        wanted = {column.source: column.name for column in table.columns if column.source in stored.columns}
-        if not wanted:
-            return Rows(table.empty())
-        return normalise(stored.select(*wanted).rename(wanted), table)
+        return normalise(self._load(stored, list(wanted)).rename(wanted), table)
 
     def strings(self, ids: Iterable[int]) -> Strings:
         """Read the texts of these string ids and of no others."""
-        stored = self._frame(STRING_IDS) if STRING_IDS in self._files else pl.DataFrame()
-        if not {"id", "value"} <= set(stored.columns):
-            return Strings({})
+        stored = normalise(self._load(STRING_IDS, ["id", "value"]), STRINGS).frame
         wanted = pl.Series(sorted(set(ids)), dtype=pl.Int64)
-        found = stored.select(pl.col("id").cast(pl.Int64, strict=False), "value").filter(pl.col("id").is_in(wanted.implode()))
-        if found.schema["value"] != pl.String:
-            return Strings({}, found["value"].count())
-        named = found.drop_nulls()
+        found = stored.filter(pl.col("id").is_in(wanted.implode()))
+        named = found.drop_nulls("value")
         return Strings(dict(zip(named["id"], named["value"], strict=True)))
 
-    def _stored(self, table: Table) -> pl.DataFrame | None:
+    def _stored_name(self, table: Table) -> str | None:
         """Return the stored table to read: the best candidate with rows, else the best one."""
-        frames = [self._frame(name, table) for name in candidates(table, self._files)]
-        return next((frame for frame in frames if frame.height), frames[0] if frames else None)
+        found = candidates(table, self._files)
+        filled = (name for name in found if len(found) == 1 or self._load(name, rows=1).height)
+        return next(filled, found[0] if found else None)
 
-    def _frame(self, name: str, table: Table | None = None) -> pl.DataFrame:
-        """Read a file whole, or the columns of `table`.
+    def _load(self, name: str, columns: list[str] | None = None, rows: int | None = None) -> pl.DataFrame:
+        """Read a file, or some columns or rows of it.
 
         Raises:
             NotATraceError: the file is damaged.
         """
         path = self._files[name]
+        reader = pl.read_ipc_stream if self.format == "arrowdir" else pl.read_parquet
         try:
-            if self.format == "arrowdir":
-                return pl.read_ipc_stream(path)
-            lazy = pl.scan_parquet(path, glob=False)
-            present = lazy.collect_schema().names()
-            kept = [column.source for column in table.columns if column.source in present] if table else present
-            return lazy.select(kept).collect()
+            return reader(path, columns=columns, n_rows=rows)
         except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
             reason = " ".join(str(error).split())[:120]
-            raise NotATraceError(f"{path.name} is a damaged table: {reason}.", hint="Export the folder again.") from error
+            raise NotATraceError(
+                f"{path.name} is a damaged table: {reason}.", hint="Export the folder again."
+            ) from error

@@ -42,13 +42,14 @@ def build_trace(source: Source, name: str) -> Trace:
     chains = frames.read_callchains(source, tally, calls)
     threads = source.read(schema.THREAD_NAMES).frame.drop_nulls(["thread", "name_id"])
     named = [
-        operations["name"], calls["name"], ranges["text_id"], domains["text_id"], overheads["name_id"], os_calls["name_id"],
-        chains["symbol_id"], threads["name_id"],
+        operations["name"], calls["name"], ranges["text_id"], domains["text_id"],
+        overheads["name_id"], os_calls["name_id"], chains["symbol_id"], threads["name_id"],
     ]  # fmt: skip
     strings = source.strings(_distinct(named))
     tally.not_text = strings.not_text
     texts = pl.DataFrame(
-        {"id": list(strings.texts), "string": list(strings.texts.values())}, schema={"id": pl.Int64, "string": pl.String}
+        {"id": list(strings.texts), "string": list(strings.texts.values())},
+        schema={"id": pl.Int64, "string": pl.String},
     )
     diagnostics = source.read(schema.DIAGNOSTICS).frame
     processes = _distinct([operations["process"], calls["process"], ranges["process"]])
@@ -127,7 +128,9 @@ def _texts_of(texts: Mapping[int, str], columns: Iterable[pl.Series]) -> dict[in
 
 def _thread_names(threads: pl.DataFrame, texts: Mapping[int, str]) -> dict[int, str]:
     """Return each thread's last name; a thread may have been named several times."""
-    return {thread: texts[number] for thread, number in threads.select("thread", "name_id").iter_rows() if number in texts}
+    return {
+        thread: texts[number] for thread, number in threads.select("thread", "name_id").iter_rows() if number in texts
+    }
 
 
 def _notes(
@@ -160,7 +163,11 @@ def _gpu_notes(source: Source, info: TraceInfo, tally: Tally) -> list[QualityNot
     idle = sorted(set(listed) - {gpu.gpu for gpu in info.gpus})
     if idle:
         numbers = ", ".join(map(str, idle))
-        notes.append(QualityNote("gpus-unused", "info", f"The capture names GPUs without any recorded work: {numbers}.", len(idle)))
+        notes.append(
+            QualityNote(
+                "gpus-unused", "info", f"The capture names GPUs without any recorded work: {numbers}.", len(idle)
+            )
+        )
     return notes
 
 
@@ -169,7 +176,9 @@ def _migration_notes(operations: pl.DataFrame) -> list[QualityNote]:
     count = int(operations["copy_kind"].is_in(_MIGRATIONS).sum())
     if not count:
         return []
-    message = "Copies made by the driver to move unified memory count as busy, never as a copy that the program waited for."
+    message = (
+        "Copies made by the driver to move unified memory count as busy, never as a copy that the program waited for."
+    )
     return [QualityNote("unified-memory", "info", message, count)]
 
 
@@ -178,5 +187,7 @@ def _session_notes(source: Source) -> list[QualityNote]:
     sessions = source.read(schema.SESSIONS).frame.height
     if sessions <= 1:
         return []
-    message = f"The file holds {sessions} capture sessions; ids of different sessions may collide. Analyse each on its own."
+    message = (
+        f"The file holds {sessions} capture sessions; ids of different sessions may collide. Analyse each on its own."
+    )
     return [QualityNote("several-sessions", "warn", message, sessions)]

@@ -21,9 +21,10 @@ _DEEPEST_FRAME: Final = 32
 _UPPER_HALF: Final = pl.col("graph_node") // (1 << 32) & 0xFFFF_FFFF
 
 _OPERATION: Final = {
-    "kind": pl.UInt8, "row": pl.UInt32, "start_ns": pl.Int64, "end_ns": pl.Int64, "process": pl.Int64, "device": pl.Int64,
-    "context": pl.Int64, "stream": pl.Int64, "correlation": pl.Int64, "graph_node": pl.Int64, "graph": pl.Int64,
-    "name": pl.Int32, "bytes": pl.Int64, "copy_kind": pl.Int8, "src_kind": pl.Int8, "dst_kind": pl.Int8,
+    "kind": pl.UInt8, "row": pl.UInt32, "start_ns": pl.Int64, "end_ns": pl.Int64, "process": pl.Int64,
+    "device": pl.Int64, "context": pl.Int64, "stream": pl.Int64, "correlation": pl.Int64, "graph_node": pl.Int64,
+    "graph": pl.Int64, "name": pl.Int32, "bytes": pl.Int64, "copy_kind": pl.Int8, "src_kind": pl.Int8,
+    "dst_kind": pl.Int8,
 }  # fmt: skip
 
 
@@ -70,8 +71,14 @@ def _none_if_zero(column: str) -> pl.Expr:
 
 def read_operations(source: Source, tally: Tally) -> pl.DataFrame:
     """Read kernels, copies, memsets and graph launches into one frame, `device` still as stored."""
-    parts = [_operations_of(kind, table, source, tally) for kind, table in enumerate(schema.OPERATIONS)]
-    return pl.concat(parts, rechunk=True)
+    return _gathered(
+        pl.concat([_operations_of(kind, table, source, tally) for kind, table in enumerate(schema.OPERATIONS)])
+    )
+
+
+def _gathered(frame: pl.DataFrame) -> pl.DataFrame:
+    """Lay each column out in one piece, emptying the frame on the way, so that it never exists twice."""
+    return pl.DataFrame([frame.drop_in_place(name).rechunk() for name in frame.columns])
 
 
 def _operations_of(kind: int, table: Table, source: Source, tally: Tally) -> pl.DataFrame:
@@ -92,11 +99,11 @@ def _operations_of(kind: int, table: Table, source: Source, tally: Tally) -> pl.
 
 def read_calls(source: Source, tally: Tally) -> pl.DataFrame:
     """Read the runtime and driver API calls."""
-    rows = timed(read(source, schema.CALLS, tally), schema.CALLS, tally)
-    return in_time_order(rows).select(
+    calls = _gathered(timed(read(source, schema.CALLS, tally), schema.CALLS, tally).select(
         "row", "start_ns", "end_ns", process_key("thread"), "thread", _none_if_zero("correlation"),
         "name", "return_value", _none_if_zero("callchain"),
-    )  # fmt: skip
+    ))  # fmt: skip
+    return in_time_order(calls)
 
 
 def read_nvtx(source: Source, tally: Tally) -> tuple[pl.DataFrame, pl.DataFrame]:
@@ -132,10 +139,19 @@ def read_syncs(source: Source, tally: Tally) -> pl.DataFrame:
     """Read the synchronisations as CUPTI saw them; ids that mean "none" become null."""
     rows = timed(read(source, schema.SYNCS, tally), schema.SYNCS, tally)
     unset = [
-        pl.when(~pl.col(name).is_in(_UNSET)).then(pl.col(name)).alias(name) for name in ("stream", "event", "event_sync")
+        pl.when(~pl.col(name).is_in(_UNSET)).then(pl.col(name)).alias(name)
+        for name in ("stream", "event", "event_sync")
     ]
     return in_time_order(rows.with_columns(unset)).select(
-        "row", "start_ns", "end_ns", process_key("global_id"), "stream", _none_if_zero("correlation"), "sync_type", "event", "event_sync"
+        "row",
+        "start_ns",
+        "end_ns",
+        process_key("global_id"),
+        "stream",
+        _none_if_zero("correlation"),
+        "sync_type",
+        "event",
+        "event_sync",
     )
 
 
@@ -159,4 +175,6 @@ def read_callchains(source: Source, tally: Tally, calls: pl.DataFrame) -> pl.Dat
     if wanted.is_empty():
         return schema.CALLCHAINS.empty()
     rows = read(source, schema.CALLCHAINS, tally)
-    return rows.filter((pl.col("depth") < _DEEPEST_FRAME) & pl.col("callchain").is_in(wanted.implode())).sort("callchain", "depth")
+    return rows.filter((pl.col("depth") < _DEEPEST_FRAME) & pl.col("callchain").is_in(wanted.implode())).sort(
+        "callchain", "depth"
+    )

@@ -35,22 +35,40 @@ def place(operations: pl.DataFrame, source: Source, tally: Tally) -> pl.DataFram
     Returns:
         The operations with `device` and `gpu` (both Int32), in the same order.
     """
-    places = operations.group_by(_PLACE).len().rows()
+    places = _places(operations)
     by_context = _devices_of_contexts(source)
-    by_process = _only_devices([(process, device) for process, _, device, _ in places])
+    seen = [(process, device) for process, _, device, _ in places]
+    by_process = _only_devices([*seen, *((process, device) for (process, _), device in by_context.items())])
     gpus = _gpus_of_devices(source)
     placed = []
     for process, context, stored, count in places:
         device = stored if _usable(stored) else by_context.get((process, context), by_process.get(process))
-        if device is None:
+        if device is None or not _usable(device):
             tally.without_device += count
             continue
         gpu = gpus.get((pid_of(process), device))
         tally.assumed_gpu += count if gpu is None else 0
         placed.append((process, context, stored, device, device if gpu is None else gpu))
     found = pl.DataFrame(placed, schema=_PLACED, orient="row")
-    joined = operations.join(found, on=_PLACE, nulls_equal=True, maintain_order="left")
-    return joined.with_columns(device="used").drop("used")
+    if len(placed) == len(places) == 1:
+        _, _, _, device, gpu = placed[0]
+        return operations.with_columns(device=pl.lit(device, dtype=pl.Int32), gpu=pl.lit(gpu, dtype=pl.Int32))
+    columns = operations.select(_PLACE).join(found, on=_PLACE, how="left", nulls_equal=True, maintain_order="left")
+    used = operations.with_columns(columns["used"].alias("device"), columns["gpu"])
+    return used.filter(pl.col("gpu").is_not_null()) if len(placed) < len(places) else used
+
+
+def _places(operations: pl.DataFrame) -> list[tuple[int, int | None, int | None, int]]:
+    """Return each process, context and device with its number of operations; most captures have one."""
+    first = operations.head(1).select(_PLACE)
+    same = (
+        pl.all_horizontal(pl.col(name).eq_missing(first[name][0]).all() for name in _PLACE)
+        if first.height
+        else pl.lit(value=False)
+    )
+    if operations.select(same).item():
+        return [(*first.row(0), operations.height)]
+    return operations.group_by(_PLACE, maintain_order=True).len().rows()
 
 
 def _usable(device: int | None) -> bool:
@@ -67,7 +85,7 @@ def _only_devices(used: list[tuple[int, int | None]]) -> dict[int, int]:
     return {process: next(iter(numbers)) for process, numbers in devices.items() if len(numbers) == 1}
 
 
-def _devices_of_contexts(source: Source) -> dict[tuple[int, int], int]:
+def _devices_of_contexts(source: Source) -> dict[tuple[int, int | None], int]:
     """Return the device of each context that the capture describes, by process key and context."""
     rows = source.read(schema.CONTEXTS).frame.drop_nulls(["hw", "vm", "pid", "device", "context"])
     return {
@@ -86,7 +104,7 @@ def _gpus_of_devices(source: Source) -> dict[tuple[int, int], int]:
     by_uuid = dict(listed.select("uuid", "gpu").iter_rows())
     rows = source.read(schema.CUDA_DEVICES).frame.drop_nulls(["pid", "device"])
     found = {
-        (pid, device): by_uuid.get(uuid) if gpu is None else gpu
+        (pid, device): by_uuid.get(uuid, -1) if gpu is None else gpu
         for pid, device, gpu, uuid in rows.select("pid", "device", "gpu", "uuid").iter_rows()
     }
     return {key: gpu for key, gpu in found.items() if _usable(gpu)}

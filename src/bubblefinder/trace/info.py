@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
-
-import polars as pl
+from typing import TYPE_CHECKING, Final
 
 from bubblefinder.trace import schema
 from bubblefinder.trace.model import Gpu, Process, TraceInfo, pid_of, process_of
@@ -14,13 +12,19 @@ from bubblefinder.trace.quality import cupti_version
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    import polars as pl
+
     from bubblefinder.trace.schema import Source
 
-_NORMALISED_NS = 10**17
+_NORMALISED_NS: Final = 10**17
 
 
 def read_info(
-    source: Source, name: str, diagnostics: pl.DataFrame, used: tuple[Iterable[int], Iterable[int]], first_ns: int | None
+    source: Source,
+    name: str,
+    diagnostics: pl.DataFrame,
+    used: tuple[Iterable[int], Iterable[int]],
+    first_ns: int | None,
 ) -> TraceInfo:
     """Collect what the capture says of itself.
 
@@ -42,7 +46,7 @@ def read_info(
         cupti_version=cupti_version(diagnostics),
         driver_version=_known(system.get("NvDriverVersion")),
         cuda_version=_dotted(system.get("CudaDriverVersion")),
-        duration_ns=source.read(schema.ANALYSIS).frame["duration_ns"].max(),
+        duration_ns=max(source.read(schema.ANALYSIS).frame["duration_ns"].drop_nulls(), default=None),
         start_ns=_origin(source, export.get("EXPORT_CONFIG_TIME_SHIFT"), first_ns),
         gpus=_gpus(source, gpus),
         processes=_processes(source, processes),
@@ -83,8 +87,8 @@ def _origin(source: Source, shift: str | None, first_ns: int | None) -> int:
         return int(shift)
     if first_ns is None or first_ns < _NORMALISED_NS:
         return 0
-    began = source.read(schema.SESSIONS).frame["utc_ns"].min()
-    return began if isinstance(began, int) and began <= first_ns else first_ns
+    began = min(source.read(schema.SESSIONS).frame["utc_ns"].drop_nulls(), default=first_ns)
+    return min(began, first_ns)
 
 
 def _gpus(source: Source, used: Iterable[int]) -> tuple[Gpu, ...]:

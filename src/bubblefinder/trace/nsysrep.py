@@ -36,11 +36,18 @@ def exported(report: Path) -> Iterator[Path]:
         database = Path(place) / f"{report.stem}.sqlite"
         command = [nsys, "export", "--type", "sqlite", "--output", str(database), str(report.resolve())]
         try:
-            done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=_PATIENCE_S, check=False)
+            done = subprocess.run(
+                command, capture_output=True, text=True, errors="replace", timeout=_PATIENCE_S, check=False
+            )
         except subprocess.TimeoutExpired as error:
-            raise InputError(f"nsys export of {report.name} did not finish within an hour.", hint="Export it by hand.") from error
+            raise InputError(
+                f"nsys export of {report.name} did not finish within an hour.", hint="Export it by hand."
+            ) from error
         if done.returncode or not database.is_file():
-            raise NotATraceError(f"nsys can't export {report.name}: {_reason(done)}", hint="A report needs an nsys at least as new as the one that made it.")
+            raise NotATraceError(
+                f"nsys can't export {report.name}: {_reason(done)}",
+                hint="A report needs an nsys at least as new as the one that made it.",
+            )
         yield database
 
 

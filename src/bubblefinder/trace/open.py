@@ -44,12 +44,15 @@ def open_trace(path: str | PathLike[str], *, unpack_limit: int = UNPACK_LIMIT) -
         InputError: the path can't be read.
     """
     given = Path(path)
+    name = given.name or given.resolve().name
     try:
         with _opened(given, unpack_limit, _LAYERS) as source:
-            check_tables(source, given.name)
-            trace = build_trace(source, given.name)
+            check_tables(source, name)
+            trace = build_trace(source, name)
     except OSError as error:
-        raise InputError(f"{given.name} can't be read: {error.strerror or error}.", hint="Check the path and its permissions.") from error
+        raise InputError(
+            f"{name} can't be read: {error.strerror or error}.", hint="Check the path and its permissions."
+        ) from error
     stale = _stale_note(given)
     return replace(trace, notes=(*trace.notes, stale)) if stale else trace
 
@@ -70,7 +73,9 @@ def _opened(path: Path, unpack_limit: int, layers: int) -> Iterator[Source]:
                 yield source
             return
         if not layers:
-            raise NotATraceError(f"{path.name} is packed too many times over.", hint="Unpack it and give what is inside.")
+            raise NotATraceError(
+                f"{path.name} is packed too many times over.", hint="Unpack it and give what is inside."
+            )
         with _opened(content, unpack_limit, layers - 1) as source:
             yield source
 
@@ -87,7 +92,8 @@ def _opened_file(path: Path) -> Iterator[Source]:
     refusal = foreign_file(path, head)
     if refusal or path.suffix not in _REPORTS:
         raise refusal or NotATraceError(
-            f"{path.name} is not an Nsight Systems export.", hint="Export one with: nsys export --type sqlite REPORT.nsys-rep"
+            f"{path.name} is not an Nsight Systems export.",
+            hint="Export one with: nsys export --type sqlite REPORT.nsys-rep",
         )
     with exported(path) as database, open_sqlite(database) as source:
         yield source
@@ -96,7 +102,9 @@ def _opened_file(path: Path) -> Iterator[Source]:
 def _stale_note(path: Path) -> QualityNote | None:
     """Say that the report beside an export is newer than the export."""
     name = path.name.split(".sqlite", 1)[0]
-    report = next((path.with_name(name + suffix) for suffix in _REPORTS if path.with_name(name + suffix).is_file()), None)
+    report = next(
+        (path.with_name(name + suffix) for suffix in _REPORTS if path.with_name(name + suffix).is_file()), None
+    )
     if path.is_dir() or report is None or report == path or report.stat().st_mtime <= path.stat().st_mtime:
         return None
     message = f"{report.name} beside this export is newer; the export may be of an earlier capture."

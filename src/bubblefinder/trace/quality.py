@@ -15,10 +15,13 @@ if TYPE_CHECKING:
 
     from bubblefinder.trace.schema import Source
 
-_LOST: Final = re.compile(r"dropp|incomplete|could ?n[o']t (allocate|parse)|size limit|buffers: \d+ of \d+|events? might be missing", re.I)
-_INCOMPLETE: Final = re.compile(r"not all .*(CUDA|NVTX|OS runtime).* events", re.I)
-_RELEVANT: Final = re.compile(r"CUDA|CUPTI|NVTX", re.I)
-_ABSENT: Final = re.compile(r"^No \S.* events collected", re.I)
+_LOST: Final = re.compile(
+    r"dropp|incomplete|could ?n[o']t (allocate|parse)|size limit|buffers: \d+ of \d+|events? might be missing",
+    re.IGNORECASE,
+)
+_INCOMPLETE: Final = re.compile(r"not all .*(CUDA|NVTX|OS runtime).* events", re.IGNORECASE)
+_RELEVANT: Final = re.compile(r"CUDA|CUPTI|NVTX", re.IGNORECASE)
+_ABSENT: Final = re.compile(r"^No \S.* events collected", re.IGNORECASE)
 _PATH: Final = re.compile(r"(?:[A-Za-z]:\\[^,;'\"]*|~?(?:/[^\s/,;'\"]+)+/?)")
 _LONGEST_TEXT: Final = 200
 _CUPTI: Final = re.compile(r"Loaded CUPTI library: .*?(?:libcupti\.so\.([\d.]+\d)|cupti64_([\d.]+\d)\.dll)")
@@ -40,12 +43,26 @@ class Tally:
     def notes(self) -> list[QualityNote]:
         """Return one note a kind of loss."""
         return [
-            *_by_table("invalid-times", "carry times that can't be (both zero, or an end before the start) and were left out", self.invalid),
+            *_by_table(
+                "invalid-times",
+                "carry times that can't be (both zero, or an end before the start) and were left out",
+                self.invalid,
+            ),
             *_by_table("missing-times", "carry no time and were left out", self.untimed),
             *_by_table("unusable-rows", "hold text where a number belongs and were left out", self.unusable),
             *_counted("names-not-text", "warn", "names are not text and are shown as unknown", self.not_text),
-            *_counted("process-assumed", "warn", "rows name no process and were given to the only one there is", self.without_process),
-            *_counted("device-unknown", "warn", "GPU operations name no device that the capture knows and were left out", self.without_device),
+            *_counted(
+                "process-assumed",
+                "warn",
+                "rows name no process and were given to the only one there is",
+                self.without_process,
+            ),
+            *_counted(
+                "device-unknown",
+                "warn",
+                "GPU operations name no device that the capture knows and were left out",
+                self.without_device,
+            ),
         ]
 
 
@@ -69,8 +86,13 @@ def cupti_version(diagnostics: pl.DataFrame) -> str | None:
     """Return the version of the CUPTI library that the collector says it loaded."""
     for text in diagnostics["text"].drop_nulls():
         if found := _CUPTI.search(text):
-            return found[1] or found[2]
+            return found[1] or _dotted(found[2])
     return None
+
+
+def _dotted(number: str) -> str:
+    """Turn the 132 of cupti64_132.dll into 13.2; newer names have the dots already."""
+    return number if "." in number else f"{number[:-1]}.{number[-1]}"
 
 
 def diagnostic_notes(source: Source, diagnostics: pl.DataFrame) -> list[QualityNote]:
@@ -83,7 +105,9 @@ def diagnostic_notes(source: Source, diagnostics: pl.DataFrame) -> list[QualityN
     if not source.columns(schema.DIAGNOSTICS):
         return [
             QualityNote(
-                "no-diagnostics", "info", "The export has no diagnostics, so whether records were dropped is unknown, not ruled out."
+                "no-diagnostics",
+                "info",
+                "The export has no diagnostics, so whether records were dropped is unknown, not ruled out.",
             )
         ]
     said: Counter[QualityNote] = Counter()
@@ -96,7 +120,12 @@ def diagnostic_notes(source: Source, diagnostics: pl.DataFrame) -> list[QualityN
             level = "info" if _ABSENT.search(text) else "warn"
             said[QualityNote(code, level, f"Nsight Systems says: {scrubbed(text)}")] += 1
     notes = [QualityNote(note.code, note.level, note.message, count) for note, count in said.items()]
-    return [*notes, *_counted("other-diagnostics", "info", "further warnings of Nsight Systems do not concern CUDA or NVTX", others)]
+    return [
+        *notes,
+        *_counted(
+            "other-diagnostics", "info", "further warnings of Nsight Systems do not concern CUDA or NVTX", others
+        ),
+    ]
 
 
 def _diagnostic_code(severity: int, text: str) -> str | None:
@@ -124,9 +153,11 @@ def table_notes(source: Source, calls: int, nvtx: int) -> list[QualityNote]:
         message = "The export has no CUDA API calls, so no gap can be charged to a host call. Record with --trace=cuda."
         notes.append(QualityNote("no-api-calls", "warn", message))
     if not nvtx:
-        notes.append(QualityNote("no-nvtx-ranges", "info", "The export has no NVTX ranges; steps are found without them."))
+        notes.append(
+            QualityNote("no-nvtx-ranges", "info", "The export has no NVTX ranges; steps are found without them.")
+        )
     newer = source.columns(schema.DIAGNOSTICS) or "greenContextId" in source.columns(schema.KERNELS)
     if newer and not source.columns(schema.EXPORT):
-        message = "The export ends early: its exporter writes META_DATA_EXPORT last and it is missing. Export the report again."
+        message = "The export ends early: META_DATA_EXPORT, which is written last, is missing. Export the report again."
         notes.append(QualityNote("export-incomplete", "warn", message))
     return notes

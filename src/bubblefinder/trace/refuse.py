@@ -16,7 +16,11 @@ if TYPE_CHECKING:
 _EXPORT_HINT: Final = "Export one with: nsys export --type sqlite REPORT.nsys-rep"
 _FOLDER_HINT: Final = "Give the whole folder that nsys export wrote."
 _MAGICS: Final = (
-    (b"NVR\0", "an Nsight Compute report, which holds kernel metrics and no timeline", "Record a timeline with Nsight Systems."),
+    (
+        b"NVR\0",
+        "an Nsight Compute report, which holds kernel metrics and no timeline",
+        "Record a timeline with Nsight Systems.",
+    ),
     (b"\x89HDF\r\n\x1a\n", "an HDF5 export, which has no nulls and so can't tell absent from 0", _EXPORT_HINT),
     (b"PAR1", "one table of a Parquet export", _FOLDER_HINT),
     (b"ARROW1", "one table of an Arrow export", _FOLDER_HINT),
@@ -26,15 +30,19 @@ _MAGICS: Final = (
 )
 _TEXTS: Final = (
     (rb'"schema"\s*:\s*"bubblefinder\.', "a report that bubblefinder wrote", "Give the capture it was made from."),
-    (rb'"traceEvents"|"ph"\s*:\s*"', "a Chrome trace (PyTorch profiler or Perfetto)", "Record with Nsight Systems; this format lacks what is needed."),
+    (
+        rb'"traceEvents"|"ph"\s*:\s*"',
+        "a Chrome trace (PyTorch profiler or Perfetto)",
+        "Record with Nsight Systems; this format lacks what is needed.",
+    ),
     (rb'^\s*\{"(Type|type|data)"', "a JSON export of Nsight Systems", _EXPORT_HINT),
     (rb"^\s*[\[{]", "a JSON file", _EXPORT_HINT),
 )
 _LOOKALIKES: Final = (
-    ("StringTable", "an nvprof database", "Record again with Nsight Systems; nvprof's format holds other things."),
-    ("rocpd_", "a ROCm profiler database", "Captures of AMD GPUs are not supported."),
-    ("KERN", "a ROCm profiler database", "Captures of AMD GPUs are not supported."),
-    ("dlprof", "a DLProf database", "Give the Nsight Systems export that DLProf read."),
+    (r"StringTable", "an nvprof database", "Record again with Nsight Systems; nvprof's format holds other things."),
+    (r"rocpd_.*|KERN", "a ROCm profiler database", "Captures of AMD GPUs are not supported."),
+    (r"dlprof.*", "a DLProf database", "Give the Nsight Systems export that DLProf read."),
+    (r"CUPTI_ACTIVITY_KIND_.*", "an export that lost its StringIds table", "Export the report again."),
 )
 _ALWAYS_WRITTEN: Final = {STRING_IDS, "ProcessStreams", "ANALYSIS_DETAILS"}
 
@@ -67,15 +75,14 @@ def check_tables(source: Source, name: str) -> None:
     tables = source.tables
     if STRING_IDS not in tables:
         raise _lookalike(source, name)
-    if set(tables) <= _ALWAYS_WRITTEN:
+    if {table for table in tables if not table.startswith("sqlite_")} <= _ALWAYS_WRITTEN:
         raise NotATraceError(f"{name} is an export that failed: it has no events.", hint="Export the report again.")
 
 
 def _lookalike(source: Source, name: str) -> NotATraceError:
     """Say whose tables these are."""
     for sign, what, hint in _LOOKALIKES:
-        if any(table == sign or table.lower().startswith(sign.lower()) and sign != "KERN" for table in source.tables):
-            return NotATraceError(f"{name} is {what}, not an Nsight Systems export.", hint=hint)
-    if source.format == "sqlite":
-        return NotATraceError(f"{name} is a SQLite file without the tables of an Nsight Systems export.", hint=_EXPORT_HINT)
-    return NotATraceError(f"{name} is a folder without the tables of an Nsight Systems export.", hint=_EXPORT_HINT)
+        if any(re.fullmatch(sign, table) for table in source.tables):
+            return NotATraceError(f"{name} is {what}.", hint=hint)
+    kind = "SQLite file" if source.format == "sqlite" else "folder"
+    return NotATraceError(f"{name} is a {kind} without the tables of an Nsight Systems export.", hint=_EXPORT_HINT)

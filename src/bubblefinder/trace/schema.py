@@ -111,13 +111,15 @@ class Source(Protocol):
 def candidates(table: Table, tables: Iterable[str]) -> list[str]:
     """Return the stored tables that may be `table`, best first.
 
-    Some exports number a table's version in its name: ``NVTX_EVENTS_V2``.
+    Some exports number a table's version in its name: ``NVTX_EVENTS_V2``. The plain name comes
+    first, then the highest number.
     """
-    found = []
-    for name in filter(None, (table.name, table.older_name)):
-        versions = {match[0]: int(match[1] or 0) for match in map(re.compile(rf"{name}(?:_V(\d+))?").fullmatch, tables) if match}
-        found += sorted(versions, key=lambda stored, v=versions: (v[stored] != 0, -v[stored]))
-    return found
+    ranked = []
+    for age, name in enumerate(filter(None, (table.name, table.older_name))):
+        pattern = re.compile(rf"{name}(?:_V(\d{{1,3}}))?")
+        found = ((match[0], int(match[1] or 1_000)) for match in map(pattern.fullmatch, tables) if match)
+        ranked += [(age, -version, stored) for stored, version in found]
+    return [stored for _, _, stored in sorted(ranked)]
 
 
 def normalise(raw: pl.DataFrame, table: Table) -> Rows:
@@ -132,29 +134,32 @@ def normalise(raw: pl.DataFrame, table: Table) -> Rows:
     """
     columns = [_cast(raw, column).alias(column.name) for column in table.columns]
     frame = raw.select(pl.int_range(pl.len(), dtype=pl.UInt32).alias("row"), *columns)
-    spoilt = [
-        raw[column.name].is_not_null() & frame[column.name].is_null()
-        for column in table.columns
-        if not column.is_text and column.name in raw.columns and not raw.schema[column.name].is_integer()
-    ]
-    spoilt = [flags for flags in spoilt if flags.any()]
-    if not spoilt:
+    spoilt = pl.DataFrame([flags for column in table.columns if (flags := _spoilt(raw, frame, column)) is not None])
+    if not spoilt.width:
         return Rows(frame)
-    lost = pl.select(pl.any_horizontal(spoilt)).to_series()
+    lost = spoilt.select(pl.any_horizontal(pl.all())).to_series()
     return Rows(frame.filter(~lost), int(lost.sum()))
 
 
 def _cast(raw: pl.DataFrame, column: Column) -> pl.Expr:
-    """Return the expression that gives one column its declared type."""
-    if column.name not in raw.columns:
-        return pl.repeat(None, pl.len(), dtype=column.dtype)
+    """Return the expression that gives one column its declared type, null where it can't be had."""
+    stored = raw.schema.get(column.name, pl.Null())
     values = pl.col(column.name)
-    stored = raw.schema[column.name]
-    if column.is_text:
-        return values if stored == pl.String else pl.repeat(None, pl.len(), dtype=pl.String)
+    if column.is_text and stored in {pl.String, pl.Categorical, pl.Enum}:
+        return values.cast(pl.String)
     if stored == pl.UInt64 and column.dtype is pl.Int64:
         return values.reinterpret(signed=True)
-    return values.cast(column.dtype, strict=False)
+    if not column.is_text and (stored.is_integer() or stored in {pl.Boolean, pl.String}):
+        return values.cast(column.dtype, strict=False)
+    return pl.repeat(None, pl.len(), dtype=column.dtype)
+
+
+def _spoilt(raw: pl.DataFrame, frame: pl.DataFrame, column: Column) -> pl.Series | None:
+    """Return which values of an integer column were lost to their type, or None if none was."""
+    if column.is_text or column.name not in raw.columns or raw.schema[column.name].is_integer():
+        return None
+    lost = raw[column.name].is_not_null() & frame[column.name].is_null()
+    return lost if lost.any() else None
 
 
 _TIMES = (Column("start", "start_ns"), Column("end", "end_ns"))
@@ -179,7 +184,8 @@ COPIES = Table(
     KIND_TABLES[1],
     (
         *_TIMES, *_PLACE, _NODE, _BYTES,
-        Column("copyKind", "copy_kind", pl.Int8), Column("srcKind", "src_kind", pl.Int8), Column("dstKind", "dst_kind", pl.Int8),
+        Column("copyKind", "copy_kind", pl.Int8), Column("srcKind", "src_kind", pl.Int8),
+        Column("dstKind", "dst_kind", pl.Int8),
     ),
     bulk=True,
 )  # fmt: skip
@@ -202,14 +208,18 @@ CALLS = Table(
 NVTX = Table(
     "NVTX_EVENTS",
     (
-        *_TIMES, _THREAD, Column("eventType", "event_type"), Column("domainId", "domain_id"), Column("textId", "text_id"),
-        Column("text", "text", pl.String),
+        *_TIMES, _THREAD, Column("eventType", "event_type"), Column("domainId", "domain_id"),
+        Column("textId", "text_id"), Column("text", "text", pl.String),
     ),
     bulk=True,
 )  # fmt: skip
-PROFILER_OVERHEAD = Table("PROFILER_OVERHEAD", (*_TIMES, _THREAD, _NAME, Column("overheadType", "overhead_type", pl.Int32)), bulk=True)
+PROFILER_OVERHEAD = Table(
+    "PROFILER_OVERHEAD", (*_TIMES, _THREAD, _NAME, Column("overheadType", "overhead_type", pl.Int32)), bulk=True
+)
 CUPTI_OVERHEAD = Table(
-    "CUPTI_ACTIVITY_KIND_OVERHEAD", (*_TIMES, _THREAD, _NAME, Column("overheadType", "overhead_type", pl.Int32)), bulk=True
+    "CUPTI_ACTIVITY_KIND_OVERHEAD",
+    (*_TIMES, _THREAD, _NAME, Column("overheadType", "overhead_type", pl.Int32)),
+    bulk=True,
 )
 OVERHEADS = (PROFILER_OVERHEAD, CUPTI_OVERHEAD)
 GRAPH_NODES = Table("CUDA_GRAPH_NODE_EVENTS", (Column("start", "start_ns"), _THREAD, _NODE), bulk=True)
@@ -229,12 +239,16 @@ EVENTS = Table(
 )
 OS_CALLS = Table("OSRT_API", (*_TIMES, _THREAD, _NAME, Column("nestingLevel", "nesting")), bulk=True)
 CALLCHAINS = Table(
-    "CUDA_CALLCHAINS", (Column("id", "callchain"), Column("symbol", "symbol_id"), Column("stackDepth", "depth", pl.Int32)), bulk=True
+    "CUDA_CALLCHAINS",
+    (Column("id", "callchain"), Column("symbol", "symbol_id"), Column("stackDepth", "depth", pl.Int32)),
+    bulk=True,
 )
 
 THREAD_NAMES = Table("ThreadNames", (_NAME, _THREAD))
 PROCESSES = Table("PROCESSES", (Column("globalPid", "global_id"), Column("name", "name", pl.String)))
-GPUS = Table("TARGET_INFO_GPU", (Column("id", "gpu"), Column("name", "name", pl.String), Column("uuid", "uuid", pl.String)))
+GPUS = Table(
+    "TARGET_INFO_GPU", (Column("id", "gpu"), Column("name", "name", pl.String), Column("uuid", "uuid", pl.String))
+)
 CUDA_DEVICES = Table(
     "TARGET_INFO_CUDA_DEVICE",
     (Column("gpuId", "gpu"), Column("cudaId", "device"), Column("pid", "pid"), Column("uuid", "uuid", pl.String)),
@@ -252,6 +266,9 @@ SESSIONS = Table("TARGET_INFO_SESSION_START_TIME", (Column("utcEpochNs", "utc_ns
 ANALYSIS = Table("ANALYSIS_DETAILS", (Column("duration", "duration_ns"),))
 DIAGNOSTICS = Table("DIAGNOSTIC_EVENT", (Column("severity", "severity"), Column("text", "text", pl.String)))
 EXPORT = Table(
-    "META_DATA_EXPORT", (Column("name", "name", pl.String), Column("value", "value", pl.String)), older_name="EXPORT_META_DATA"
+    "META_DATA_EXPORT",
+    (Column("name", "name", pl.String), Column("value", "value", pl.String)),
+    older_name="EXPORT_META_DATA",
 )
 STRING_IDS = "StringIds"
+STRINGS = Table(STRING_IDS, (Column("id", "id"), Column("value", "value", pl.String)))

@@ -6,15 +6,17 @@ columns, so that nothing stored in an untrusted file is run.
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
 import polars as pl
 
 from bubblefinder.errors import InputError, NotATraceError
+from bubblefinder.trace.adbc import AdbcRefusedError, Key, read_integers
 from bubblefinder.trace.schema import STRING_IDS, Rows, Strings, candidates, normalise
 
 if TYPE_CHECKING:
@@ -23,16 +25,12 @@ if TYPE_CHECKING:
     from bubblefinder.trace.schema import Column, Table
 
 MAGIC: Final = b"SQLite format 3\0"
-_PAGE: Final = 1 << 18
 _FETCH: Final = 50_000
 _IDS: Final = 5_000
+_HEADER: Final = 100
 _LONGEST_VALUE: Final = 64 << 20
 _LOCK_WAIT_S: Final = 1.0
 _ALLOWED: Final = {sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION}
-
-
-class _AdbcRefusedError(Exception):
-    """ADBC is not installed, or this table holds something it can't read as integers."""
 
 
 @contextmanager
@@ -54,7 +52,7 @@ def open_sqlite(path: Path) -> Iterator[SqliteSource]:
 
 def _uri(path: Path) -> str:
     """Return a read-only URI, immutable where a plain one would have to create files beside `path`."""
-    base = f"file:{quote(str(path.resolve()))}?mode=ro"
+    base = f"file:{quote(os.fsencode(path.resolve()))}?mode=ro"
     for beside in (Path(f"{path}-wal"), Path(f"{path}-journal")):
         if _is_pending(beside):
             raise InputError(
@@ -114,11 +112,11 @@ def _check_length(path: Path) -> None:
         NotATraceError: pages are missing at the end.
     """
     with path.open("rb") as file:
-        header = file.read(100)
+        header = file.read(_HEADER)
     page = int.from_bytes(header[16:18]) or 1
     expected = int.from_bytes(header[28:32]) * (65_536 if page == 1 else page)
     actual = path.stat().st_size
-    if len(header) < 100 or (header[24:28] == header[92:96] and actual < expected):
+    if len(header) < _HEADER or (header[24:28] == header[92:96] and actual < expected):
         raise NotATraceError(
             f"{path.name} is cut short: its header promises {expected:,} bytes, it has {actual:,}.",
             hint="Copy or export it again.",
@@ -169,13 +167,13 @@ class SqliteSource:
         wanted = [column for column in table.columns if column.source in present]
         if not wanted:
             return Rows(table.empty())
-        if not table.bulk:
-            return normalise(self._rows(stored, wanted), table)
         numbers = [column for column in wanted if not column.is_text]
         texts = [column for column in wanted if column.is_text]
+        if not table.bulk or not numbers:
+            return normalise(self._rows(stored, wanted), table)
         try:
-            raw = pl.concat(self._pages(stored, numbers, table), rechunk=True)
-        except _AdbcRefusedError:
+            raw = read_integers(self._uri, _quoted(stored), self._key(stored, present), numbers)
+        except AdbcRefusedError:
             return normalise(self._rows(stored, wanted), table)
         return normalise(raw.hstack(self._rows(stored, texts)) if texts else raw, table)
 
@@ -197,7 +195,9 @@ class SqliteSource:
     def _stored_name(self, table: Table) -> str | None:
         """Return the stored table to read: the best candidate with rows, else the best one."""
         found = candidates(table, self._tables)
-        filled = (name for name in found if self._connection.execute(f"SELECT 1 FROM {_quoted(name)} LIMIT 1").fetchone())
+        filled = (
+            name for name in found if self._connection.execute(f"SELECT 1 FROM {_quoted(name)} LIMIT 1").fetchone()
+        )
         return next(filled, found[0] if found else None)
 
     def _stored_columns(self, stored: str) -> frozenset[str]:
@@ -227,34 +227,30 @@ class SqliteSource:
             odd = f"SELECT 1 FROM {_quoted(stored)} NOT INDEXED WHERE typeof({name}) NOT IN ('integer', 'null') LIMIT 1"
             if column.is_text or not self._connection.execute(odd).fetchone():
                 continue
-            values = f"SELECT CASE typeof({name}) WHEN 'null' THEN NULL WHEN 'integer' THEN CAST({name} AS TEXT) ELSE '' END"
+            values = (
+                f"SELECT CASE typeof({name}) WHEN 'null' THEN NULL WHEN 'integer' THEN CAST({name} AS TEXT) ELSE '' END"
+            )
             rows = self._connection.execute(f"{values} FROM {_quoted(stored)} NOT INDEXED")
             found.append(pl.Series(column.name, [value for (value,) in rows], dtype=pl.String))
         return found
 
-    def _pages(self, stored: str, columns: Sequence[Column], table: Table) -> Iterator[pl.DataFrame]:
-        """Read integer columns through ADBC, a page of rows at a time and each as narrow as it will be."""
-        key = self._key(stored)
-        kept = ", ".join(f"{_quoted(column.source)} AS {_quoted(column.name)}" for column in columns)
-        last = -(1 << 63)
-        narrow = [pl.col(column.name).cast(column.dtype, strict=False) for column in columns]
-        with _adbc(self._uri) as fetch:
-            while True:
-                page = fetch(f"SELECT {key} AS \"key\", {kept} FROM {_quoted(stored)} WHERE {key} > {last} ORDER BY {key} LIMIT {_PAGE}")
-                if any(dtype != pl.Int64 for dtype in page.dtypes):
-                    raise _AdbcRefusedError
-                yield page.select(narrow)
-                if page.height < _PAGE:
-                    return
-                last = page["key"][-1]
+    def _key(self, stored: str, present: frozenset[str]) -> Key:
+        """Return how to name a row's position in its table, and the first and last position.
 
-    def _key(self, stored: str) -> str:
-        """Return a name for the position of a row in its table that no column takes."""
-        taken = {name.lower() for name in self._stored_columns(stored)}
+        Raises:
+            AdbcRefusedError: the table has no such positions.
+        """
+        taken = {name.lower() for name in present}
         for name in ("rowid", "_rowid_", "oid"):
             if name not in taken:
-                return name
-        raise _AdbcRefusedError
+                break
+        else:
+            raise AdbcRefusedError
+        try:
+            first, last = self._connection.execute(f"SELECT min({name}), max({name}) FROM {_quoted(stored)}").fetchone()
+        except sqlite3.OperationalError as error:
+            raise AdbcRefusedError from error
+        return Key(name, first or 0, last or 0)
 
 
 def _quoted(name: str) -> str:
@@ -266,30 +262,3 @@ def _as_declared(column: Column) -> str:
     """Return the SQL for a value of the column's own type, null for any other."""
     name = _quoted(column.source)
     return f"CASE typeof({name}) WHEN '{'text' if column.is_text else 'integer'}' THEN {name} END"
-
-
-@contextmanager
-def _adbc(uri: str) -> Iterator[Any]:
-    """Open the file through ADBC and give a function from a query to a frame."""
-    try:
-        import adbc_driver_manager as adbc
-        import adbc_driver_sqlite as driver
-    except ImportError as error:
-        raise _AdbcRefusedError from error
-    try:
-        with (
-            driver.connect(uri) as database,
-            adbc.AdbcConnection(database) as connection,
-            adbc.AdbcStatement(connection) as statement,
-        ):
-            statement.set_options(**{"adbc.sqlite.query.batch_rows": str(_PAGE)})
-
-            def fetch(query: str) -> pl.DataFrame:
-                statement.set_sql_query(query)
-                return pl.DataFrame(statement.execute_query()[0])
-
-            fetch("PRAGMA trusted_schema = OFF")
-            fetch("PRAGMA cell_size_check = ON")
-            yield fetch
-    except (adbc.Error, pl.exceptions.PolarsError, OSError) as error:
-        raise _AdbcRefusedError from error

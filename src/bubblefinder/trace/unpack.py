@@ -10,7 +10,7 @@ import tempfile
 import zlib
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
 from bubblefinder.errors import InputError, NotATraceError
 from bubblefinder.trace.arrow import SUFFIXES
@@ -22,12 +22,23 @@ else:
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from contextlib import AbstractContextManager
 
 UNPACK_LIMIT: Final = 32 << 30
 _CHUNK: Final = 1 << 20
 _PACKED_SUFFIXES: Final = {".xz", ".zst", ".zstd", ".gz", ".tar"}
 _TAR_MAGIC: Final = slice(257, 262)
-_OPENERS: Final[dict[bytes, Callable[[Path], IO[bytes]]]] = {
+
+
+class _Readable(Protocol):
+    """What unpacking needs of an opened file."""
+
+    def read(self, size: int, /) -> bytes:
+        """Read up to `size` bytes."""
+
+
+_Opener: TypeAlias = "Callable[[Path], AbstractContextManager[_Readable]]"
+_OPENERS: Final[dict[bytes, _Opener]] = {
     b"\xfd7zXZ\0": lzma.LZMAFile,
     b"\x1f\x8b": gzip.GzipFile,
     b"\x28\xb5\x2f\xfd": zstd.ZstdFile,
@@ -61,7 +72,7 @@ def unpacked(path: Path, limit: int) -> Iterator[Path | None]:
         yield content
 
 
-def _unpack(path: Path, opener: Callable[[Path], IO[bytes]] | None, content: Path, limit: int) -> None:
+def _unpack(path: Path, opener: _Opener | None, content: Path, limit: int) -> None:
     """Write the content of a packed file, or the tables of a tar archive as a folder."""
     if opener:
         with opener(path) as packed:
@@ -76,7 +87,7 @@ def _unpack(path: Path, opener: Callable[[Path], IO[bytes]] | None, content: Pat
                 limit -= _copy(table, content / name, limit, path.name)
 
 
-def _copy(packed: IO[bytes], content: Path, limit: int, name: str) -> int:
+def _copy(packed: _Readable, content: Path, limit: int, name: str) -> int:
     """Copy until the end and return the length.
 
     Raises:
@@ -87,6 +98,8 @@ def _copy(packed: IO[bytes], content: Path, limit: int, name: str) -> int:
         while chunk := packed.read(_CHUNK):
             length += len(chunk)
             if length > limit:
-                raise InputError(f"{name} unpacks to more than {limit:,} bytes.", hint="Unpack it yourself and give what is inside.")
+                raise InputError(
+                    f"{name} unpacks to more than {limit:,} bytes.", hint="Unpack it yourself and give what is inside."
+                )
             target.write(chunk)
     return length

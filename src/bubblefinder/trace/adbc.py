@@ -1,0 +1,105 @@
+"""Reads integer columns of a SQLite table through ADBC, in pieces at once."""
+
+from __future__ import annotations
+
+import os
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import polars as pl
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from bubblefinder.trace.schema import Column
+
+_PAGE: Final = 1 << 18
+_MOST_READERS: Final = 4
+
+
+class AdbcRefusedError(Exception):
+    """ADBC is not installed, or the table holds something that it can't read as integers."""
+
+
+class Key(NamedTuple):
+    """How a table names the position of a row, and the first and last position in use."""
+
+    name: str
+    first: int
+    last: int
+
+
+def read_integers(uri: str, table: str, key: Key, columns: Sequence[Column]) -> pl.DataFrame:
+    """Read integer columns in stored order.
+
+    A page is read as one batch, and a batch without a value counts as integers, so nulls may come
+    first without misleading the reader. Each page is made as narrow as it will be before the next
+    one is read.
+
+    Args:
+        uri: of the file, read-only.
+        table: its name, quoted.
+        key: of the table's rows.
+        columns: what to read.
+
+    Raises:
+        AdbcRefusedError: read the table some other way.
+    """
+    readers = min(_MOST_READERS, os.cpu_count() or 1) if key.last - key.first > _PAGE else 1
+    cuts = [key.first + (key.last - key.first) * part // readers for part in range(readers)]
+    ranges = list(zip(cuts, [*(cut - 1 for cut in cuts[1:]), key.last], strict=True))
+    with ThreadPoolExecutor(readers) as pool:
+        pieces = pool.map(lambda piece: _read_range(uri, table, key.name, piece, columns), ranges)
+        return pl.concat([page for pages in pieces for page in pages])
+
+
+def _read_range(
+    uri: str, table: str, key: str, piece: tuple[int, int], columns: Sequence[Column]
+) -> list[pl.DataFrame]:
+    """Read the rows from one position to another, both included, page by page."""
+    position, last = piece
+    kept = ", ".join(f'"{column.source}" AS "{column.name}"' for column in columns)
+    narrow = [pl.col(column.name).cast(column.dtype, strict=False) for column in columns]
+    pages = []
+    with _connected(uri) as fetch:
+        while True:
+            within = f"{key} BETWEEN {position} AND {last}"
+            page = fetch(f'SELECT {key} AS "key", {kept} FROM {table} WHERE {within} ORDER BY {key} LIMIT {_PAGE}')
+            if any(dtype != pl.Int64 for dtype in page.dtypes):
+                raise AdbcRefusedError
+            pages.append(page.select(narrow))
+            if page.height < _PAGE:
+                return pages
+            position = page["key"][-1] + 1
+
+
+@contextmanager
+def _connected(uri: str) -> Iterator[Callable[[str], pl.DataFrame]]:
+    """Open the file and give a function from a query to a frame.
+
+    Raises:
+        AdbcRefusedError: for whatever goes wrong, inside the block as well.
+    """
+    try:
+        import adbc_driver_manager as adbc
+        import adbc_driver_sqlite as sqlite
+    except ImportError as error:
+        raise AdbcRefusedError from error
+    try:
+        with (
+            sqlite.connect(uri) as database,
+            adbc.AdbcConnection(database) as connection,
+            adbc.AdbcStatement(connection) as statement,
+        ):
+            statement.set_options(**{"adbc.sqlite.query.batch_rows": str(_PAGE)})
+
+            def fetch(query: str) -> pl.DataFrame:
+                statement.set_sql_query(query)
+                return pl.DataFrame(statement.execute_query()[0])
+
+            fetch("PRAGMA trusted_schema = OFF")
+            fetch("PRAGMA cell_size_check = ON")
+            yield fetch
+    except (adbc.Error, pl.exceptions.PolarsError, OSError) as error:
+        raise AdbcRefusedError from error
