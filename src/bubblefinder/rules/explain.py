@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from bubblefinder.rules.match import Flag, Number, Text, Texts, tests_of
+from bubblefinder.rules.match import Flag, Number, Text, Texts, checks_of
 from bubblefinder.rules.model import SEVERITY_SHARES
 from bubblefinder.rules.subjects import SUBJECTS, field_texts
 from bubblefinder.units import share
@@ -129,7 +129,7 @@ def _conditions(rule: Rule) -> str:
 
 
 def _tests(table: Conditions) -> list[str]:
-    return [f"`{name}` {_words(test)}" for name, test in sorted(tests_of(table).items())]
+    return [f"`{name}` {_words(test)}" for name, test in sorted(checks_of(table).items())]
 
 
 def _words(test: Text | Texts | Number | Flag) -> str:

@@ -174,14 +174,14 @@ class About:
         return handler.generate_schema(CONDITIONS[self.kind])
 
 
-def tests_of(conditions: Conditions) -> dict[str, Text | Texts | Number | Flag]:
+def checks_of(conditions: Conditions) -> dict[str, Text | Texts | Number | Flag]:
     """Return the tests that a table of conditions holds, by field."""
     return {name: getattr(conditions, name) for name in conditions.model_fields_set}
 
 
 def holds(conditions: Conditions, subject: Subject) -> bool:
     """Return whether the subject passes every test; unknown values pass none."""
-    tests = tests_of(conditions).items()
+    tests = checks_of(conditions).items()
     return all((value := getattr(subject, name)) is not None and test.passes(value) for name, test in tests)
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from bubblefinder.errors import InputError
 from bubblefinder.rules.model import Kernels, Pack
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from bubblefinder.rules.model import Rule
 
 KERNELS: Final = "kernels.toml"
+SCHEMAS: Final = {"rules-1.json": Pack, "kernels-1.json": Kernels}
 OTHER: Final = "other"
 
 
@@ -54,6 +55,11 @@ def load_packs(folders: Iterable[Path] = ()) -> Packs:
     """
     own = [path for folder in folders for path in _files(folder)]
     return _assemble((*own, *_files(shipped())))
+
+
+def schema(name: str) -> dict[str, Any]:
+    """Return the JSON Schema of a kind of file, for editors."""
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **SCHEMAS[name].model_json_schema()}
 
 
 def own_rules(folders: Sequence[Path]) -> list[str]:
