@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json as stdlib_json
+import re
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
@@ -14,6 +15,7 @@ from bubblefinder.report import json, palette, views, words
 from bubblefinder.report.figures import MAX_MARKS, MAX_STEPS, figures, filled_histograms, leading_rows, marks
 from bubblefinder.report.model import LEDGER_CLASSES, Quality
 from bubblefinder.report.read import ELEMENT_ID
+from bubblefinder.report.timeline_figure import KIND_LABELS
 from bubblefinder.report.verdict import verdict
 from bubblefinder.units import count, duration, milliseconds, plural, share
 
@@ -23,12 +25,13 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
     from bubblefinder.report.chart import Figure
-    from bubblefinder.report.model import Report
+    from bubblefinder.report.model import Report, StepRow, StepTimeline, TimelineBar
 
 MAX_ROWS: Final = 4_000
 """Windows that the embedded report keeps; the JSON report keeps all."""
 TABLE_ROWS: Final = 200
 """Rows of a table on the page."""
+NOTABLE_BARS: Final = 60
 
 _SAFE: Final = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
 
@@ -83,9 +86,8 @@ def render_body(report: Report) -> str:
 def report_assets() -> Assets:
     """Return the scripts and the style of the page."""
     folder = files("bubblefinder.report") / "assets"
-    plotly, script, style = (
-        folder.joinpath(name).read_text("utf-8") for name in ("plotly-cartesian.min.js", "report.js", "report.css")
-    )
+    names = ("plotly-cartesian.min.js", "report.js", "report.css")
+    plotly, script, style = (folder.joinpath(name).read_text("utf-8") for name in names)
     return Assets(plotly=plotly, script=script, style=_themes() + style)
 
 
@@ -101,7 +103,9 @@ def thinned(report: Report) -> Report:
     if len(rows) <= MAX_ROWS:
         return report
     kept = [rows[index * len(rows) // MAX_ROWS] for index in range(MAX_ROWS)]
-    message = f"This page embeds {len(kept):,} of {len(rows):,} windows; the statistics are those of all, the JSON report has all."
+    message = (
+        f"This page embeds {len(kept):,} of {len(rows):,} windows, evenly spaced; the statistics are those of all."
+    )
     note = Quality(code="html-rows-thinned", level="info", message=message, count=len(rows) - len(kept))
     return replace(report, steps=replace(report.steps, rows=kept), quality=[*report.quality, note])
 
@@ -119,8 +123,37 @@ def _parts(report: Report) -> dict[str, Any]:
         "binned": len(rows) > MAX_STEPS,
         "histograms": filled_histograms(report),
         "lead_stats": _lead_stats(report),
+        "sections": _sections(report, rows),
+        "notable": notable,
+        "ordered_stats": lambda stats: [(name, stats[name]) for name in ("duration", *LEDGER_CLASSES) if name in stats],
+        "kind_labels": KIND_LABELS,
         "longest_kernel_ns": max((row.per_step_ns for row in report.detail.kernels), default=1) or 1,
     }
+
+
+def notable(timeline: StepTimeline) -> list[TimelineBar]:
+    """Return the waits, launches, replays and wide gaps of a drawn step, the longest first."""
+    kinds = {"launch", "wait", "blamed_wait", "replay", "drain", *LEDGER_CLASSES[2:]}
+    bars = [bar for bar in timeline.bars if bar.kind in kinds]
+    return sorted(bars, key=lambda bar: bar.start_ns - bar.end_ns)[:NOTABLE_BARS]
+
+
+def _sections(report: Report, rows: Sequence[StepRow]) -> list[tuple[str, str]]:
+    detail = report.detail
+    known = (
+        ("step", "Where the step goes", bool(report.steps.count)),
+        ("timelines", "Inside a step", bool(detail.timelines)),
+        ("run", "Steps over the run", bool(rows)),
+        ("findings", "Findings", True),
+        ("gaps", "Gaps", bool(detail.gaps)),
+        ("leads", "Launch lead", bool(detail.leads)),
+        ("kernels", "Kernels", bool(detail.kernels)),
+        ("ranks", "Ranks", bool(views.ranks(report))),
+        ("quality", "Quality", True),
+        ("reading", "How to read this", True),
+        ("provenance", "Provenance", True),
+    )
+    return [(target, title) for target, title, there in known if there]
 
 
 def _lead_stats(report: Report) -> list[tuple[str, int, float, int, int]]:
@@ -135,6 +168,11 @@ def _lead_stats(report: Report) -> list[tuple[str, int, float, int, int]]:
 def _marks_note(drawn: Mapping[str, Figure]) -> str:
     number = sum(marks(figure) for figure in drawn.values())
     return f"The charts draw {number:,} marks; no page draws more than {MAX_MARKS:,}."
+
+
+def unbroken(text: str) -> str:
+    """Return the text with numbers tied to their units, so that no line breaks between them."""
+    return re.sub(r"(?<=\d) (?=(?:ns|us|ms|s|%)\b|%)", "\N{NO-BREAK SPACE}", text)
 
 
 def _harmless(text: str) -> str:
@@ -179,6 +217,7 @@ def _environment() -> Environment:
         words.cost_words,
     )
     environment.filters |= {helper.__name__: helper for helper in helpers}
+    environment.filters["unbroken"] = unbroken
     environment.globals |= {
         "LEDGER_CLASSES": LEDGER_CLASSES,
         "CLASS_MEANINGS": words.CLASS_MEANINGS,

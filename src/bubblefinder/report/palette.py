@@ -35,7 +35,7 @@ CHART: Final = {
     "operation": ("#8aa3bf", "#5f7b9c"),
     "launch": ("#5b6b7d", "#a9b6c4"),
     "wait": ("#3d8f86", "#4fb3a8"),
-    "blamed": ("#a01f2e", "#f2555f"),
+    "blamed": ("#8f1d5b", "#f06ab4"),
 }
 
 PATTERNS: Final = {

@@ -184,6 +184,7 @@ def _layout(timeline: StepTimeline, titles: Sequence[tuple[str, float]], depth: 
         margin={"l": 4, "r": 4, "t": 4, "b": 44},
         barmode="overlay",
         annotations=tracks,
+        uniformtext={"minsize": 9, "mode": "hide"},
         hovermode="closest",
         xaxis=axis(
             title="ms into the step", range=[first_ms, ms(timeline.end_ns - timeline.start_ns)], zeroline=first_ms < 0

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 WIDTH: Final = 1000
 """Width of every drawn bar in user units; the page scales it."""
+NOTABLE_REST: Final = 0.005
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,21 +66,12 @@ class Rank:
 
 def key_figures(report: Report) -> list[KeyFigure]:
     """Return the numbers under the verdict; what isn't known has no figure."""
-    steps, ratio, overhead = report.steps, report.steps.bubble_share, report.overhead
-    figures = []
+    steps, overhead = report.steps, report.overhead
+    figures: list[KeyFigure] = []
     if steps.count:
         whole = steps.per_step["duration"]
         figures.append(KeyFigure("Decode step", duration(whole.p50), f"median; p95 {duration(whole.p95)}"))
-        inside = share(ratio.intra_graph) if ratio.intra_graph is not None else "not measured"
-        if ratio.inter_graph is not None:
-            figures.append(KeyFigure("Idle between replays", share(ratio.inter_graph), "of the decode time"))
-        figures.append(
-            KeyFigure(
-                "Idle inside replays",
-                inside,
-                "of the decode time" if ratio.intra_graph is not None else "graph capture",
-            )
-        )
+        figures += _idle_figures(report)
     finding = leading_finding(report)
     if finding is not None and finding.recoverable_ns is not None:
         figures.append(KeyFigure("To recover", duration(finding.recoverable_ns), "a step, from the first finding"))
@@ -88,6 +80,20 @@ def key_figures(report: Report) -> list[KeyFigure]:
         figures.append(
             KeyFigure("Without the profiler", duration(overhead.corrected_step_ns), spread or overhead.method)
         )
+    return figures
+
+
+def _idle_figures(report: Report) -> list[KeyFigure]:
+    ratio, eager = report.steps.bubble_share, report.trace.capture_mode == "none"
+    figures = []
+    if ratio.inter_graph is not None:
+        figures.append(
+            KeyFigure("Idle" if eager else "Idle between replays", share(ratio.inter_graph), "of the decode time")
+        )
+    if ratio.intra_graph is not None:
+        figures.append(KeyFigure("Idle inside replays", share(ratio.intra_graph), "of the decode time"))
+    elif not eager:
+        figures.append(KeyFigure("Idle inside replays", "not measured", "graph capture"))
     return figures
 
 
@@ -101,7 +107,7 @@ def strip(per_step: Mapping[str, Stats]) -> tuple[Segment, ...]:
 def waterfall(report: Report) -> list[WaterfallRow]:
     """Return the parts of the median step, each starting where the one before ends.
 
-    Medians of the parts need not add up to the median step; the last row is the difference.
+    Medians of the parts need not add up to the median step; a difference of half a percent or more is the last row.
     """
     raw = {name: stats.p50 for name, stats in report.steps.per_step.items()}
     corrected = report.overhead.corrected
@@ -118,7 +124,7 @@ def waterfall(report: Report) -> list[WaterfallRow]:
             rows.append(_row(name, class_label(name), CLASS_MEANINGS[name], value, better, (at, corrected_at), scale))
             at, corrected_at = at + (value or 0), corrected_at + (better or 0)
     rest = (raw["duration"] or 0) - at
-    if round(rest):
+    if abs(rest) >= NOTABLE_REST * (raw["duration"] or 0):
         start = min(at, raw["duration"] or 0)
         meaning = "medians of the parts need not add up to the median step"
         rows.append(

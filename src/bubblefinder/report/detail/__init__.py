@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from bubblefinder.report.detail import kernels, tables, timelines
 from bubblefinder.report.detail.lane import decode_windows, lane_of
 from bubblefinder.report.model import Detail
+from bubblefinder.timeline.model import CaptureMode
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,7 +25,7 @@ def detail(
     lane: Lane | None = None,
     category: Callable[[str], str | None] = lambda _: None,
 ) -> Detail:
-    """Return what the pictures show of one process on one GPU.
+    """Return what the pictures show of one process on one GPU; nothing where graph work went unseen.
 
     Args:
         timeline: the timeline.
@@ -34,7 +35,7 @@ def detail(
         category: says what a kernel does by its name.
     """
     drawn = lane or lane_of(steps)
-    if drawn is None:
+    if drawn is None or timeline.mode is CaptureMode.UNSEEN:
         return Detail()
     decode = decode_windows(steps, drawn)
     idle, dropped = tables.idle_spans(timeline, drawn)
