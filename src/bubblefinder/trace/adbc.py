@@ -30,7 +30,7 @@ class Key(NamedTuple):
     last: int
 
 
-def read_integers(uri: str, table: str, key: Key, columns: Sequence[Column]) -> pl.DataFrame:
+def read_integers(uri: str, table: str, key: Key, columns: Sequence[Column], most_rows: int) -> pl.DataFrame:
     """Read integer columns in stored order.
 
     A page is read as one batch, and a batch without a value counts as integers, so nulls may come
@@ -42,6 +42,7 @@ def read_integers(uri: str, table: str, key: Key, columns: Sequence[Column]) -> 
         table: its name, quoted.
         key: of the table's rows.
         columns: what to read.
+        most_rows: more than these can't be in the file.
 
     Raises:
         AdbcRefusedError: read the table some other way.
@@ -50,12 +51,12 @@ def read_integers(uri: str, table: str, key: Key, columns: Sequence[Column]) -> 
     cuts = [key.first + (key.last - key.first) * part // readers for part in range(readers)]
     ranges = list(zip(cuts, [*(cut - 1 for cut in cuts[1:]), key.last], strict=True))
     with ThreadPoolExecutor(readers) as pool:
-        pieces = pool.map(lambda piece: _read_range(uri, table, key.name, piece, columns), ranges)
+        pieces = pool.map(lambda piece: _read_range(uri, table, key.name, piece, columns, most_rows), ranges)
         return pl.concat([page for pages in pieces for page in pages])
 
 
 def _read_range(
-    uri: str, table: str, key: str, piece: tuple[int, int], columns: Sequence[Column]
+    uri: str, table: str, key: str, piece: tuple[int, int], columns: Sequence[Column], most_rows: int
 ) -> list[pl.DataFrame]:
     """Read the rows from one position to another, both included, page by page."""
     position, last = piece
@@ -66,7 +67,8 @@ def _read_range(
         while True:
             within = f"{key} BETWEEN {position} AND {last}"
             page = fetch(f'SELECT {key} AS "key", {kept} FROM {table} WHERE {within} ORDER BY {key} LIMIT {_PAGE}')
-            if any(dtype != pl.Int64 for dtype in page.dtypes):
+            most_rows -= page.height
+            if most_rows < 0 or any(dtype != pl.Int64 for dtype in page.dtypes):
                 raise AdbcRefusedError
             pages.append(page.select(narrow))
             if page.height < _PAGE:
@@ -101,5 +103,5 @@ def _connected(uri: str) -> Iterator[Callable[[str], pl.DataFrame]]:
             fetch("PRAGMA trusted_schema = OFF")
             fetch("PRAGMA cell_size_check = ON")
             yield fetch
-    except (adbc.Error, pl.exceptions.PolarsError, OSError) as error:
+    except (adbc.Error, pl.exceptions.PolarsError, OSError, UnicodeDecodeError) as error:
         raise AdbcRefusedError from error

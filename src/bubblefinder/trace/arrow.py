@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from bubblefinder.errors import NotATraceError
+from bubblefinder.trace.quality import scrubbed
 from bubblefinder.trace.schema import STRING_IDS, STRINGS, Rows, Strings, candidates, normalise
 
 if TYPE_CHECKING:
@@ -71,7 +72,7 @@ class FolderSource:
         try:
             return reader(path, columns=columns, n_rows=rows)
         except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
-            reason = " ".join(str(error).split())[:120]
+            reason = scrubbed(str(error))
             raise NotATraceError(
                 f"{path.name} is a damaged table: {reason}.", hint="Export the folder again."
             ) from error

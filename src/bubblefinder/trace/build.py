@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import polars as pl
 
 from bubblefinder.errors import CannotAnswerError
 from bubblefinder.trace import frames, schema
 from bubblefinder.trace.gpus import place
-from bubblefinder.trace.info import gpu_names, read_info
-from bubblefinder.trace.model import QualityNote, Trace
-from bubblefinder.trace.quality import Tally, diagnostic_notes, table_notes
+from bubblefinder.trace.info import read_info
+from bubblefinder.trace.model import Trace
+from bubblefinder.trace.notes import capture_notes
+from bubblefinder.trace.quality import Tally
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from bubblefinder.trace.model import TraceInfo
     from bubblefinder.trace.schema import Source
-
-_MIGRATIONS: Final = (11, 12, 13)
 
 
 def build_trace(source: Source, name: str) -> Trace:
@@ -55,7 +54,7 @@ def build_trace(source: Source, name: str) -> Trace:
     processes = _distinct([operations["process"], calls["process"], ranges["process"]])
     gpus = _distinct([operations["gpu"]])
     info = read_info(source, name, diagnostics, (gpus, processes), _first(operations))
-    return Trace(
+    trace = Trace(
         info=info,
         operations=operations,
         calls=calls,
@@ -68,8 +67,8 @@ def build_trace(source: Source, name: str) -> Trace:
         frames=_with_text(chains, "symbol_id", texts, "symbol").select("callchain", "symbol", "depth"),
         names=_texts_of(strings.texts, [operations["name"], calls["name"]]),
         thread_names=_thread_names(threads, strings.texts),
-        notes=(*tally.notes(), *_notes(source, info, tally, operations, calls, ranges, diagnostics)),
     )
+    return replace(trace, notes=(*tally.notes(), *capture_notes(source, trace, tally, diagnostics)))
 
 
 def _operations(source: Source, calls: pl.DataFrame, tally: Tally) -> pl.DataFrame:
@@ -131,63 +130,3 @@ def _thread_names(threads: pl.DataFrame, texts: Mapping[int, str]) -> dict[int, 
     return {
         thread: texts[number] for thread, number in threads.select("thread", "name_id").iter_rows() if number in texts
     }
-
-
-def _notes(
-    source: Source,
-    info: TraceInfo,
-    tally: Tally,
-    operations: pl.DataFrame,
-    calls: pl.DataFrame,
-    ranges: pl.DataFrame,
-    diagnostics: pl.DataFrame,
-) -> list[QualityNote]:
-    """Say what else the capture can and can't tell."""
-    return [
-        *diagnostic_notes(source, diagnostics),
-        *table_notes(source, calls.height, ranges.height),
-        *_gpu_notes(source, info, tally),
-        *_migration_notes(operations),
-        *_session_notes(source),
-    ]
-
-
-def _gpu_notes(source: Source, info: TraceInfo, tally: Tally) -> list[QualityNote]:
-    """Say where a GPU was assumed, and which listed GPUs did nothing."""
-    notes = []
-    listed = gpu_names(source)
-    if tally.assumed_gpu:
-        level = "info" if len(listed) == 1 and len(info.gpus) == 1 else "warn"
-        message = "The capture doesn't say which GPU a process's device is; device numbers are taken for GPU numbers."
-        notes.append(QualityNote("gpu-assumed", level, message, tally.assumed_gpu))
-    idle = sorted(set(listed) - {gpu.gpu for gpu in info.gpus})
-    if idle:
-        numbers = ", ".join(map(str, idle))
-        notes.append(
-            QualityNote(
-                "gpus-unused", "info", f"The capture names GPUs without any recorded work: {numbers}.", len(idle)
-            )
-        )
-    return notes
-
-
-def _migration_notes(operations: pl.DataFrame) -> list[QualityNote]:
-    """Say how many copies the driver made to move unified memory."""
-    count = int(operations["copy_kind"].is_in(_MIGRATIONS).sum())
-    if not count:
-        return []
-    message = (
-        "Copies made by the driver to move unified memory count as busy, never as a copy that the program waited for."
-    )
-    return [QualityNote("unified-memory", "info", message, count)]
-
-
-def _session_notes(source: Source) -> list[QualityNote]:
-    """Say that the file holds several captures, whose ids and clocks may collide."""
-    sessions = source.read(schema.SESSIONS).frame.height
-    if sessions <= 1:
-        return []
-    message = (
-        f"The file holds {sessions} capture sessions; ids of different sessions may collide. Analyse each on its own."
-    )
-    return [QualityNote("several-sessions", "warn", message, sessions)]

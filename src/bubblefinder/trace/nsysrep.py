@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from bubblefinder.errors import InputError, NotATraceError
+from bubblefinder.trace.quality import scrubbed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _PATIENCE_S: Final = 3600
-_LONGEST_REASON: Final = 160
 
 
 @contextmanager
@@ -55,4 +55,5 @@ def _reason(done: subprocess.CompletedProcess[str]) -> str:
     """Return the last thing that nsys said, on one line."""
     said = [line.strip() for line in (done.stderr + "\n" + done.stdout).splitlines() if line.strip()]
     errors = [line for line in said if "error" in line.lower() or "newer" in line.lower()]
-    return (errors or said or [f"exit code {done.returncode}"])[-1][:_LONGEST_REASON]
+    reasons = errors or said or [f"exit code {done.returncode}"]
+    return scrubbed(reasons[-1])

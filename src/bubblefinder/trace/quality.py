@@ -144,20 +144,3 @@ def scrubbed(text: str) -> str:
     line = " ".join("".join(letter if letter.isprintable() else " " for letter in text).split())
     line = _PATH.sub("<path>", line)
     return line if len(line) <= _LONGEST_TEXT else line[: _LONGEST_TEXT - 1] + "…"
-
-
-def table_notes(source: Source, calls: int, nvtx: int) -> list[QualityNote]:
-    """Say which questions the export can't answer because a table is missing or empty."""
-    notes = []
-    if not calls:
-        message = "The export has no CUDA API calls, so no gap can be charged to a host call. Record with --trace=cuda."
-        notes.append(QualityNote("no-api-calls", "warn", message))
-    if not nvtx:
-        notes.append(
-            QualityNote("no-nvtx-ranges", "info", "The export has no NVTX ranges; steps are found without them.")
-        )
-    newer = source.columns(schema.DIAGNOSTICS) or "greenContextId" in source.columns(schema.KERNELS)
-    if newer and not source.columns(schema.EXPORT):
-        message = "The export ends early: META_DATA_EXPORT, which is written last, is missing. Export the report again."
-        notes.append(QualityNote("export-incomplete", "warn", message))
-    return notes

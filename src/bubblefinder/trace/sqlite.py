@@ -17,6 +17,7 @@ import polars as pl
 
 from bubblefinder.errors import InputError, NotATraceError
 from bubblefinder.trace.adbc import AdbcRefusedError, Key, read_integers
+from bubblefinder.trace.quality import scrubbed
 from bubblefinder.trace.schema import STRING_IDS, Rows, Strings, candidates, normalise
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ _FETCH: Final = 50_000
 _IDS: Final = 5_000
 _HEADER: Final = 100
 _LONGEST_VALUE: Final = 64 << 20
+_SMALLEST_ROW: Final = 6
 _LOCK_WAIT_S: Final = 1.0
 _ALLOWED: Final = {sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION}
 
@@ -42,11 +44,11 @@ def open_sqlite(path: Path) -> Iterator[SqliteSource]:
         InputError: the file is locked or still being written.
     """
     _check_length(path)
-    uri = _uri(path)
     try:
+        uri = _uri(path)
         with closing(_connect(uri)) as connection:
-            yield SqliteSource(connection, uri)
-    except sqlite3.Error as error:
+            yield SqliteSource(connection, uri, path.stat().st_size // _SMALLEST_ROW)
+    except (sqlite3.Error, UnicodeDecodeError) as error:
         raise _explained(error, path) from error
 
 
@@ -123,7 +125,7 @@ def _check_length(path: Path) -> None:
         )
 
 
-def _explained(error: sqlite3.Error, path: Path) -> InputError:
+def _explained(error: sqlite3.Error | UnicodeDecodeError, path: Path) -> InputError:
     """Say in plain words what SQLite ran into."""
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     if code in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}:
@@ -132,8 +134,12 @@ def _explained(error: sqlite3.Error, path: Path) -> InputError:
             hint="Wait for that program to finish, or copy the file to a local disk and try again.",
         )
     if code in {sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_PERM, sqlite3.SQLITE_READONLY}:
-        return InputError(f"{path.name} can't be read: {error}.", hint="Check its permissions and the disk it lies on.")
-    return NotATraceError(f"{path.name} is a damaged SQLite file: {error}.", hint="Copy or export it again.")
+        return InputError(
+            f"{path.name} can't be read: {scrubbed(str(error))}.", hint="Check its permissions and the disk it lies on."
+        )
+    return NotATraceError(
+        f"{path.name} is a damaged SQLite file: {scrubbed(str(error))}.", hint="Copy or export it again."
+    )
 
 
 class SqliteSource:
@@ -141,10 +147,11 @@ class SqliteSource:
 
     format = "sqlite"
 
-    def __init__(self, connection: sqlite3.Connection, uri: str) -> None:
-        """List the real tables of the file."""
+    def __init__(self, connection: sqlite3.Connection, uri: str, most_rows: int) -> None:
+        """List the real tables of the file; pages that refer to each other in circles hold no more than `most_rows`."""
         self._connection = connection
         self._uri = uri
+        self._most_rows = most_rows
         stored = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table' AND rootpage > 0")
         self._tables = frozenset(name for (name,) in stored if isinstance(name, str))
 
@@ -172,7 +179,7 @@ class SqliteSource:
         if not table.bulk or not numbers:
             return normalise(self._rows(stored, wanted), table)
         try:
-            raw = read_integers(self._uri, _quoted(stored), self._key(stored, present), numbers)
+            raw = read_integers(self._uri, _quoted(stored), self._key(stored, present), numbers, self._most_rows)
         except AdbcRefusedError:
             return normalise(self._rows(stored, wanted), table)
         return normalise(raw.hstack(self._rows(stored, texts)) if texts else raw, table)
@@ -215,6 +222,8 @@ class SqliteSource:
         schema = {column.name: pl.String if column.is_text else pl.Int64 for column in columns}
         parts = [pl.DataFrame(schema=schema)]
         while rows := cursor.fetchmany(_FETCH):
+            if len(parts) * _FETCH > self._most_rows + _FETCH:
+                raise sqlite3.DatabaseError("a table has more rows than the file has room for")
             parts.append(pl.DataFrame(rows, schema=schema, orient="row"))
         frame = pl.concat(parts, rechunk=True)
         return frame.with_columns(self._foreign(stored, columns))

@@ -1,0 +1,106 @@
+"""What the loaded capture can and can't tell, as notes with stable codes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import polars as pl
+
+from bubblefinder.trace import schema
+from bubblefinder.trace.info import gpu_names
+from bubblefinder.trace.model import QualityNote, pid_of
+from bubblefinder.trace.quality import diagnostic_notes
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from bubblefinder.trace.model import Trace
+    from bubblefinder.trace.quality import Tally
+    from bubblefinder.trace.schema import Source
+
+_MIGRATIONS: Final = (11, 12, 13)
+
+
+def capture_notes(source: Source, trace: Trace, tally: Tally, diagnostics: pl.DataFrame) -> list[QualityNote]:
+    """Say what the capture can and can't tell, beyond the rows that were left out.
+
+    Args:
+        source: the export.
+        trace: what was loaded of it.
+        tally: what was assumed while loading.
+        diagnostics: rows of DIAGNOSTIC_EVENT.
+    """
+    return [
+        *diagnostic_notes(source, diagnostics),
+        *_absent_tables(source, trace),
+        *_gpus(source, trace, tally),
+        *_silent_processes(trace),
+        *_repeated_correlations(trace),
+        *_migrations(trace),
+        *_sessions(source),
+    ]
+
+
+def _absent_tables(source: Source, trace: Trace) -> Iterator[QualityNote]:
+    """Say which questions can't be answered because a table is missing or empty."""
+    if trace.calls.is_empty():
+        message = "The export has no CUDA API calls, so no gap can be charged to a host call. Record with --trace=cuda."
+        yield QualityNote("no-api-calls", "warn", message)
+    if trace.nvtx.is_empty():
+        yield QualityNote("no-nvtx-ranges", "info", "The export has no NVTX ranges; steps are found without them.")
+    newer = source.columns(schema.DIAGNOSTICS) or "greenContextId" in source.columns(schema.KERNELS)
+    if newer and not source.columns(schema.EXPORT):
+        message = "The export ends early: META_DATA_EXPORT, which is written last, is missing. Export the report again."
+        yield QualityNote("export-incomplete", "warn", message)
+
+
+def _gpus(source: Source, trace: Trace, tally: Tally) -> Iterator[QualityNote]:
+    """Say where a GPU was assumed, and which listed GPUs did nothing."""
+    listed = gpu_names(source)
+    if tally.assumed_gpu:
+        level = "info" if len(listed) == len(trace.info.gpus) == 1 else "warn"
+        message = "The capture doesn't say which GPU a process's device is; device numbers are taken for GPU numbers."
+        yield QualityNote("gpu-assumed", level, message, tally.assumed_gpu)
+    unused = sorted(listed.keys() - {gpu.gpu for gpu in trace.info.gpus})
+    if unused:
+        message = f"The capture names GPUs without any recorded work: {', '.join(map(str, unused))}."
+        yield QualityNote("gpus-unused", "info", message, len(unused))
+
+
+def _silent_processes(trace: Trace) -> Iterator[QualityNote]:
+    """Say which processes launched work of which nothing was recorded, while others' work was."""
+    launches = [number for number, name in trace.names.items() if "Launch" in name and "HostFunc" not in name]
+    launching = trace.calls.filter(pl.col("name").is_in(launches))["process"].drop_nulls().unique()
+    silent = sorted(set(launching) - set(trace.operations["process"].unique()))
+    if silent and trace.operations.height:
+        pids = ", ".join(str(pid_of(process)) for process in silent)
+        message = f"Processes launched GPU work of which nothing was recorded, so their GPUs are not shown: {pids}."
+        yield QualityNote("process-without-work", "warn", message, len(silent))
+
+
+def _repeated_correlations(trace: Trace) -> Iterator[QualityNote]:
+    """Count the API calls that share their correlation id with another call of the same process."""
+    keyed = trace.calls.filter(pl.col("correlation").is_not_null())
+    keys = keyed.select(pl.col("correlation") ^ ((pl.col("process") & 0xFFFF_FFFF) * (1 << 32))).to_series()
+    repeated = keys.len() - keys.n_unique()
+    if repeated:
+        message = "API calls share a correlation id inside one process; work is charged to the earliest of them."
+        yield QualityNote("repeated-correlations", "info", message, repeated)
+
+
+def _migrations(trace: Trace) -> Iterator[QualityNote]:
+    """Count the copies that the driver made to move unified memory."""
+    count = int(trace.operations["copy_kind"].is_in(_MIGRATIONS).sum())
+    if count:
+        message = (
+            "The driver made copies to move unified memory; they count as busy, never as a copy that was waited for."
+        )
+        yield QualityNote("unified-memory", "info", message, count)
+
+
+def _sessions(source: Source) -> Iterator[QualityNote]:
+    """Say that the file holds several captures, whose ids and clocks may collide."""
+    sessions = source.read(schema.SESSIONS).frame.height
+    if sessions > 1:
+        message = f"The file holds {sessions} capture sessions, whose ids may collide. Analyse each on its own."
+        yield QualityNote("several-sessions", "warn", message, sessions)
