@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from bubblefinder.compare.bootstrap import interval
 from bubblefinder.compare.metrics import Measure, Noise, Where, measure
 from bubblefinder.compare.model import Change, Measured
-from bubblefinder.compare.noise import Setting, Spread, spread_of, threshold
+from bubblefinder.compare.noise import Setting, Spread, line_between
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -99,14 +99,12 @@ def _measured(side: list[Measure | None]) -> Measured:
 
 def _line(name: str, noise: Noise, base: Measured, head: Measured, known: Spread, evidence: Evidence) -> float:
     """Return the difference this metric must exceed to count."""
-    setting = evidence.setting
     sides = [[v for v in side.captures if v is not None] for side in (base, head)]
-    size = max(abs(base.value or 0), abs(head.value or 0))
-    least = setting.least(noise, size)
-    spread = spread_of(sides[0]) + spread_of(sides[1]) + known
-    line = threshold(setting.floor(noise, size), spread, (len(sides[0]), len(sides[1])), least)
-    delta = (head.value or 0) - (base.value or 0)
-    return min(line, least) if name in _EXPLAINED and _explains(evidence.explained_ns, delta) else line
+    line = line_between(noise, sides[0], sides[1], evidence.setting, known)
+    if name not in _EXPLAINED or base.value is None or head.value is None:
+        return line
+    least = evidence.setting.least(noise, max(abs(base.value), abs(head.value)))
+    return min(line, least) if _explains(evidence.explained_ns, head.value - base.value) else line
 
 
 def _explains(explained_ns: float, delta: float) -> bool:

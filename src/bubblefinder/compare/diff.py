@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from math import fsum
 from typing import TYPE_CHECKING, Final
 
+from bubblefinder.compare.baseline import step_ns
 from bubblefinder.compare.changes import Evidence, Key, changes
 from bubblefinder.compare.comparable import refusals, warnings
 from bubblefinder.compare.kernels import kernel_changes
@@ -136,17 +137,13 @@ def _gates(options: Options) -> frozenset[str]:
 
 
 def _setting(base: Sequence[Report], head: Sequence[Report], options: Options) -> Setting:
-    lengths = [fsum(_step_ns(report) for report in side) / len(side) for side in (base, head)]
+    lengths = [fsum(step_ns(report) for report in side) / len(side) for side in (base, head)]
     return Setting(
         waiting=max(waiting_of(report) for report in (*base, *head)),
         step_ns=min(lengths),
         ranks=max(len(ranks(report)) for report in (*base, *head)),
         floors=options.floors,
     )
-
-
-def _step_ns(report: Report) -> float:
-    return ranks(report)[0].per_step["duration"].p50 or 0.0
 
 
 def _explained(findings: Sequence[SiteChange]) -> float:

@@ -127,6 +127,24 @@ def spread_of(values: Sequence[float]) -> Spread:
     return Spread(math.fsum((v - mean) ** 2 for v in values), len(values) - 1)
 
 
+def line_between(
+    noise: Noise, base: Sequence[float], head: Sequence[float], setting: Setting, known: Spread | None = None
+) -> float:
+    """Return the difference between the means of two sides' captures beyond which it isn't noise.
+
+    Args:
+        noise: the kind of metric.
+        base: one value a capture.
+        head: likewise.
+        setting: the steps they come from.
+        known: spread between captures of the same thing from elsewhere.
+    """
+    size = max(abs(math.fsum(side) / len(side)) for side in (base, head))
+    spread = spread_of(base) + spread_of(head) + (known or Spread())
+    floor, least = setting.floor(noise, size), setting.least(noise, size)
+    return threshold(floor, spread, (len(base), len(head)), least)
+
+
 def threshold(floor: float, spread: Spread, captures: tuple[int, int], least: float) -> float:
     """Return the difference between two sides' means beyond which it isn't noise.
 

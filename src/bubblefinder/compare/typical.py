@@ -5,6 +5,7 @@ from __future__ import annotations
 from statistics import fmean
 from typing import TYPE_CHECKING
 
+from bubblefinder.compare.baseline import step_ns
 from bubblefinder.compare.metrics import decode_rows, ranks
 from bubblefinder.compare.model import TypicalStep
 from bubblefinder.report.model import LEDGER_CLASSES
@@ -34,7 +35,7 @@ def typical_step(side: Sequence[Report]) -> TypicalStep | None:
 
 
 def _closest(side: Sequence[Report]) -> Report:
-    lengths = [ranks(report)[0].per_step["duration"].p50 or 0.0 for report in side]
+    lengths = [step_ns(report) for report in side]
     mean = fmean(lengths)
     return min(zip(lengths, side, strict=True), key=lambda pair: abs(pair[0] - mean))[1]
 

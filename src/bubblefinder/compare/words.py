@@ -59,7 +59,7 @@ def headline(verdict: Verdict, gated: Sequence[Change], noise: Noise) -> str:
         also = f" Of the gated metrics, {better} got better and {sum(c.status == 'worse' for c in told)} worse."
     return (
         f"{_VERDICTS[verdict]}: {_subject(first)} {value(first.base.value, first.unit)} before and "
-        f"{value(first.head.value, first.unit)} after ({difference(first)}), {relation} the noise of {line} for steps "
+        f"{value(first.head.value, first.unit)} after ({difference(first) or "unchanged"}), {relation} the noise of {line} for steps "
         f"{REGIMES[noise.regime]}.{also}"
     )
 

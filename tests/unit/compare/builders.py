@@ -102,6 +102,13 @@ def with_steps(report: model.Report, **more: Any) -> model.Report:
     return replace(report, steps=replace(report.steps, **more))
 
 
+def with_rows(report: model.Report, rows: Sequence[model.StepRow]) -> model.Report:
+    """Return the report with other steps and the statistics that follow from them."""
+    gpus = sorted({row.gpu for row in rows})
+    by_device = [_device_steps(gpu, [row for row in rows if row.gpu == gpu]) for gpu in gpus]
+    return with_steps(report, rows=list(rows), by_device=by_device, per_step=by_device[0].per_step)
+
+
 def _role(name: str, p50: int, nodes: int) -> model.Role:
     return model.Role(role=name, replays_per_step=1.0, nodes=float(nodes), p50_ns=p50, intra_graph_p50_ns=50 * US)
 

@@ -21,6 +21,7 @@ from tests.unit.compare.builders import (
     a_kernel,
     a_report,
     with_kernels,
+    with_rows,
     with_steps,
     with_trace,
 )
@@ -182,7 +183,7 @@ def test_ranks_are_paired_with_ranks() -> None:
         if r.gpu == 1 else r
         for r in base.steps.rows
     ]  # fmt: skip
-    result = diff([base], [with_steps(base, rows=rank_one)])
+    result = diff([base], [with_rows(base, rank_one)])
     assert change(result, "step.duration.p50", rank=0).status == "same"
     assert change(result, "step.duration.p50", rank=1).status == "worse"
     assert result.verdict == "regression"

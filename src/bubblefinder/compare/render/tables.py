@@ -46,7 +46,7 @@ def _ledgers(diff: Diff) -> Iterable[Table]:
 
 def _ledger(changes: list[Change]) -> list[tuple[str, ...]]:
     table = {c.metric: c for c in changes}
-    rows = []
+    rows = list[tuple[str, ...]]()
     for metric, middle in table.items():
         tail = table.get(metric.replace(".p50", ".p95"))
         if not metric.endswith(".p50") or tail is None or _nothing(middle, tail):

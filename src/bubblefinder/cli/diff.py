@@ -1,0 +1,199 @@
+"""`bubblefinder diff`: what changed between two captures, and whether it is real."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from typer.core import TyperCommand
+
+from bubblefinder.errors import EXIT_GATE, EXIT_INPUT, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from bubblefinder.compare.changes import Key
+    from bubblefinder.compare.diff import Options
+    from bubblefinder.compare.model import Diff
+    from bubblefinder.compare.noise import Spread
+    from bubblefinder.report.model import Report
+
+_SIDES = ("--base", "--head")
+
+
+class Command(TyperCommand):
+    """Lets `--base A1 A2 A3` take several values, as `--base A1 --base A2 --base A3` does."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # noqa: ANN401 - the context is typer's own
+        """Repeat the option before each of its values."""
+        return super().parse_args(ctx, spread_sides(args))
+
+
+def spread_sides(args: list[str]) -> list[str]:
+    """Return the arguments with --base and --head repeated before each value up to the next option."""
+    spread, side = list[str](), ""
+    for argument in args:
+        if argument.startswith("-") and argument != "-":
+            side = argument if argument in _SIDES else ""
+            spread += [] if side else [argument]
+        else:
+            spread += [side, argument] if side else [argument]
+    return spread
+
+
+def diff(
+    captures: Annotated[
+        list[Path] | None, typer.Argument(metavar="[BASE HEAD]", help="Two captures, report JSONs or HTML reports.")
+    ] = None,
+    base: Annotated[
+        list[Path] | None, typer.Option("--base", metavar="PATH...", help="Several captures of the base side.")
+    ] = None,
+    head: Annotated[
+        list[Path] | None, typer.Option("--head", metavar="PATH...", help="Several captures of the head side.")
+    ] = None,
+    output: Annotated[
+        list[Path] | None,
+        typer.Option("-o", "--output", help="Write the comparison here (.txt .json .md .html). May be repeated."),
+    ] = None,
+    output_format: Annotated[
+        str, typer.Option("-f", "--format", help="What to print: text, json, markdown or html.")
+    ] = "text",
+    json: Annotated[bool, typer.Option("--json", help="Print diff/1 as JSON; the same as -f json.")] = False,
+    gate: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--gate",
+            metavar="METRIC",
+            help="Fail if this metric is worse (default: the length of a step). May be repeated.",
+        ),
+    ] = None,
+    inter_only: Annotated[
+        bool,
+        typer.Option(
+            "--inter-only", help="Compare only the idle time between replays, which node and graph mode share."
+        ),
+    ] = False,
+    floor_gpu: Annotated[
+        str, typer.Option(metavar="SHARE", help="Difference that means nothing for steps bound by the GPU.")
+    ] = "1%",
+    floor_host: Annotated[
+        str, typer.Option(metavar="SHARE", help="Difference that means nothing for steps bound by the host.")
+    ] = "10%",
+    history: Annotated[
+        Path | None, typer.Option(help="Take the spread between captures from the runs in this history file.")
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite output files that exist.")] = False,
+    quiet: Annotated[bool, typer.Option("-q", "--quiet", help="Print no progress and, with -o, no summary.")] = False,
+) -> None:
+    """Compare two captures, or several a side, per step. Exit 1 if head is worse, 3 if they can't be compared."""
+    from bubblefinder.compare.diff import diff as compare
+
+    form = _format("json" if json else output_format)
+    check_targets(output or [], force=force)
+    sides = _sides(captures or [], base or [], head or [])
+    before, after = (_load(side, quiet=quiet) for side in sides)
+    options = _options(gate or [], (floor_gpu, floor_host), before, history, inter_only=inter_only)
+    result = compare(before, after, options)
+    _emit(result, form, output or [], quiet=quiet)
+    raise typer.Exit(exit_code(result))
+
+
+def exit_code(result: Diff) -> int:
+    """Return 1 for a worse gated metric, 3 for what can't be compared, else 0."""
+    from bubblefinder.compare.diff import failed
+
+    if result.verdict == "incomparable":
+        return EXIT_INPUT
+    return EXIT_GATE if failed(result) else 0
+
+
+def check_targets(paths: list[Path], *, force: bool) -> None:
+    """Refuse outputs that can't be written before anything is loaded.
+
+    Raises:
+        UsageError: an unknown suffix, a missing folder, or a file that is there without --force.
+    """
+    from bubblefinder.compare.render.formats import format_of
+
+    for path in paths:
+        format_of(path)
+        if not path.parent.is_dir():
+            raise UsageError(f"there is no folder {str(path.parent)!r} to write {path.name!r} to")
+        if path.exists() and not force:
+            raise UsageError(f"{path} exists and was left alone", hint="write it again with --force")
+
+
+def _format(name: str) -> str:
+    from bubblefinder.compare.render.formats import FORMATS
+
+    if name not in FORMATS:
+        raise UsageError(f"there is no format {name!r} for a comparison", hint="use one of " + " ".join(FORMATS))
+    return name
+
+
+def _sides(captures: list[Path], base: list[Path], head: list[Path]) -> tuple[list[Path], list[Path]]:
+    """Return the paths of each side, however they were given."""
+    if captures and not base and not head and len(captures) == 2:  # noqa: PLR2004 - BASE and HEAD
+        return captures[:1], captures[1:]
+    if captures or not base or not head:
+        raise UsageError(
+            "give BASE and HEAD, or --base with --head",
+            hint="as in `bubblefinder diff before.sqlite after.sqlite` or `--base A1 A2 A3 --head B1 B2 B3`",
+        )
+    return base, head
+
+
+def _load(paths: list[Path], *, quiet: bool) -> list[Report]:
+    from bubblefinder.cli.common import stages
+    from bubblefinder.compare.source import load
+
+    with stages(quiet=quiet) as progress:
+        return [load(path, progress) for path in paths]
+
+
+def _options(
+    gates: list[str], floors: tuple[str, str], base: list[Report], history: Path | None, *, inter_only: bool
+) -> Options:
+    from bubblefinder.compare.diff import Options
+    from bubblefinder.compare.noise import Floors
+
+    gpu, host = (_floor(text) for text in floors)
+    return Options(
+        gates=frozenset(gates),
+        inter_only=inter_only,
+        floors=Floors(gpu=gpu, host=max(gpu, host)),
+        known=_spreads(history, base[0]) if history else {},
+    )
+
+
+def _spreads(history: Path, report: Report) -> Mapping[Key, Spread]:
+    from bubblefinder.compare.history import spreads
+    from bubblefinder.compare.store import open_store
+
+    with open_store(history) as database:
+        return spreads(database, report)
+
+
+def _emit(result: Diff, form: str, paths: list[Path], *, quiet: bool) -> None:
+    """Write the files, then print the comparison unless that was all that was wanted."""
+    from bubblefinder.compare.render.formats import render, write
+
+    for path in paths:
+        write(result, path)
+        if not quiet:
+            typer.echo(f"wrote {path}", err=True)
+    if not (quiet and paths):
+        typer.echo(render(result, form), nl=False)
+
+
+def _floor(text: str) -> float:
+    from bubblefinder.compare.quantity import parse_share
+
+    try:
+        floor = parse_share(text)
+    except ValueError as error:
+        raise UsageError(str(error), hint="for example --floor-host 10%") from error
+    if not 0 <= floor < 1:
+        raise UsageError(f"a floor of {text} is not between 0 and 100 %", hint="for example --floor-host 10%")
+    return floor

@@ -1,0 +1,85 @@
+"""What a report is held against: the values of earlier captures of the same thing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import fsum
+from statistics import fmean
+from typing import TYPE_CHECKING
+
+from bubblefinder.compare.changes import Key, measures_of
+from bubblefinder.compare.comparable import refusals
+from bubblefinder.compare.metrics import ranks
+from bubblefinder.compare.noise import Floors, Setting, line_between, waiting_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from bubblefinder.compare.metrics import Measure
+    from bubblefinder.report.model import Report
+
+
+@dataclass(frozen=True, slots=True)
+class Baseline:
+    """Values by metric, one a capture that knows it.
+
+    Attributes:
+        values: what the captures measured.
+        waiting: the largest share of a typical step that any of them waits for the host.
+        step_ns: the mean length of a step.
+        captures: how many there are.
+        origin: where they come from, in words.
+        refusals: why the report at hand can't be held against them; empty if it can.
+    """
+
+    values: Mapping[Key, tuple[float, ...]]
+    waiting: float
+    step_ns: float
+    captures: int
+    origin: str
+    refusals: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Shift:
+    """How far a value lies from the baseline's mean, and how far it may."""
+
+    mean: float
+    delta: float
+    line: float
+
+
+def of_reports(reports: Sequence[Report], report: Report) -> Baseline:
+    """Return the baseline that these reports make for `report`."""
+    table = measures_of(reports)
+    values = {key: tuple(m.value for m in row if m is not None and m.value is not None) for key, row in table.items()}
+    measurable = [r for r in reports if ranks(r)]
+    return Baseline(
+        values={key: known for key, known in values.items() if known},
+        waiting=max((waiting_of(r) for r in measurable), default=0.0),
+        step_ns=fmean([step_ns(r) for r in measurable]) if measurable else 0.0,
+        captures=len(reports),
+        origin=", ".join(r.trace.name for r in reports),
+        refusals=tuple(refusals(reports, [report])),
+    )
+
+
+def shift(baseline: Baseline, report: Report, measure: Measure, floors: Floors | None = None) -> Shift | None:
+    """Return where a measure of the report lies against the baseline; null if either doesn't know it."""
+    known = baseline.values.get(measure.key)
+    if not known or measure.value is None:
+        return None
+    setting = Setting(
+        waiting=max(baseline.waiting, waiting_of(report)),
+        step_ns=min(baseline.step_ns, step_ns(report)),
+        ranks=len(ranks(report)),
+        floors=floors or Floors(),
+    )
+    mean = fsum(known) / len(known)
+    line = line_between(measure.metric.noise, known, [measure.value], setting)
+    return Shift(mean, measure.value - mean, line)
+
+
+def step_ns(report: Report) -> float:
+    """Return the median length of a decode step on the first rank."""
+    return ranks(report)[0].per_step["duration"].p50 or 0.0

@@ -1,0 +1,217 @@
+"""Runs over time: what was measured, which runs make up the present normal, and which raised an alarm."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from statistics import fmean
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from bubblefinder.compare.baseline import Baseline, shift
+from bubblefinder.compare.comparable import gpu_names, node_counts
+from bubblefinder.compare.diff import GATE
+from bubblefinder.compare.metrics import measure, ranks
+from bubblefinder.compare.noise import Spread, spread_of, waiting_of
+from bubblefinder.compare.store import packed
+from bubblefinder.errors import UsageError
+from bubblefinder.report.json import encode
+from bubblefinder.units import duration, plural
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from sqlite_utils import Database
+
+    from bubblefinder.compare.changes import Key
+    from bubblefinder.report.model import Report
+
+State = Literal["ok", "alarm", "accepted"]
+
+BASELINE_RUNS: Final = 20
+
+
+@dataclass(frozen=True, slots=True)
+class StoredRun:
+    """A run as the history remembers it. `facts` are what may explain a change besides the program."""
+
+    id: int
+    added_at: str
+    label: str
+    commit: str | None
+    name: str
+    state: State
+    reason: str | None
+    steps: int
+    facts: dict[str, str]
+
+
+def add(database: Database, report: Report, *, reason: str = "", now: datetime | None = None) -> StoredRun:
+    """Store a report and return it as a run; one that is stored already is returned as it was.
+
+    A run raises an alarm if `reason` says so or if a step got longer than the baseline by more than the noise.
+    Alarms don't feed the baseline until they are accepted.
+    """
+    digest = digest_of(report)
+    for row in database.table("runs").rows_where("digest = ?", [digest]):
+        return _run(row)
+    alarm = "; ".join(text for text in (reason, _slower(database, report)) if text)
+    row = _row(report) | {
+        "digest": digest,
+        "added_at": (now or datetime.now(UTC)).isoformat(timespec="seconds"),
+        "state": "alarm" if alarm else "ok",
+        "reason": alarm or None,
+    }
+    number = database.table("runs").insert(row).last_pk
+    database.table("measures").insert_all(
+        {"run": number, "metric": m.metric.id, "dimensions": packed(dict(m.where)), "value": m.value}
+        for m in measure(report)
+        if m.value is not None
+    )
+    return run(database, int(str(number)))
+
+
+def run(database: Database, number: int) -> StoredRun:
+    """Return one run.
+
+    Raises:
+        UsageError: there is none of that number.
+    """
+    for row in database.table("runs").rows_where("id = ?", [number]):
+        return _run(row)
+    raise UsageError(f"the history has no run {number}", hint="`bubblefinder history list` shows them")
+
+
+def runs(database: Database, label: str | None = None) -> list[StoredRun]:
+    """Return the runs of a label, or all, oldest first."""
+    rows = database.table("runs").rows_where(order_by="id")
+    return [_run(row) for row in rows if label is None or row["label"] == label]
+
+
+def accept(database: Database, number: int) -> StoredRun:
+    """Take a run as the new normal: the baseline begins with it."""
+    run(database, number)
+    database.table("runs").update(number, {"state": "accepted", "reason": None})
+    return run(database, number)
+
+
+def prune(database: Database, keep: int) -> int:
+    """Delete all but the newest `keep` runs of every label; return how many went."""
+    doomed = """
+        SELECT id FROM (SELECT id, row_number() OVER (PARTITION BY label ORDER BY id DESC) AS age FROM runs)
+        WHERE age > ?"""
+    numbers = [row[0] for row in database.execute(doomed, [keep]).fetchall()]
+    for number in numbers:
+        database.table("measures").delete_where("run = ?", [number])
+        database.table("runs").delete(number)
+    return len(numbers)
+
+
+def values(database: Database, number: int) -> dict[Key, float]:
+    """Return what a run measured."""
+    rows = database.table("measures").rows_where("run = ?", [number], order_by="rowid")
+    return {(row["metric"], _where(row["dimensions"])): row["value"] for row in rows}
+
+
+def baseline(database: Database, report: Report) -> Baseline:
+    """Return the newest comparable runs since the last accepted one, without alarms and without the report itself.
+
+    Comparable: the same label, capture mode, GPUs and number of ranks.
+    """
+    rows = _normal(database, report)
+    table: dict[Key, list[float]] = {}
+    for row in rows:
+        for key, value in values(database, row["id"]).items():
+            table.setdefault(key, []).append(value)
+    lengths = table.get((GATE, (("rank", 0),)), [])
+    return Baseline(
+        values={key: tuple(known) for key, known in table.items()},
+        waiting=max((row["waiting"] for row in rows), default=0.0),
+        step_ns=fmean(lengths) if lengths else 0.0,
+        captures=len(rows),
+        origin=f"{plural(len(rows), 'run')} of the history",
+    )
+
+
+def spreads(database: Database, report: Report) -> Mapping[Key, Spread]:
+    """Return how far the runs of the baseline lie apart, by metric."""
+    return {key: spread_of(known) for key, known in baseline(database, report).values.items()}
+
+
+def digest_of(report: Report) -> str:
+    """Return what tells a report from every other."""
+    return hashlib.sha256(encode(report)).hexdigest()
+
+
+def _normal(database: Database, report: Report) -> list[dict[str, Any]]:
+    mine = _row(report)
+    same = ("label", "capture_mode", "gpus", "ranks")
+    clause = " AND ".join(f"{name} = :{name}" for name in same) + " AND digest != :digest AND state != 'alarm'"
+    parameters = {name: mine[name] for name in same} | {"digest": digest_of(report)}
+    rows = list(database.table("runs").rows_where(clause, parameters, order_by="id desc", limit=BASELINE_RUNS))
+    epoch = next((number for number, row in enumerate(rows) if row["state"] == "accepted"), len(rows))
+    return rows[: epoch + 1][::-1]
+
+
+def _slower(database: Database, report: Report) -> str:
+    """Return the alarm in words if a step of any rank is longer than the baseline by more than the noise."""
+    normal = baseline(database, report)
+    for one in measure(report):
+        if one.metric.id != GATE or not ranks(report):
+            continue
+        moved = shift(normal, report, one)
+        if moved and moved.delta > moved.line:
+            return f"a step takes {duration(one.value)} against {duration(moved.mean)} in {normal.origin}"
+    return ""
+
+
+def _row(report: Report) -> dict[str, Any]:
+    trace = report.trace
+    return {
+        "label": report.run.label or "",
+        "commit_id": report.run.commit,
+        "name": trace.name,
+        "capture_mode": trace.capture_mode,
+        "gpus": packed(gpu_names(report)),
+        "ranks": len(ranks(report)),
+        "steps": report.steps.count,
+        "waiting": waiting_of(report),
+        "nsys_version": trace.nsys_version,
+        "cupti_version": trace.cupti_version,
+        "driver_version": trace.driver_version,
+        "cuda_version": trace.cuda_version,
+        "nodes": packed(node_counts(report)),
+        "meta": packed(report.run.meta),
+    }
+
+
+_FACTS: Final = {
+    "nsys_version": "Nsight Systems",
+    "cupti_version": "CUPTI",
+    "driver_version": "driver",
+    "cuda_version": "CUDA",
+    "capture_mode": "capture mode",
+    "gpus": "GPUs",
+}
+
+
+def _run(row: Mapping[str, Any]) -> StoredRun:
+    facts = {name: str(row[column]) for column, name in _FACTS.items() if row[column] is not None}
+    facts |= {f"{role} nodes": str(number) for role, number in json.loads(row["nodes"] or "{}").items()}
+    facts |= json.loads(row["meta"] or "{}")
+    return StoredRun(
+        id=row["id"],
+        added_at=row["added_at"],
+        label=row["label"],
+        commit=row["commit_id"],
+        name=row["name"],
+        state=row["state"],
+        reason=row["reason"],
+        steps=row["steps"],
+        facts=facts,
+    )
+
+
+def _where(text: str) -> tuple[tuple[str, str | int], ...]:
+    return tuple(json.loads(text).items())

@@ -1,0 +1,41 @@
+"""Captures and reports alike: whatever a path holds, as a report."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from bubblefinder.report.read import read_report
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from bubblefinder.report.model import Report
+
+_REPORT_STARTS: Final = (b"{", b"<")
+_SNIFFED: Final = 64
+
+
+def load(path: Path, progress: Callable[[str], None] | None = None) -> Report:
+    """Return the report that a JSON or HTML file holds, or the report on the capture at this path.
+
+    Raises:
+        InputError: there is neither a report nor a readable capture.
+    """
+    from bubblefinder.report.build import Options, analyze_trace
+    from bubblefinder.trace.open import open_trace
+
+    if _is_report(path):
+        return read_report(path)
+    return analyze_trace(open_trace(path), Options(), progress=progress or (lambda _: None))
+
+
+def _is_report(path: Path) -> bool:
+    if not path.is_file():
+        return False
+    try:
+        with path.open("rb") as file:
+            start = file.read(_SNIFFED)
+    except OSError:
+        return False
+    return start.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] in _REPORT_STARTS

@@ -1,0 +1,101 @@
+"""The history file: one SQLite database, migrated by version, safe with several writers at once."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final
+
+from bubblefinder.errors import InputError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from sqlite_utils import Database
+
+APPLICATION_ID: Final = 0x62_75_62_66
+BUSY_SECONDS: Final = 60.0
+
+
+def _create(database: Database) -> None:
+    runs = {
+        "id": int, "digest": str, "added_at": str, "label": str, "commit_id": str, "name": str, "state": str,
+        "reason": str, "capture_mode": str, "gpus": str, "ranks": int, "steps": int, "waiting": float,
+        "nsys_version": str, "cupti_version": str, "driver_version": str, "cuda_version": str, "nodes": str,
+        "meta": str,
+    }  # fmt: skip
+    database.table("runs").create(runs, pk="id", not_null={"digest", "added_at", "label", "state", "capture_mode"})
+    database.table("runs").create_index(["digest"], unique=True)
+    measures = {"run": int, "metric": str, "dimensions": str, "value": float}
+    key = ("run", "metric", "dimensions")
+    database.table("measures").create(measures, pk=key, foreign_keys=[("run", "runs", "id")])
+
+
+MIGRATIONS: Final[tuple[Callable[[Database], None], ...]] = (_create,)
+"""The k-th takes a file of version k to version k + 1; never change one that was released."""
+
+
+@contextmanager
+def open_store(path: Path, *, create: bool = False) -> Iterator[Database]:
+    """Open the history at `path` in one transaction that is committed on leaving, or undone on an error.
+
+    Other writers wait for up to a minute.
+
+    Raises:
+        InputError: there is no such file, it is no history, or it can't be read.
+        UsageError: it was written by a newer bubblefinder.
+    """
+    if not create and not path.is_file():
+        raise InputError(f"there is no history file {path}", hint="`bubblefinder history add` starts one")
+    try:
+        connection = sqlite3.connect(path, timeout=BUSY_SECONDS)
+        try:
+            yield from _transaction(connection, path)
+        finally:
+            connection.close()
+    except sqlite3.Error as error:
+        raise InputError(
+            f"{path} can't be used as a history: {error}", hint="is it a file of `history add`?"
+        ) from error
+
+
+def _transaction(connection: sqlite3.Connection, path: Path) -> Iterator[Database]:
+    from sqlite_utils import Database
+
+    database = Database(connection, execute_plugins=False)
+    database.execute("PRAGMA foreign_keys = ON")
+    database.execute("BEGIN IMMEDIATE")
+    try:
+        _migrate(database, path)
+        yield database
+    except BaseException:
+        database.rollback()
+        raise
+    database.commit()
+
+
+def _migrate(database: Database, path: Path) -> None:
+    version = _pragma(database, "user_version")
+    if version > len(MIGRATIONS):
+        raise UsageError(
+            f"{path} is a history of version {version}, this bubblefinder knows up to {len(MIGRATIONS)}",
+            hint="use the bubblefinder that wrote it, or a newer one",
+        )
+    if _pragma(database, "application_id") != APPLICATION_ID and database.table_names():
+        raise InputError(f"{path} is a database, but no history", hint="give another file name")
+    for migration in MIGRATIONS[version:]:
+        migration(database)
+    if version < len(MIGRATIONS):
+        database.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+        database.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
+
+
+def _pragma(database: Database, name: str) -> int:
+    return int(database.execute(f"PRAGMA {name}").fetchone()[0])
+
+
+def packed(value: object) -> str:
+    """Return a value as the compact JSON text that columns hold."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"))
