@@ -279,7 +279,8 @@ def _syncs(trace: Trace) -> Iterator[dict[str, Any]]:
     for row in _stored(trace.syncs):
         owner = {"globalPid": signed(row["process"] << 24), "correlationId": row["correlation"], "contextId": 1}
         event = NO_EVENT if row["event"] is None else row["event"]
-        what = {"streamId": row["stream"], "syncType": row["sync_type"], "eventId": event}
+        stream = NO_EVENT if row["stream"] is None else row["stream"]
+        what = {"streamId": stream, "syncType": row["sync_type"], "eventId": event}
         yield _times(row) | owner | what | {"eventSyncId": row["event_sync"]}
 
 

@@ -22,7 +22,7 @@ _UPPER_HALF: Final = pl.col("graph_node") // (1 << 32) & 0xFFFF_FFFF
 
 _OPERATION: Final = {
     "kind": pl.UInt8, "row": pl.UInt32, "start_ns": pl.Int64, "end_ns": pl.Int64, "process": pl.Int64,
-    "device": pl.Int64, "context": pl.Int64, "stream": pl.Int64, "correlation": pl.Int64, "graph_node": pl.Int64,
+    "device": pl.Int64, "context": pl.Int32, "stream": pl.Int64, "correlation": pl.Int64, "graph_node": pl.Int64,
     "graph": pl.Int64, "name": pl.Int32, "bytes": pl.Int64, "copy_kind": pl.Int8, "src_kind": pl.Int8,
     "dst_kind": pl.Int8,
 }  # fmt: skip

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 _NO_DEVICE: Final = 0x7FFF_FFFF
 _PLACE: Final = ["process", "context", "device"]
-_PLACED: Final = dict.fromkeys(_PLACE, pl.Int64) | {"used": pl.Int32, "gpu": pl.Int32}
+_PLACED: Final = {"process": pl.Int64, "context": pl.Int32, "device": pl.Int64, "used": pl.Int32, "gpu": pl.Int32}
 
 
 def place(operations: pl.DataFrame, source: Source, tally: Tally) -> pl.DataFrame:
@@ -52,10 +52,19 @@ def place(operations: pl.DataFrame, source: Source, tally: Tally) -> pl.DataFram
     found = pl.DataFrame(placed, schema=_PLACED, orient="row")
     if len(placed) == len(places) == 1:
         _, _, _, device, gpu = placed[0]
-        return operations.with_columns(device=pl.lit(device, dtype=pl.Int32), gpu=pl.lit(gpu, dtype=pl.Int32))
+        return _with_gpu(
+            operations, pl.repeat(device, pl.len(), dtype=pl.Int32), pl.repeat(gpu, pl.len(), dtype=pl.Int32)
+        )
     columns = operations.select(_PLACE).join(found, on=_PLACE, how="left", nulls_equal=True, maintain_order="left")
-    used = operations.with_columns(columns["used"].alias("device"), columns["gpu"])
+    used = _with_gpu(operations, columns["used"], columns["gpu"])
     return used.filter(pl.col("gpu").is_not_null()) if len(placed) < len(places) else used
+
+
+def _with_gpu(operations: pl.DataFrame, device: pl.Expr | pl.Series, gpu: pl.Expr | pl.Series) -> pl.DataFrame:
+    """Put the device in its column and the GPU beside it."""
+    names = list(operations.columns)
+    names.insert(names.index("device") + 1, "gpu")
+    return operations.with_columns(device.alias("device"), gpu.alias("gpu")).select(names)
 
 
 def _places(operations: pl.DataFrame) -> list[tuple[int, int | None, int | None, int]]:

@@ -14,7 +14,7 @@ from bubblefinder.trace.quality import diagnostic_notes
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from bubblefinder.trace.model import Trace
+    from bubblefinder.trace.model import Level, Trace
     from bubblefinder.trace.quality import Tally
     from bubblefinder.trace.schema import Source
 
@@ -58,7 +58,7 @@ def _gpus(source: Source, trace: Trace, tally: Tally) -> Iterator[QualityNote]:
     """Say where a GPU was assumed, and which listed GPUs did nothing."""
     listed = gpu_names(source)
     if tally.assumed_gpu:
-        level = "info" if len(listed) == len(trace.info.gpus) == 1 else "warn"
+        level: Level = "info" if len(listed) == len(trace.info.gpus) == 1 else "warn"
         message = "The capture doesn't say which GPU a process's device is; device numbers are taken for GPU numbers."
         yield QualityNote("gpu-assumed", level, message, tally.assumed_gpu)
     unused = sorted(listed.keys() - {gpu.gpu for gpu in trace.info.gpus})

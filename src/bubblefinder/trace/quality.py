@@ -13,16 +13,19 @@ from bubblefinder.trace.model import QualityNote
 if TYPE_CHECKING:
     import polars as pl
 
+    from bubblefinder.trace.model import Level
     from bubblefinder.trace.schema import Source
 
 _LOST: Final = re.compile(
-    r"dropp|incomplete|could ?n[o']t (allocate|parse)|size limit|buffers: \d+ of \d+|events? might be missing",
+    r"dropp|incomplete|could ?n[o']t (?:allocate|parse)|size limit|buffers: (\d+) of (?!\1\b)|events? might be missing",
     re.IGNORECASE,
 )
 _INCOMPLETE: Final = re.compile(r"not all .*(CUDA|NVTX|OS runtime).* events", re.IGNORECASE)
 _RELEVANT: Final = re.compile(r"CUDA|CUPTI|NVTX", re.IGNORECASE)
 _ABSENT: Final = re.compile(r"^No \S.* events collected", re.IGNORECASE)
-_PATH: Final = re.compile(r"(?:[A-Za-z]:\\[^,;'\"]*|~?(?:/[^\s/,;'\"]+)+/?)")
+_NONE_LOST: Final = re.compile(r":\s*0\.?\s*$")
+_PATH: Final = re.compile(r"(?<![\w/])(?:[A-Za-z]:\\[^,;'\"]*|~?(?:/[^\s/,;'\"]+)+/?)")
+_SETTING: Final = re.compile(r"\b\w*[A-Z]\w*=\S+")
 _LONGEST_TEXT: Final = 200
 _CUPTI: Final = re.compile(r"Loaded CUPTI library: .*?(?:libcupti\.so\.([\d.]+\d)|cupti64_([\d.]+\d)\.dll)")
 _WARNING: Final = 2
@@ -54,7 +57,7 @@ class Tally:
             *_counted(
                 "process-assumed",
                 "warn",
-                "rows name no process and were given to the only one there is",
+                "GPU operations name no process and are taken for those of a single one",
                 self.without_process,
             ),
             *_counted(
@@ -73,11 +76,11 @@ def _by_table(code: str, what: str, counts: Counter[str]) -> list[QualityNote]:
         return []
     tables = ", ".join(f"{name} {count:,}" for name, count in sorted(counts.items()) if count)
     vital = {table.name for table in (*schema.OPERATIONS, schema.CALLS)}
-    level = "warn" if any(counts[name] for name in vital) else "info"
+    level: Level = "warn" if any(counts[name] for name in vital) else "info"
     return [QualityNote(code, level, f"{total:,} rows {what} ({tables}).", total)]
 
 
-def _counted(code: str, level: str, what: str, count: int) -> list[QualityNote]:
+def _counted(code: str, level: Level, what: str, count: int) -> list[QualityNote]:
     """Return a note about `count` things, or none."""
     return [QualityNote(code, level, f"{count:,} {what}.", count)] if count else []
 
@@ -117,7 +120,7 @@ def diagnostic_notes(source: Source, diagnostics: pl.DataFrame) -> list[QualityN
         if code == "other-diagnostics":
             others += 1
         elif code:
-            level = "info" if _ABSENT.search(text) else "warn"
+            level: Level = "info" if _ABSENT.search(text) else "warn"
             said[QualityNote(code, level, f"Nsight Systems says: {scrubbed(text)}")] += 1
     notes = [QualityNote(note.code, note.level, note.message, count) for note, count in said.items()]
     return [
@@ -131,7 +134,7 @@ def diagnostic_notes(source: Source, diagnostics: pl.DataFrame) -> list[QualityN
 def _diagnostic_code(severity: int, text: str) -> str | None:
     """Sort a diagnostic text; null for one that says nothing about completeness."""
     if _LOST.search(text):
-        return "records-lost"
+        return None if _NONE_LOST.search(text) else "records-lost"
     if _INCOMPLETE.search(text):
         return "events-incomplete"
     if severity < _WARNING:
@@ -140,7 +143,7 @@ def _diagnostic_code(severity: int, text: str) -> str | None:
 
 
 def scrubbed(text: str) -> str:
-    """Return a text on one line, without file paths or control characters, and not endless."""
+    """Return a text on one line, without file paths, settings or control characters, and not endless."""
     line = " ".join("".join(letter if letter.isprintable() else " " for letter in text).split())
-    line = _PATH.sub("<path>", line)
+    line = _SETTING.sub("<setting>", _PATH.sub("<path>", line))
     return line if len(line) <= _LONGEST_TEXT else line[: _LONGEST_TEXT - 1] + "…"

@@ -165,7 +165,7 @@ def _spoilt(raw: pl.DataFrame, frame: pl.DataFrame, column: Column) -> pl.Series
 _TIMES = (Column("start", "start_ns"), Column("end", "end_ns"))
 _PLACE = (
     Column("deviceId", "device"),
-    Column("contextId", "context"),
+    Column("contextId", "context", pl.Int32),
     Column("streamId", "stream"),
     Column("correlationId", "correlation"),
     Column("globalPid", "global_id"),
