@@ -12,17 +12,23 @@ from typing import TYPE_CHECKING, Final
 from bubblefinder.errors import UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from bubblefinder.report.model import Report
 
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """A name for ``-f``, the suffixes ``-o`` knows it by, and where its renderer is."""
+    """A name for ``-f``, the suffixes ``-o`` knows it by, and where its renderer is.
+
+    A format that is `linked` names the full report by its URL.
+    """
 
     name: str
     suffixes: tuple[str, ...]
     module: str
     function: str = "render"
+    linked: bool = False
 
 
 FORMATS: Final = {
@@ -31,11 +37,11 @@ FORMATS: Final = {
         Format("text", (".txt",), "text"),
         Format("json", (".json",), "json"),
         Format("html", (".html", ".htm"), "html"),
-        Format("markdown", (".md",), "markdown"),
-        Format("summary", (".summary.md",), "markdown", "render_summary"),
+        Format("markdown", (".md",), "markdown", linked=True),
+        Format("summary", (".summary.md",), "markdown", "render_summary", linked=True),
         Format("junit", (".junit.xml", ".xml"), "junit"),
         Format("github", (".github.txt",), "github"),
-        Format("perfetto", (".perfetto.json", ".perfetto.json.gz", ".trace.json"), "perfetto"),
+        Format("perfetto", (".perfetto.json", ".trace.json"), "perfetto"),
         Format("csv", (".csv",), "csv"),
         Format("parquet", (".parquet",), "csv", "render_parquet"),
     )
@@ -57,14 +63,14 @@ def format_for(path: Path) -> Format:
     return known[max(fitting, key=len)]
 
 
-def render(report: Report, name: str) -> str | bytes:
-    """Return the report in the named format."""
+def render(report: Report, name: str, *, report_url: str = "") -> str | bytes:
+    """Return the report in the named format; Markdown links to the full report at `report_url`."""
     entry = FORMATS[name]
-    result: str | bytes = getattr(import_module(f"bubblefinder.report.{entry.module}"), entry.function)(report)
-    return result
+    draw: Callable[..., str | bytes] = getattr(import_module(f"bubblefinder.report.{entry.module}"), entry.function)
+    return draw(report, report_url) if entry.linked else draw(report)
 
 
-def write(report: Report, path: Path, *, force: bool = True) -> None:
+def write(report: Report, path: Path, *, force: bool = True, report_url: str = "") -> None:
     """Write the report to `path` in the format its suffix names; the file appears whole or not at all.
 
     Raises:
@@ -73,7 +79,7 @@ def write(report: Report, path: Path, *, force: bool = True) -> None:
     entry = format_for(path)
     if path.exists() and not force:
         raise UsageError(f"{path} exists and was left alone", hint="write it again with --force")
-    content = render(report, entry.name)
+    content = render(report, entry.name, report_url=report_url)
     write_whole(path, content.encode() if isinstance(content, str) else content)
 
 

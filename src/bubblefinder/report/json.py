@@ -9,6 +9,7 @@ import msgspec
 from bubblefinder.errors import NotATraceError
 from bubblefinder.report.model import SCHEMA, Report
 
+_HINT = "give a report written by `bubblefinder analyze -o report.json` or `-o report.html`"
 SCHEMA_URL = "https://json-schema.org/draft/2020-12/schema"
 
 
@@ -28,18 +29,23 @@ def decode(content: bytes | str) -> Report:
     Raises:
         NotATraceError: it is no JSON, another schema, or a damaged report.
     """
+    schema = _schema_of(content)
+    if schema != SCHEMA:
+        said = f"its schema is {schema!r:.80}" if schema else "it names no schema"
+        raise NotATraceError(f"this is not a {SCHEMA} document: {said}", hint=_HINT)
     try:
-        schema = msgspec.json.decode(content, type=dict[str, Any]).get("schema")
-        if schema != SCHEMA:
-            raise NotATraceError(
-                f"this is not a {SCHEMA} document, it says {schema!r:.80}",
-                hint="give a report written by `bubblefinder analyze -o report.json` or `-o report.html`",
-            )
         return msgspec.json.decode(content, type=Report)
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+    except msgspec.MsgspecError as error:
         raise NotATraceError(
-            f"the report can't be read: {error}", hint="write it again with `bubblefinder analyze`"
+            f"the report is damaged: {error}", hint="write it again with `bubblefinder analyze`"
         ) from error
+
+
+def _schema_of(content: bytes | str) -> object:
+    try:
+        return msgspec.json.decode(content, type=dict[str, Any]).get("schema")
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise NotATraceError("this is not a report: it holds no JSON object", hint=_HINT) from error
 
 
 def json_schema() -> dict[str, Any]:

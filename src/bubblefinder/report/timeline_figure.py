@@ -44,6 +44,7 @@ _HOVER: Final = (
 _LANE_PIXELS: Final = 24
 _TITLE: Final = 0.85
 _MAX_DEPTH: Final = 5
+_HEIGHT: Final = 0.8
 _THIN: Final = 0.12
 
 
@@ -100,14 +101,15 @@ def _first_ms(timeline: StepTimeline) -> float:
 def _bars(timeline: StepTimeline, kind: str, placed: Sequence[Placed], first_ms: float) -> Figure:
     starts = [max(ms(one.bar.start_ns - timeline.start_ns), first_ms) for one in placed]
     ends = [max(ms(one.bar.end_ns - timeline.start_ns), start) for one, start in zip(placed, starts, strict=True)]
+    heights = [round(_HEIGHT * max(one.bar.fill, _THIN), 3) for one in placed]
     return {
         "type": "bar",
         "orientation": "h",
         "name": KIND_LABELS[kind],
         "base": starts,
         "x": [round(end - start, 6) for start, end in zip(starts, ends, strict=True)],
-        "y": [one.y - 0.5 for one in placed],
-        "width": [round(0.8 * max(one.bar.fill, _THIN), 3) for one in placed],
+        "y": [round(one.y - 0.9 + height / 2, 3) for one, height in zip(placed, heights, strict=True)],
+        "width": heights,
         "customdata": [[label(one.bar.name), *_when(timeline, one.bar)] for one in placed],
         "hovertemplate": _HOVER,
         "marker": {"color": token(_KIND_COLOURS.get(kind, kind)), "line": {"width": 0}},

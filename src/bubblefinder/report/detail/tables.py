@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 MAX_GAPS: Final = 30
 MAX_LEADS: Final = 3_000
-MAX_IDLE: Final = 2_000
+MAX_IDLE: Final = 1_000
 BINS_PER_DECADE: Final = 5
 MIN_EDGE_NS: Final = 10
 
