@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 REPLAY: Final = "replay"
 
+
 def cut_seams(timeline: Timeline, lane: Lane, starts: Ints) -> Ints:
     """Return one boundary a cycle: the operation that ends the widest gap of the seam before it.
 
@@ -46,24 +47,35 @@ def cut_seams(timeline: Timeline, lane: Lane, starts: Ints) -> Ints:
 
 
 def _first_cut(candidates: pl.DataFrame, first_replay_ns: int) -> int:
-    """Where the first cycle begins: at the first operation that prepares it, if no more precede it than a usual seam has."""
+    """Begin the first cycle at the first operation that prepares it, if no more precede it than a usual seam has."""
     eager = candidates.filter(pl.col("sort") != REPLAY)
     before = eager.filter(pl.col("cycle") == 0)
     later = eager.filter(pl.col("cycle") > 0).group_by("cycle").len()["len"]
-    prepares = len(before) and len(later) and len(before) <= float(later.median() or 0)
+    usual = float(np.median(later.to_numpy())) if len(later) else 0.0
+    prepares = 0 < len(before) <= usual
     return int(before["start_ns"][0]) if prepares else first_replay_ns
 
 
 def _seam_operations(timeline: Timeline, lane: Lane, starts: Ints) -> pl.DataFrame:
     """Return the operations at which a seam may be cut, the gap each of them ends, and of what sort it is."""
     firsts = lane.replays[starts]["replay_index"]
-    gaps = timeline.gaps.filter(pl.col("gpu") == lane.gpu).select(op_index="after_index", gap_ns=pl.col("end_ns") - pl.col("start_ns"))
+    gaps = timeline.gaps.filter(pl.col("gpu") == lane.gpu).select(
+        op_index="after_index", gap_ns=pl.col("end_ns") - pl.col("start_ns")
+    )
     wanted = lane.operations.filter(pl.col("replay_index").is_null() | pl.col("replay_index").is_in(firsts.implode()))
     return wanted.join(gaps, on="op_index", how="left", maintain_order="left").select(
         "start_ns",
         gap_ns=pl.col("gap_ns").fill_null(0),
         sort=pl.when(pl.col("replay_index").is_null())
-        .then(pl.concat_str(pl.col("kind"), pl.col("copy_kind").fill_null(-1), pl.col("bytes").fill_null(-1), pl.col("name").fill_null(-1), separator=":"))
+        .then(
+            pl.concat_str(
+                pl.col("kind"),
+                pl.col("copy_kind").fill_null(-1),
+                pl.col("bytes").fill_null(-1),
+                pl.col("name").fill_null(-1),
+                separator=":",
+            )
+        )
         .otherwise(pl.lit(REPLAY)),
     )
 
@@ -87,7 +99,9 @@ def launched_inside(lane: Lane, calls: pl.DataFrame, marks: pl.DataFrame) -> pl.
     """
     launches = (
         lane.operations.select("call_index", op_start_ns="start_ns")
-        .join(calls.select("thread", call_start_ns="start_ns").with_row_index("call_index"), on="call_index", how="inner")
+        .join(
+            calls.select("thread", call_start_ns="start_ns").with_row_index("call_index"), on="call_index", how="inner"
+        )
         .sort("call_start_ns")
     )
     rows = marks.select("thread", "start_ns", "end_ns").with_row_index("mark").sort("start_ns")

@@ -23,10 +23,13 @@ if TYPE_CHECKING:
 FOREIGN: Final = -1
 _MAX_PERIOD: Final = 2048
 _LENGTH_RATIO: Final = 1.5
+_NODES_RATIO: Final = 1.25
 _GOOD: Final = 0.5
 _NEAR_BEST: Final = 0.85
 _TRUST_IDS: Final = 0.9
 _SURE: Final = 0.6
+_TO_DEVICE: Final = 1
+_TO_HOST: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,37 +51,50 @@ def find_cadence(lane: Lane, host_work: Ints) -> Cadence | None:
     """Return the cadence of a lane's replays, or none if nothing recurs at least twice."""
     if len(lane.replays) < 2:  # noqa: PLR2004 - a cycle has to recur
         return None
-    lengths = _length_classes(lane)
-    looks = _symbols(np.column_stack((lengths, _eager_before(lane))))
+    sizes = _size_classes(lane)
+    looks = _symbols(np.column_stack((sizes, _eager_before(lane))))
     ids = _symbols(lane.replays["graph"].fill_null(-1).to_numpy().reshape(-1, 1))
     period, score, symbols = _choose_period(looks, ids)
     if not period:
         return None
-    phases = _align(symbols, lengths, period)
+    phases = _align(symbols, sizes, period)
     return Cadence(period, score, _rotated(lane, phases, period, host_work))
 
 
-def _length_classes(lane: Lane) -> Ints:
-    """Class each replay by its graph's median length; a class ends where the next is half as long again."""
-    medians = (
-        lane.replays.with_columns(length=pl.col("end_ns") - pl.col("start_ns"), graph=pl.col("graph").fill_null(-1))
-        .select("graph", median=pl.col("length").median().over("graph"))
+def _size_classes(lane: Lane) -> Ints:
+    """Class each replay by the size of its graph: nodes where they were recorded, else median length.
+
+    Another batch size hardly changes the nodes, but may well change the length. A class ends where the
+    next size is larger by more than a ratio.
+    """
+    counted = not lane.replays["nodes"].null_count()
+    size, ratio = (pl.col("nodes"), _NODES_RATIO) if counted else (pl.col("end_ns") - pl.col("start_ns"), _LENGTH_RATIO)
+    medians = lane.replays.with_columns(size=size, graph=pl.col("graph").fill_null(-1)).select(
+        "graph", median=pl.col("size").median().over("graph")
     )
     values = np.sort(medians.unique("graph")["median"].to_numpy())
-    upper = values[1:][values[1:] > _LENGTH_RATIO * values[:-1]]
+    upper = values[1:][values[1:] > ratio * values[:-1]]
     return np.searchsorted(upper, medians["median"].to_numpy(), side="right").astype(np.int64)
 
 
 def _eager_before(lane: Lane) -> Ints:
     """Return what ran eagerly between each replay and the one before, as bits: kernels, and copies by direction."""
     eager = eager_operations(lane)
-    bit = eager.select(
-        pl.when(pl.col("kind") == KERNEL).then(1)
-        .when(pl.col("kind") != MEMCPY).then(2)
-        .when(pl.col("copy_kind") == 1).then(4)
-        .when(pl.col("copy_kind") == 2).then(8)  # noqa: PLR2004 - Nsight's number for DtoH
-        .otherwise(16),
-    ).to_series().to_numpy()
+    bit = (
+        eager.select(
+            pl.when(pl.col("kind") == KERNEL)
+            .then(1)
+            .when(pl.col("kind") != MEMCPY)
+            .then(2)
+            .when(pl.col("copy_kind") == _TO_DEVICE)
+            .then(4)
+            .when(pl.col("copy_kind") == _TO_HOST)
+            .then(8)
+            .otherwise(16),
+        )
+        .to_series()
+        .to_numpy()
+    )
     starts = lane.replays["start_ns"].to_numpy()
     seam = np.searchsorted(starts, eager["start_ns"].to_numpy(), side="left")
     bits = np.zeros(len(starts) + 1, np.int64)
@@ -123,33 +139,33 @@ def _score(symbols: Ints, period: int) -> float:
     return float((again[often] / seen[often]).mean()) if often.any() else 0.0
 
 
-def _align(symbols: Ints, lengths: Ints, period: int) -> Ints:
+def _align(symbols: Ints, sizes: Ints, period: int) -> Ints:
     """Give every replay its place in the cycle."""
     windows = np.lib.stride_tricks.sliding_window_view(symbols, period)
     patterns, first, counts = np.unique(windows, axis=0, return_index=True, return_counts=True)
     best = int(np.argmax(counts))
     start = int(first[best])
     accepted = [{int(symbol)} for symbol in patterns[best]]
-    by_length = [{int(lengths[start + place])} for place in range(period)]
-    phases = _walk(symbols, lengths, accepted, by_length, start)
+    by_size = [{int(sizes[start + place])} for place in range(period)]
+    phases = _walk(symbols, sizes, accepted, by_size, start)
     learned = _learn(symbols, phases, period)
     if not learned:
         return phases
     for symbol, place in learned.items():
         accepted[place].add(symbol)
-    return _walk(symbols, lengths, accepted, by_length, start)
+    return _walk(symbols, sizes, accepted, by_size, start)
 
 
-def _walk(symbols: Ints, lengths: Ints, accepted: list[set[int]], by_length: list[set[int]], start: int) -> Ints:
+def _walk(symbols: Ints, sizes: Ints, accepted: list[set[int]], by_size: list[set[int]], start: int) -> Ints:
     period = len(accepted)
     phases = np.full(len(symbols), FOREIGN, np.int64)
     expected = -start % period
-    for position, (symbol, length) in enumerate(zip(symbols.tolist(), lengths.tolist(), strict=True)):
+    for position, (symbol, size) in enumerate(zip(symbols.tolist(), sizes.tolist(), strict=True)):
         following = int(symbols[position + 1]) if position + 1 < len(symbols) else None
         place = _place(symbol, following, accepted, expected)
         if place == FOREIGN:
-            next_length = int(lengths[position + 1]) if position + 1 < len(symbols) else None
-            place = _place(length, next_length, by_length, expected) if period > 1 else FOREIGN
+            next_size = int(sizes[position + 1]) if position + 1 < len(symbols) else None
+            place = _place(size, next_size, by_size, expected) if period > 1 or position == 0 else FOREIGN
         if place != FOREIGN:
             phases[position] = place
             expected = (place + 1) % period
@@ -176,7 +192,8 @@ def _learn(symbols: Ints, phases: Ints, period: int) -> dict[int, int]:
         known = np.flatnonzero(phases[:position] != FOREIGN)
         last = int(known[-1]) if len(known) else FOREIGN
         recurs = any(
-            0 <= other < len(symbols) and symbols[other] == symbols[position] for other in (position - period, position + period)
+            0 <= other < len(symbols) and symbols[other] == symbols[position]
+            for other in (position - period, position + period)
         )
         if last != FOREIGN and recurs:
             place = (int(phases[last]) + position - last) % period
@@ -196,7 +213,10 @@ def _rotated(lane: Lane, phases: Ints, period: int, host_work: Ints) -> Ints:
     known = regular & (host_work >= 0)
     measure = host_work if known.any() else gap
     usable = known if known.any() else regular
-    medians = [np.median(measure[usable & (phases == place)]) if (usable & (phases == place)).any() else -1 for place in range(period)]
+    medians = [
+        np.median(measure[usable & (phases == place)]) if (usable & (phases == place)).any() else -1
+        for place in range(period)
+    ]
     first = int(np.argmax(medians))
     return np.where(phases == FOREIGN, FOREIGN, (phases - first) % period)
 

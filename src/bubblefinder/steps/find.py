@@ -22,6 +22,7 @@ from bubblefinder.trace.model import QualityNote
 
 if TYPE_CHECKING:
     from bubblefinder.intervals import Ints
+    from bubblefinder.steps.model import Confidence
     from bubblefinder.timeline.model import Timeline
 
 METHODS: Final = ("nvtx", "cadence", "sequence", "kernel")
@@ -37,7 +38,7 @@ class _Found:
 
     lane: Lane
     method: str
-    confidence: str
+    confidence: Confidence
     mark: str | None
     cuts: Ints
     anchors: Ints
@@ -60,7 +61,10 @@ def find_steps(timeline: Timeline, step_by: str | None = None) -> Steps:
     found = [steps for lane in lanes(timeline) if (steps := _find(timeline, lane, method, pattern)) is not None]
     if not found:
         if method:
-            raise CannotAnswerError(f"no steps by {step_by}: it doesn't repeat in this capture", hint="leave --step-by out, or try another method")
+            raise CannotAnswerError(
+                f"no steps by {step_by}: it doesn't repeat in this capture",
+                hint="leave --step-by out, or try another method",
+            )
         return _none(timeline)
     windows = pl.concat([lane_windows(timeline, steps.lane, steps.cuts, steps.roles) for steps in found])
     best = found[0]
@@ -79,7 +83,9 @@ def _parse(step_by: str | None) -> tuple[str | None, str]:
     if not step_by:
         return None, ""
     if method not in METHODS or (method == "kernel") > bool(pattern) or (pattern and method in ("cadence", "sequence")):
-        raise UsageError(f"--step-by {step_by!r} is not a method", hint="use nvtx:REGEX, kernel:REGEX, nvtx, cadence or sequence")
+        raise UsageError(
+            f"--step-by {step_by!r} is not a method", hint="use nvtx:REGEX, kernel:REGEX, nvtx, cadence or sequence"
+        )
     return method, pattern
 
 
@@ -96,7 +102,11 @@ def _find(timeline: Timeline, lane: Lane, method: str | None, pattern: str) -> _
     if method in (None, "nvtx"):
         mark_found = find_mark(timeline, lane, cycles.anchors if cycles else np.empty(0, np.int64))
         if mark_found or method:
-            return _Found(lane, "nvtx", mark_found.confidence, mark_found.text, mark_found.cuts, mark_found.cuts, roles) if mark_found else None
+            return (
+                _Found(lane, "nvtx", mark_found.confidence, mark_found.text, mark_found.cuts, mark_found.cuts, roles)
+                if mark_found
+                else None
+            )
     return cycles
 
 
@@ -104,8 +114,16 @@ def _by_cadence(timeline: Timeline, lane: Lane, cadence: Cadence | None, roles: 
     if cadence is None or len(starts := cycle_starts(cadence)) < 2:  # noqa: PLR2004 - one closed step at least
         return None
     sure = cadence.score >= _CONFIDENT and len(starts) >= _MANY
-    confidence = "high" if sure else "medium" if cadence.score >= _FAIR else "low"
-    return _Found(lane, "cadence", confidence, None, cut_seams(timeline, lane, starts), lane.replays["start_ns"].to_numpy()[starts], roles)
+    confidence: Confidence = "high" if sure else "medium" if cadence.score >= _FAIR else "low"
+    return _Found(
+        lane,
+        "cadence",
+        confidence,
+        None,
+        cut_seams(timeline, lane, starts),
+        lane.replays["start_ns"].to_numpy()[starts],
+        roles,
+    )
 
 
 def _by_sequence(lane: Lane, roles: pl.DataFrame) -> _Found | None:
@@ -121,20 +139,37 @@ def _by_kernel(timeline: Timeline, lane: Lane, pattern: str) -> _Found | None:
         expression = re.compile(pattern)
     except re.error as error:
         raise UsageError(f"--step-by kernel: {pattern!r} is not a regular expression: {error}") from error
-    wanted = [name for name in lane.operations["name"].unique().drop_nulls() if expression.search(timeline.trace.names.get(name, ""))]
+    wanted = [
+        name
+        for name in lane.operations["name"].unique().drop_nulls()
+        if expression.search(timeline.trace.names.get(name, ""))
+    ]
     cuts = lane.operations.filter(pl.col("name").is_in(wanted))["start_ns"].unique().sort().to_numpy()
     return _Found(lane, "kernel", "medium", pattern, cuts, cuts, _no_roles(lane)) if len(cuts) > 1 else None
 
 
 def _no_roles(lane: Lane) -> pl.DataFrame:
-    return lane.replays.select("replay_index", role=pl.lit(None, dtype=pl.String), position=pl.lit(None, dtype=pl.Int64))
+    return lane.replays.select(
+        "replay_index", role=pl.lit(None, dtype=pl.String), position=pl.lit(None, dtype=pl.Int64)
+    )
 
 
 def _none(timeline: Timeline) -> Steps:
     windows = pl.DataFrame(
-        schema={"index": pl.Int64, "gpu": pl.Int32, "process": pl.Int64, "start_ns": pl.Int64, "end_ns": pl.Int64, "excluded": pl.String},
+        schema={
+            "index": pl.Int64,
+            "gpu": pl.Int32,
+            "process": pl.Int64,
+            "start_ns": pl.Int64,
+            "end_ns": pl.Int64,
+            "excluded": pl.String,
+        },
     )
-    note = QualityNote("no-steps", "warn", "no repeating decode step was found: the ledger covers the whole capture; name one with --step-by")
+    note = QualityNote(
+        "no-steps",
+        "warn",
+        "no repeating decode step was found: the ledger covers the whole capture; name one with --step-by",
+    )
     return Steps("none", "low", None, windows, _replay_frame(timeline, [], windows), (note,))
 
 
@@ -144,8 +179,20 @@ def _replay_frame(timeline: Timeline, found: list[_Found], windows: pl.DataFrame
     spans = windows.select("gpu", "process", "start_ns").with_row_index("window_index").sort("start_ns")
     placed = replays.sort("start_ns").join_asof(spans, on="start_ns", by=["gpu", "process"], check_sortedness=False)
     empty = pl.DataFrame(schema={"replay_index": pl.UInt32, "role": pl.String, "position": pl.Int64})
-    roles = pl.concat([empty, *(steps.roles.select(pl.col("replay_index").cast(pl.UInt32), "role", pl.col("position").cast(pl.Int64)) for steps in found)])
-    return placed.join(roles, on="replay_index", how="left").sort("replay_index").select("window_index", "role", "position")
+    roles = pl.concat(
+        [
+            empty,
+            *(
+                steps.roles.select(pl.col("replay_index").cast(pl.UInt32), "role", pl.col("position").cast(pl.Int64))
+                for steps in found
+            ),
+        ]
+    )
+    return (
+        placed.join(roles, on="replay_index", how="left")
+        .sort("replay_index")
+        .select("window_index", "role", "position")
+    )
 
 
 def _notes(found: list[_Found]) -> tuple[QualityNote, ...]:
@@ -154,7 +201,9 @@ def _notes(found: list[_Found]) -> tuple[QualityNote, ...]:
         return ()
     return (
         QualityNote(
-            "mixed-step-methods", "warn",
-            f"steps were found by {found[0].method} on GPU {found[0].lane.gpu} and by {', '.join(sorted(others))} elsewhere: compare ranks with care", len(found),
+            "mixed-step-methods",
+            "warn",
+            f"steps were found by {found[0].method} on GPU {found[0].lane.gpu} and by {', '.join(sorted(others))} elsewhere: compare ranks with care",
+            len(found),
         ),
     )

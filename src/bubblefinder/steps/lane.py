@@ -45,7 +45,9 @@ def lanes(timeline: Timeline) -> Iterator[Lane]:
     for device in timeline.devices:
         for process in device.processes:
             mine = (pl.col("gpu") == device.gpu) & (pl.col("process") == process)
-            yield Lane(device.gpu, process, device.start_ns, device.end_ns, operations.filter(mine), replays.filter(mine))
+            yield Lane(
+                device.gpu, process, device.start_ns, device.end_ns, operations.filter(mine), replays.filter(mine)
+            )
 
 
 def eager_operations(lane: Lane) -> pl.DataFrame:
@@ -59,35 +61,36 @@ def host_work_before(timeline: Timeline, lane: Lane) -> Ints:
     The waits are those of the launching thread; blocking copies count as waits. -1 where a launch
     call is unknown, and for the first replay.
     """
-    calls = timeline.calls.select("start_ns", "end_ns", "thread")
-    index = lane.replays["call_index"]
-    launch = calls[index.fill_null(0)] if len(index) else calls.clear()
-    known = index.is_not_null().to_numpy()
-    begin, end, thread = (launch[name].to_numpy() for name in ("start_ns", "end_ns", "thread"))
-    waited = _waited_before(timeline, thread)
-    work = np.full(len(index), -1, np.int64)
-    if len(index) > 1:
-        host = begin[1:] - end[:-1]
-        waits = waited(thread[1:], begin[1:]) - waited(thread[1:], end[:-1])
-        work[1:] = np.where(known[1:] & known[:-1], np.maximum(host - waits, 0), -1)
+    work = np.full(len(lane.replays), -1, np.int64)
+    launches = lane.replays.select("call_index").join(
+        timeline.calls.select("start_ns", "end_ns", "thread").with_row_index("call_index"),
+        on="call_index",
+        how="left",
+        maintain_order="left",
+    )
+    known = launches["thread"].is_not_null().to_numpy()
+    begin, end, thread = (launches[name].fill_null(0).to_numpy() for name in ("start_ns", "end_ns", "thread"))
+    if len(work) > 1:
+        waits = _waits(timeline)
+        waited = _waited(waits, thread[1:], begin[1:]) - _waited(waits, thread[1:], end[:-1])
+        work[1:] = np.where(known[1:] & known[:-1], np.maximum(begin[1:] - end[:-1] - waited, 0), -1)
     return work
 
 
-def _waited_before(timeline: Timeline, threads: Ints):  # noqa: ANN202 - a closure over cumulated waits
+def _waits(timeline: Timeline) -> pl.DataFrame:
     blocking = timeline.operations.filter(pl.col("blocking"))["call_index"].drop_nulls().unique()
     waits = timeline.calls.with_row_index("call_index").filter(
         (pl.col("role") == CallRole.WAIT) | pl.col("call_index").is_in(blocking.implode()),
     )
-    by_thread = {
-        int(thread): waits.filter(pl.col("thread") == thread).sort("end_ns") for thread in np.unique(threads)
-    }
+    return waits.select("thread", "end_ns", length=pl.col("end_ns") - pl.col("start_ns")).sort("end_ns")
 
-    def waited(of: Ints, until: Ints) -> Ints:
-        total = np.zeros(len(of), np.int64)
-        for thread, rows in by_thread.items():
-            summed = np.concatenate(([0], np.cumsum((rows["end_ns"] - rows["start_ns"]).to_numpy())))
-            mine = of == thread
-            total[mine] = summed[np.searchsorted(rows["end_ns"].to_numpy(), until[mine], side="right")]
-        return total
 
-    return waited
+def _waited(waits: pl.DataFrame, threads: Ints, until: Ints) -> Ints:
+    """Return how long each thread has spent in waits that ended by then."""
+    total = np.zeros(len(threads), np.int64)
+    for thread in np.unique(threads):
+        rows = waits.filter(pl.col("thread") == thread)
+        summed = np.concatenate(([0], np.cumsum(rows["length"].to_numpy())))
+        mine = threads == thread
+        total[mine] = summed[np.searchsorted(rows["end_ns"].to_numpy(), until[mine], side="right")]
+    return total

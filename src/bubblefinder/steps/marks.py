@@ -16,6 +16,7 @@ from bubblefinder.timeline.ranges import user_ranges
 if TYPE_CHECKING:
     from bubblefinder.intervals import Ints
     from bubblefinder.steps.lane import Lane
+    from bubblefinder.steps.model import Confidence
     from bubblefinder.timeline.model import Timeline
 
 KNOWN: Final = (
@@ -35,7 +36,7 @@ class Mark:
 
     text: str
     cuts: Ints
-    confidence: str
+    confidence: Confidence
 
 
 def asked_mark(timeline: Timeline, lane: Lane, pattern: str) -> Mark:
@@ -88,7 +89,7 @@ def _candidates(ranges: pl.DataFrame) -> list[tuple[str, pl.DataFrame, bool]]:
     """Return (name, its ranges, whether the name is a known step mark): known ones first, then by total length."""
     known = [(pattern, ranges.filter(pl.col("text").str.contains(pattern))) for pattern in KNOWN]
     named = (
-        ranges.with_columns(length=pl.col("end_ns").clip(upper_bound=ranges["start_ns"].max()) - pl.col("start_ns"))
+        ranges.with_columns(length=pl.col("end_ns").clip(upper_bound=pl.col("start_ns").max()) - pl.col("start_ns"))
         .group_by("text")
         .agg(pl.len(), pl.col("length").sum())
         .filter(pl.col("len") >= _FEWEST - 1)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
     import polars as pl
 
     from bubblefinder.trace.model import QualityNote
+
+
+Confidence = Literal["low", "medium", "high"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +31,7 @@ class Steps:
     """
 
     method: str
-    confidence: str
+    confidence: Confidence
     mark: str | None
     windows: pl.DataFrame
     replays: pl.DataFrame

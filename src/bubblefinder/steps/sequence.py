@@ -40,8 +40,7 @@ def find_sequence(lane: Lane) -> Sequence | None:
     regular = _regular_symbols(marked)
     if regular.is_empty():
         return None
-    longest = regular["distance"].max()
-    once = regular.filter(pl.col("distance") >= (1 - _SAME_PERIOD) * longest)
+    once = regular.filter(pl.col("distance") >= (1 - _SAME_PERIOD) * pl.col("distance").max())
     anchor = once.sort("blocking", "regular", "first", descending=[True, True, False]).row(0, named=True)
     places = marked.filter(pl.col("symbol") == anchor["symbol"])["place"].to_numpy().astype(np.int64)
     first = places + 1 if anchor["blocking"] else places

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
-from bubblefinder.intervals import union
+from bubblefinder.intervals import covered_before, union
+from bubblefinder.steps.cut import cut_marks
 from bubblefinder.timeline.ranges import user_ranges
 from bubblefinder.trace.model import KERNEL
 
@@ -20,10 +21,11 @@ HEAD: Final = "head"
 TAIL: Final = "tail"
 CAPTURE_START: Final = "capture_start"
 PREFILL: Final = "prefill"
-_PREFILL_TEXT: Final = r"(?i)prefill|execute_context_[1-9]\d*\(|forward_(batch_)?extend"
+_PREFILL_TEXT: Final = r"(?i)prefill|execute_context_[1-9]\d*\("
 _STANDS_OUT: Final = 1.015
 _MADS: Final = 5
 _FOREIGN_BUSY: Final = 0.25
+_UNLIKE: Final = 3
 _FEWEST: Final = 2
 
 
@@ -44,7 +46,11 @@ def lane_windows(timeline: Timeline, lane: Lane, cuts: Ints, roles: pl.DataFrame
     excluded[-1] = TAIL
     excluded[(excluded == None) & _prefill(timeline, lane, starts, ends)] = PREFILL  # noqa: E711 - elementwise
     steady = np.flatnonzero(excluded == None)  # noqa: E711
-    if len(steady) > _FEWEST and excluded[: steady[0]].tolist() in ([], [HEAD]) and _stands_out(lane, starts, ends, steady, roles):
+    if (
+        len(steady) > _FEWEST
+        and excluded[: steady[0]].tolist() in ([], [HEAD])
+        and _stands_out(lane, starts, ends, steady, roles)
+    ):
         excluded[steady[0]] = CAPTURE_START
     return pl.DataFrame(
         {
@@ -80,13 +86,13 @@ def _above_the_rest(values: Ints) -> bool:
 
 def _prefill(timeline: Timeline, lane: Lane, starts: Ints, ends: Ints) -> Bools:
     """Tell the windows with prefill work: by the ranges that launched it, or by long work foreign to the cadence."""
-    return _prefill_by_nvtx(timeline, lane, starts, ends) | _prefill_by_work(lane, starts, ends)
+    return _prefill_by_nvtx(timeline, lane, starts) | _prefill_by_work(lane, starts, ends)
 
 
-def _prefill_by_nvtx(timeline: Timeline, lane: Lane, starts: Ints, ends: Ints) -> Bools:
-    from bubblefinder.steps.cut import cut_marks
-
-    marks = user_ranges(timeline.trace.nvtx).filter((pl.col("process") == lane.process) & pl.col("text").str.contains(_PREFILL_TEXT))
+def _prefill_by_nvtx(timeline: Timeline, lane: Lane, starts: Ints) -> Bools:
+    marks = user_ranges(timeline.trace.nvtx).filter(
+        (pl.col("process") == lane.process) & pl.col("text").str.contains(_PREFILL_TEXT)
+    )
     hit = np.zeros(len(starts), np.bool_)
     if len(marks):
         window = np.searchsorted(starts, cut_marks(lane, timeline.calls, marks), side="right") - 1
@@ -95,13 +101,11 @@ def _prefill_by_nvtx(timeline: Timeline, lane: Lane, starts: Ints, ends: Ints) -
 
 
 def _prefill_by_work(lane: Lane, starts: Ints, ends: Ints) -> Bools:
-    """Where steps are replays: windows in which eager kernels ran for a quarter of a usual step or more, unlike the rest."""
+    """Tell, where steps are replays, windows whose eager kernels ran for a quarter of a usual step, unlike the rest."""
     if lane.replays.is_empty():
         return np.zeros(len(starts), np.bool_)
     eager = lane.operations.filter(pl.col("replay_index").is_null() & (pl.col("kind") == KERNEL))
     cover = union(eager["start_ns"].to_numpy(), eager["end_ns"].to_numpy())
-    from bubblefinder.intervals import covered_before
-
     busy = covered_before(ends, cover) - covered_before(starts, cover)
     usual = np.median(ends - starts)
-    return (busy > _FOREIGN_BUSY * usual) & (busy > 3 * np.median(busy))
+    return np.asarray((busy > _FOREIGN_BUSY * usual) & (busy > _UNLIKE * np.median(busy)), np.bool_)

@@ -31,10 +31,16 @@ _STREAM_SUFFIX = re.compile(r"_pt(sz|ds)$")
 
 _PATTERNS = (
     (CallRole.LAUNCH_GRAPH, r"(cuda|cu)GraphLaunch"),
-    (CallRole.LAUNCH_KERNEL, r"(cuda|cu)Launch(Cooperative)?Kernel(MultiDevice|Ex|ExC)?|cudaLaunch|cuLaunch(Grid|GridAsync)?"),
+    (
+        CallRole.LAUNCH_KERNEL,
+        r"(cuda|cu)Launch(Cooperative)?Kernel(MultiDevice|Ex|ExC)?|cudaLaunch|cuLaunch(Grid|GridAsync)?",
+    ),
     (CallRole.COPY, r"(cuda|cu)Memcpy(?!.*(Attribute|Batch)).*"),
     (CallRole.MEMSET, r"(cuda|cu)Memset.*"),
-    (CallRole.WAIT, r"(cuda)(Stream|Event|Device|Thread)Synchronize|cu(Stream|Event|Ctx)Synchronize|cudaCtxSynchronize"),
+    (
+        CallRole.WAIT,
+        r"(cuda)(Stream|Event|Device|Thread)Synchronize|cu(Stream|Event|Ctx)Synchronize|cudaCtxSynchronize",
+    ),
     (CallRole.CAPTURE_BEGIN, r"(cuda|cu)StreamBeginCapture(ToGraph)?"),
     (CallRole.CAPTURE_END, r"(cuda|cu)StreamEndCapture"),
     (CallRole.QUERY, r"(cuda|cu)(Event|Stream)Query"),

@@ -81,7 +81,9 @@ def build_timeline(trace: Trace, window: tuple[int, int] | None = None) -> Timel
 
 def _nothing_recorded(trace: Trace, window: tuple[int, int] | None) -> CannotAnswerError:
     if window is not None and not trace.operations.is_empty():
-        return CannotAnswerError("no GPU operation starts inside the window", hint="widen --window; it counts from the capture's start")
+        return CannotAnswerError(
+            "no GPU operation starts inside the window", hint="widen --window; it counts from the capture's start"
+        )
     calls = f" although {len(trace.calls):,} API calls were traced" if len(trace.calls) else ""
     return CannotAnswerError(
         f"no GPU activity recorded{calls}: nothing can be said about idle time",
@@ -118,7 +120,13 @@ def _analyse(gpu: int, trace: Trace, operations: pl.DataFrame, calls: pl.DataFra
     busy = union(starts, ends)
     device = _device(gpu, processes, busy, spans, mine, calls, lost)
     _check_ledger(device, busy, pieces)
-    return _Gpu(device, _gap_frame(gpu, gaps, mine, offset), _piece_frame(gpu, pieces), _busy_frame(gpu, busy), gaps_module.running_end(ends))
+    return _Gpu(
+        device,
+        _gap_frame(gpu, gaps, mine, offset),
+        _piece_frame(gpu, pieces),
+        _busy_frame(gpu, busy),
+        gaps_module.running_end(ends),
+    )
 
 
 def _launch_times(mine: pl.DataFrame, calls: pl.DataFrame) -> tuple[Ints, Ints, Ints]:
@@ -142,9 +150,17 @@ def profiler_windows(overheads: pl.DataFrame, processes: Sequence[int]) -> Cover
 
 
 def _device(
-    gpu: int, processes: tuple[int, ...], busy: Cover, spans: pl.DataFrame, mine: pl.DataFrame, calls: pl.DataFrame, lost: pl.DataFrame,
+    gpu: int,
+    processes: tuple[int, ...],
+    busy: Cover,
+    spans: pl.DataFrame,
+    mine: pl.DataFrame,
+    calls: pl.DataFrame,
+    lost: pl.DataFrame,
 ) -> Device:
-    used = calls.with_row_index("call_index").filter(pl.col("call_index").is_in(mine["call_index"].drop_nulls().unique().implode()))
+    used = calls.with_row_index("call_index").filter(
+        pl.col("call_index").is_in(mine["call_index"].drop_nulls().unique().implode())
+    )
     recorded = used.select(expects_record(used)).to_series().sum()
     return Device(
         gpu=gpu,
@@ -161,13 +177,15 @@ def _device(
 
 def _with_run_ahead(device: Device, leads: pl.DataFrame) -> Device:
     mine = leads.filter((pl.col("gpu") == device.gpu) & ~pl.col("blocking"))["lead_ns"].drop_nulls()
-    return replace(device, run_ahead_share=float((mine > 0).mean()) if len(mine) else None)
+    return replace(device, run_ahead_share=float(np.mean(mine.to_numpy() > 0)) if len(mine) else None)
 
 
 def _check_ledger(device: Device, busy: Cover, pieces: Pieces) -> None:
     total = busy.total_ns + int((pieces.ends - pieces.starts).sum())
     if total != device.end_ns - device.start_ns:
-        raise InternalError(f"the ledger of GPU {device.gpu} sums to {total} ns, its span is {device.end_ns - device.start_ns} ns")
+        raise InternalError(
+            f"the ledger of GPU {device.gpu} sums to {total} ns, its span is {device.end_ns - device.start_ns} ns"
+        )
 
 
 def _gap_frame(gpu: int, gaps: Gaps, mine: pl.DataFrame, offset: int) -> pl.DataFrame:
@@ -202,5 +220,6 @@ def _busy_frame(gpu: int, busy: Cover) -> pl.DataFrame:
 def _concat_pieces(found: Sequence[_Gpu]) -> pl.DataFrame:
     offsets = np.cumsum([0, *(len(gpu.gaps) for gpu in found)])
     return pl.concat(
-        gpu.pieces.with_columns((pl.col("gap_index") + int(offset)).cast(pl.UInt32)) for gpu, offset in zip(found, offsets, strict=False)
+        gpu.pieces.with_columns((pl.col("gap_index") + int(offset)).cast(pl.UInt32))
+        for gpu, offset in zip(found, offsets, strict=False)
     )

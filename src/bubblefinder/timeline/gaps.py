@@ -124,7 +124,9 @@ def classify(gaps: Gaps, call_starts: Ints, call_ends: Ints, *, profiler: Cover,
     starts = np.column_stack((gaps.starts, begun, returned)).ravel()
     ends = np.column_stack((begun, returned, gaps.ends)).ravel()
     last = np.where(known, IdleClass.QUEUED, IdleClass.UNATTRIBUTED)
-    part = np.column_stack((np.full(len(last), IdleClass.HOST_LATE), np.full(len(last), IdleClass.LAUNCHING), last)).ravel()
+    part = np.column_stack(
+        (np.full(len(last), IdleClass.HOST_LATE), np.full(len(last), IdleClass.LAUNCHING), last)
+    ).ravel()
     covers = ((lost, IdleClass.UNRECORDED), (replays, IdleClass.INTRA_GRAPH), (profiler, IdleClass.PROFILER))
     cuts = np.concatenate([edge for cover, _ in covers for edge in (cover.starts, cover.ends)])
     starts, ends, parent = split(starts, ends, cuts)

@@ -45,7 +45,10 @@ def _captured(calls: pl.DataFrame, graph_nodes: pl.DataFrame) -> Bools:
     """Tell captured launches by begin/end of stream capture and by the graph nodes created inside them."""
     role = calls["role"].to_numpy()
     depth = calls.select(
-        ((pl.col("role") == CallRole.CAPTURE_BEGIN).cast(pl.Int32) - (pl.col("role") == CallRole.CAPTURE_END).cast(pl.Int32))
+        (
+            (pl.col("role") == CallRole.CAPTURE_BEGIN).cast(pl.Int32)
+            - (pl.col("role") == CallRole.CAPTURE_END).cast(pl.Int32)
+        )
         .cum_sum()
         .over("thread"),
     ).to_series()
@@ -79,7 +82,9 @@ def find_launches(operations: pl.DataFrame, calls: pl.DataFrame) -> pl.Series:
     )
     repeated = keyed.select(pl.struct(_KEY).is_duplicated()).to_series()
     if not repeated.any():
-        return operations.join(keyed.select("call_index", *_KEY), on=_KEY, how="left", maintain_order="left")["call_index"]
+        return operations.join(keyed.select("call_index", *_KEY), on=_KEY, how="left", maintain_order="left")[
+            "call_index"
+        ]
     first = keyed.unique(_KEY, keep="first", maintain_order=True)
     outermost = keyed.filter(
         (pl.col("start_ns") >= pl.col("end_ns").cum_max().shift(1).over(_KEY)).fill_null(value=True),
@@ -88,7 +93,12 @@ def find_launches(operations: pl.DataFrame, calls: pl.DataFrame) -> pl.Series:
         operations.select("start_ns", *_KEY)
         .with_row_index("position")
         .sort("start_ns")
-        .join_asof(outermost.select("call_index", "start_ns", *_KEY).sort("start_ns"), on="start_ns", by=list(_KEY), check_sortedness=False)
+        .join_asof(
+            outermost.select("call_index", "start_ns", *_KEY).sort("start_ns"),
+            on="start_ns",
+            by=list(_KEY),
+            check_sortedness=False,
+        )
         .join(first.select("call_index", *_KEY), on=_KEY, how="left", suffix="_first")
         .sort("position")
     )
@@ -101,9 +111,18 @@ def blocking_copies(operations: pl.DataFrame, calls: pl.DataFrame) -> pl.Series:
     The call ends at or after the copy, and its name has no Async or the host side is pageable.
     """
     joined = operations.select(
-        "kind", "end_ns", "copy_kind", "src_kind", "dst_kind", "call_index",
+        "kind",
+        "end_ns",
+        "copy_kind",
+        "src_kind",
+        "dst_kind",
+        "call_index",
     ).join(
-        calls.select("end_ns", "api").with_row_index("call_index"), on="call_index", how="left", suffix="_call", maintain_order="left",
+        calls.select("end_ns", "api").with_row_index("call_index"),
+        on="call_index",
+        how="left",
+        suffix="_call",
+        maintain_order="left",
     )
     pageable = (
         (pl.col("copy_kind").is_in(_TO_HOST) & (pl.col("dst_kind") == _PAGEABLE))
@@ -111,7 +130,9 @@ def blocking_copies(operations: pl.DataFrame, calls: pl.DataFrame) -> pl.Series:
     ).fill_null(value=False)
     synchronous = ~pl.col("api").cast(pl.String).str.contains("Async", literal=True)
     return joined.select(
-        blocking=((pl.col("kind") == MEMCPY) & (pl.col("end_ns_call") >= pl.col("end_ns")) & (synchronous | pageable)).fill_null(value=False),
+        blocking=(
+            (pl.col("kind") == MEMCPY) & (pl.col("end_ns_call") >= pl.col("end_ns")) & (synchronous | pageable)
+        ).fill_null(value=False),
     ).to_series()
 
 

@@ -2,38 +2,53 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
 from bubblefinder.timeline.apis import CallRole
 from bubblefinder.timeline.model import CaptureMode
-from bubblefinder.trace.model import KERNEL, QualityNote
+from bubblefinder.trace.model import KERNEL, Level, QualityNote
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+_SKEWED_NS: Final = 100_000
+_MODES: Final[dict[CaptureMode, tuple[Level, str]]] = {
+    CaptureMode.NODE: (
+        "info",
+        "graph nodes were recorded one by one: gaps inside graphs are measured, launch calls are slowed by the tracer",
+    ),
+    CaptureMode.GRAPH: (
+        "info",
+        "each graph replay was recorded as one block: gaps inside graphs are not measured (node mode measures them)",
+    ),
+    CaptureMode.MIXED: (
+        "warn",
+        "some replays were recorded as blocks, some node by node: gaps inside graphs are measured for the latter only",
+    ),
+    CaptureMode.NONE: ("info", "no CUDA graph was launched while capturing"),
+    CaptureMode.UNSEEN: (
+        "error",
+        "CUDA graphs were launched but their GPU work is not in this export: busy time is a lower bound, no bubble told",
+    ),
+}
+
 
 def timeline_notes(operations: pl.DataFrame, calls: pl.DataFrame, mode: CaptureMode) -> tuple[QualityNote, ...]:
     """Return the quality notes of a timeline, capture mode first."""
-    notes = [_mode_note(calls, mode), *_coverage(operations, calls, mode), *_clocks(operations, calls), *_eager(operations, mode)]
+    notes = [
+        _mode_note(calls, mode),
+        *_coverage(operations, calls, mode),
+        *_clocks(operations, calls),
+        *_eager(operations, mode),
+    ]
     return tuple(notes)
 
 
 def _mode_note(calls: pl.DataFrame, mode: CaptureMode) -> QualityNote:
     launches = int((calls["role"] == CallRole.LAUNCH_GRAPH).sum())
-    messages = {
-        CaptureMode.NODE: ("info", "graph nodes were recorded one by one: gaps inside graphs are measured, launch calls are slowed by the tracer"),
-        CaptureMode.GRAPH: ("info", "each graph replay was recorded as one block: gaps inside graphs are not measured (capture with --cuda-graph-trace=node for those)"),
-        CaptureMode.MIXED: ("warn", "some replays were recorded as blocks and some node by node: gaps inside graphs are measured for the latter only"),
-        CaptureMode.NONE: ("info", "no CUDA graph was launched while capturing"),
-        CaptureMode.UNSEEN: (
-            "error",
-            "CUDA graphs were launched but their GPU work is not in this export: busy time is a lower bound and no bubble can be told; "
-            "export the .nsys-rep again with Nsight Systems 2024.2 or newer, or capture with --cuda-graph-trace=node",
-        ),
-    }
-    level, message = messages[mode]
+    level, message = _MODES[mode]
     return QualityNote(f"capture-mode-{mode.value}", level, message, launches)
 
 
@@ -42,14 +57,20 @@ def _coverage(operations: pl.DataFrame, calls: pl.DataFrame, mode: CaptureMode) 
     if lost and mode is not CaptureMode.UNSEEN:
         seen = int(calls["recorded"].count())
         yield QualityNote(
-            "launches-without-work", "warn",
-            f"{lost:,} of {seen:,} launch calls left no GPU record: the time they may have used is shown as unrecorded, not as idle", lost,
+            "launches-without-work",
+            "warn",
+            f"{lost:,} of {seen:,} launch calls left no GPU record: the time they may have used is shown as unrecorded, "
+            "not as idle",
+            lost,
         )
     orphans = int(operations["call_index"].is_null().sum())
     if orphans:
         yield QualityNote(
-            "work-without-launches", "warn" if orphans * 10 > len(operations) else "info",
-            f"{orphans:,} of {len(operations):,} GPU operations have no API call in the capture: gaps they end are unattributed", orphans,
+            "work-without-launches",
+            "warn" if orphans * 10 > len(operations) else "info",
+            f"{orphans:,} of {len(operations):,} GPU operations have no API call in the capture: gaps they end are "
+            "unattributed",
+            orphans,
         )
 
 
@@ -63,9 +84,11 @@ def _clocks(operations: pl.DataFrame, calls: pl.DataFrame) -> Iterator[QualityNo
     if len(early):
         worst = early.select((pl.col("call_start_ns") - pl.col("start_ns")).max()).item()
         yield QualityNote(
-            "starts-before-launch", "warn" if worst > 100_000 else "info",  # noqa: PLR2004 - clock conversion is good to tens of us
+            "starts-before-launch",
+            "warn" if worst > _SKEWED_NS else "info",
             f"{len(early):,} GPU operations start before their own launch call (by up to {worst:,} ns): "
-            "GPU and host clocks disagree by that much, so host causes finer than that are uncertain", len(early),
+            "GPU and host clocks disagree by that much, so host causes finer than that are uncertain",
+            len(early),
         )
 
 
@@ -75,6 +98,9 @@ def _eager(operations: pl.DataFrame, mode: CaptureMode) -> Iterator[QualityNote]
     eager = operations.filter((pl.col("kind") == KERNEL) & pl.col("graph_node").is_null())
     if eager.is_empty():
         yield QualityNote(
-            "no-eager-kernels", "info",
-            "every recorded kernel belongs to a graph: either the program launches none itself, or the capture left them out", 0,
+            "no-eager-kernels",
+            "info",
+            "every recorded kernel belongs to a graph: either the program launches none itself, or the capture left "
+            "them out",
+            0,
         )

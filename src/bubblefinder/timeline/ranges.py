@@ -13,17 +13,37 @@ if TYPE_CHECKING:
     from bubblefinder.intervals import Ints
 
 NEVER_CLOSED: Final = np.iinfo(np.int64).max
-TOOL_DOMAINS: Final = frozenset({
-    "GIL Trace", "Python Backtrace", "NCCL", "cuBLAS", "cuBLASLt", "cuDNN", "cuSPARSE", "cuSOLVER", "CCCL", "CUB", "Thrust",
-    "libcudf", "MPI", "UCX", "NVSHMEM", "Python Functions Trace",
-})
+TOOL_DOMAINS: Final = frozenset(
+    {
+        "GIL Trace",
+        "Python Backtrace",
+        "NCCL",
+        "cuBLAS",
+        "cuBLASLt",
+        "cuDNN",
+        "cuSPARSE",
+        "cuSOLVER",
+        "CCCL",
+        "CUB",
+        "Thrust",
+        "libcudf",
+        "MPI",
+        "UCX",
+        "NVSHMEM",
+        "Python Functions Trace",
+    }
+)
 
 
 def user_ranges(nvtx: pl.DataFrame) -> pl.DataFrame:
     """Return the named ranges that the program or its framework opened, not those of tools and libraries."""
-    return nvtx.filter(
-        ~pl.col("domain").is_in(TOOL_DOMAINS).fill_null(value=False) & (pl.col("text") != ""),
-    ).with_columns(pl.col("end_ns").fill_null(NEVER_CLOSED)).filter(pl.col("end_ns") > pl.col("start_ns"))
+    return (
+        nvtx.filter(
+            ~pl.col("domain").is_in(TOOL_DOMAINS).fill_null(value=False) & (pl.col("text") != ""),
+        )
+        .with_columns(pl.col("end_ns").fill_null(NEVER_CLOSED))
+        .filter(pl.col("end_ns") > pl.col("start_ns"))
+    )
 
 
 def innermost(ranges: pl.DataFrame, threads: Ints, times: Ints) -> Ints:
@@ -38,7 +58,9 @@ def open_ranges(ranges: pl.DataFrame, threads: Ints, times: Ints) -> Iterator[In
     """Yield, from the outermost nesting level inwards, the position of the range open at each time (-1: none)."""
     if ranges.is_empty() or not len(times):
         return
-    levels = ranges.select("thread", "start_ns", "end_ns").with_columns(level=_nesting(ranges)).with_row_index("position")
+    levels = (
+        ranges.select("thread", "start_ns", "end_ns").with_columns(level=_nesting(ranges)).with_row_index("position")
+    )
     points = pl.DataFrame({"thread": threads, "time": times}).with_row_index("point").sort("time")
     for level in levels.sort("level", "start_ns").partition_by("level", maintain_order=True):
         hits = points.join_asof(level, left_on="time", right_on="start_ns", by="thread", check_sortedness=False)
@@ -50,9 +72,15 @@ def open_ranges(ranges: pl.DataFrame, threads: Ints, times: Ints) -> Iterator[In
 
 def _nesting(ranges: pl.DataFrame) -> pl.Series:
     """Return how many ranges of its thread are open when each range begins."""
-    edges = pl.concat([
-        ranges.select("thread", time="start_ns", length=-pl.col("end_ns"), step=pl.lit(1)).with_row_index("position"),
-        ranges.select("thread", time="end_ns", length=-pl.col("end_ns"), step=pl.lit(-1)).with_row_index("position"),
-    ]).sort("thread", "time", "step", "length")
+    edges = pl.concat(
+        [
+            ranges.select("thread", time="start_ns", length=-pl.col("end_ns"), step=pl.lit(1)).with_row_index(
+                "position"
+            ),
+            ranges.select("thread", time="end_ns", length=-pl.col("end_ns"), step=pl.lit(-1)).with_row_index(
+                "position"
+            ),
+        ]
+    ).sort("thread", "time", "step", "length")
     depth = edges.with_columns(level=pl.col("step").cum_sum().over("thread")).filter(pl.col("step") == 1)
     return depth.sort("position")["level"]

@@ -35,7 +35,13 @@ def find_replays(operations: pl.DataFrame) -> pl.DataFrame:
     """
     grouped = (
         operations.filter(in_replay())
-        .group_by("gpu", *_LAUNCH, "call_index", pl.when(pl.col("correlation").is_null()).then("row").alias("_single"), maintain_order=True)
+        .group_by(
+            "gpu",
+            *_LAUNCH,
+            "call_index",
+            pl.when(pl.col("correlation").is_null()).then("row").alias("_single"),
+            maintain_order=True,
+        )
         .agg(
             graph=pl.col("graph").first(),
             start_ns=pl.col("start_ns").min(),
@@ -50,7 +56,11 @@ def replay_indices(operations: pl.DataFrame, replays: pl.DataFrame) -> pl.Series
     """Return, for every operation, the position of its replay (null if it belongs to none)."""
     keyed = replays.select("gpu", *_LAUNCH, "call_index").with_row_index("replay_index")
     joined = operations.select("gpu", *_LAUNCH, "call_index", "kind", "graph_node").join(
-        keyed, on=["gpu", *_LAUNCH, "call_index"], how="left", nulls_equal=True, maintain_order="left",
+        keyed,
+        on=["gpu", *_LAUNCH, "call_index"],
+        how="left",
+        nulls_equal=True,
+        maintain_order="left",
     )
     return joined.select(pl.when(in_replay()).then("replay_index").alias("replay_index")).to_series()
 
@@ -61,7 +71,9 @@ def capture_mode(operations: pl.DataFrame, calls: pl.DataFrame) -> CaptureMode:
     nodes = operations["graph_node"].is_not_null().any()
     if graphs or nodes:
         return CaptureMode.MIXED if graphs and nodes else CaptureMode.GRAPH if graphs else CaptureMode.NODE
-    launched = calls.filter((pl.col("role") == CallRole.LAUNCH_GRAPH) & (pl.col("return_value").fill_null(0) == 0) & ~pl.col("captured"))
+    launched = calls.filter(
+        (pl.col("role") == CallRole.LAUNCH_GRAPH) & (pl.col("return_value").fill_null(0) == 0) & ~pl.col("captured")
+    )
     return CaptureMode.NONE if launched.is_empty() else CaptureMode.UNSEEN
 
 

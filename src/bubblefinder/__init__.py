@@ -1,0 +1,64 @@
+"""bubblefinder: how much of an LLM decode step the GPU idles, which host call is to blame, what a cure gives.
+
+    import bubblefinder
+
+    report = bubblefinder.analyze("decode.sqlite")
+    print(report.steps.bubble_share.total)
+
+Heavy libraries load when a function first needs them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from bubblefinder._version import __version__
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from os import PathLike
+
+    from bubblefinder.compare.model import Diff
+    from bubblefinder.report.model import Report
+    from bubblefinder.trace.model import Trace
+
+__all__ = ["__version__", "analyze", "diff", "open_trace"]
+
+
+def open_trace(path: str | PathLike[str]) -> Trace:
+    """Return the capture at `path`: a SQLite export of any version, a parquetdir or arrowdir folder, or a .nsys-rep.
+
+    Raises:
+        InputError: the path holds no readable Nsight Systems capture.
+    """
+    from bubblefinder.trace.open import open_trace as open_it
+
+    return open_it(path)
+
+
+def analyze(path: str | PathLike[str], **options: Any) -> Report:  # noqa: ANN401 - the fields of Options
+    """Return the report on a capture.
+
+    Args:
+        path: as for `open_trace`.
+        options: fields of `bubblefinder.report.build.Options`, such as ``gpu=1`` or ``step_by="cadence"``.
+
+    Raises:
+        InputError: the capture can't be read, or can't answer the question.
+        UsageError: an option is wrong.
+    """
+    from bubblefinder.report.build import Options, analyze_trace
+
+    return analyze_trace(open_trace(path), Options(**options))
+
+
+def diff(base: Sequence[Report], head: Sequence[Report]) -> Diff:
+    """Return what changed per step between the captures of two sides.
+
+    Raises:
+        CannotAnswerError: the two can't be compared.
+    """
+    from bubblefinder.compare.diff import Options
+    from bubblefinder.compare.diff import diff as compare
+
+    return compare(base, head, Options())

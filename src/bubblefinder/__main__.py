@@ -1,0 +1,5 @@
+"""`python -m bubblefinder`."""
+
+from bubblefinder.cli.app import main
+
+main()

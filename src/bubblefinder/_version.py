@@ -1,0 +1,5 @@
+"""The version, from the installed package's metadata."""
+
+from importlib.metadata import version
+
+__version__ = version("bubblefinder")

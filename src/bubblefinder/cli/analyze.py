@@ -1,0 +1,65 @@
+"""`bubblefinder analyze`: the verdict on one capture."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from bubblefinder.cli.common import load_and_analyze, parse_meta, parse_steps, parse_window
+
+
+def analyze(
+    trace: Annotated[
+        Path,
+        typer.Argument(help="A SQLite export (also .xz, .gz, .zst), a parquetdir or arrowdir folder, or a .nsys-rep."),
+    ],
+    output: Annotated[
+        list[Path] | None,
+        typer.Option("-o", "--output", help="Write a report here; the suffix picks the format. May be repeated."),
+    ] = None,
+    output_format: Annotated[
+        str | None,
+        typer.Option("-f", "--format", help="What to print: text, json, markdown, ... (see docs/formats.md)."),
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print report/1 as JSON; the same as -f json.")] = False,
+    gpu: Annotated[
+        int | None, typer.Option(help="Report the steps of this GPU (default: the lowest with decode steps).")
+    ] = None,
+    pid: Annotated[int | None, typer.Option(help="Report the steps of this process.")] = None,
+    window: Annotated[
+        str | None, typer.Option(metavar="START:END", help="Only work that starts in this window, as in 1.2s:1.5s.")
+    ] = None,
+    steps: Annotated[str | None, typer.Option(metavar="A:B", help="Only decode steps A to B-1.")] = None,
+    step_by: Annotated[
+        str | None,
+        typer.Option(metavar="METHOD", help="How to find steps: nvtx:REGEX, kernel:REGEX, nvtx, cadence or sequence."),
+    ] = None,
+    label: Annotated[str | None, typer.Option(help="A name for the run, kept in the report.")] = None,
+    commit: Annotated[str | None, typer.Option(help="The commit that was captured, kept in the report.")] = None,
+    meta: Annotated[
+        list[str] | None, typer.Option(metavar="KEY=VALUE", help="Anything else about the run. May be repeated.")
+    ] = None,
+    quiet: Annotated[bool, typer.Option("-q", "--quiet", help="Print no progress and, with -o, no summary.")] = False,
+    verbose: Annotated[
+        int, typer.Option("-v", "--verbose", count=True, help="Print every quality note and every gap.")
+    ] = 0,
+) -> None:
+    """Say how much of a decode step the GPU idled, why, and what to do."""
+    from bubblefinder.cli.output import check_format, check_outputs, emit
+    from bubblefinder.report.build import Options
+    from bubblefinder.report.model import Run
+
+    form = check_format("json" if json else output_format)
+    check_outputs(output or [])
+    options = Options(
+        gpu=gpu,
+        pid=pid,
+        window=parse_window(window),
+        steps=parse_steps(steps),
+        step_by=step_by,
+        run=Run(label=label, commit=commit, meta=parse_meta(meta)),
+    )
+    report = load_and_analyze(trace, options, quiet=quiet)
+    emit(report, form, output or [], quiet=quiet, verbose=verbose > 0)

@@ -1,0 +1,86 @@
+"""The command line: one line a command. Heavy libraries load inside the commands."""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib import import_module
+from typing import Annotated, Final
+
+import typer
+
+from bubblefinder.errors import EXIT_INTERNAL, BubblefinderError, InternalError
+
+app = typer.Typer(
+    name="bubblefinder",
+    help="How much of an LLM decode step the GPU idles, which host call is to blame, and what a cure gives.",
+    epilog="Start with: bubblefinder analyze TRACE.sqlite",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+_COMMANDS: Final = ("analyze", "diff", "doctor", "report")
+_GROUPS: Final[tuple[str, ...]] = ("rules",)
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        from bubblefinder._version import __version__
+
+        typer.echo(f"bubblefinder {__version__} (Python {sys.version.split()[0]})")
+        raise typer.Exit
+
+
+@app.callback()
+def _main(
+    version: Annotated[
+        bool, typer.Option("--version", "-V", callback=_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
+    """Nothing to do before a command."""
+
+
+def _register(name: str) -> None:
+    """Add the command that a module of the same name defines; its `Command` may parse arguments its own way."""
+    module = import_module(f"bubblefinder.cli.{name}")
+    app.command(name, cls=getattr(module, "Command", None))(getattr(module, name))
+
+
+for _name in _COMMANDS:
+    _register(_name)
+for _name in _GROUPS:
+    app.add_typer(getattr(import_module(f"bubblefinder.cli.{_name}"), _name), name=_name)
+
+
+def main() -> None:
+    """Run the command line; every error becomes one line, a hint and its exit code."""
+    try:
+        app()
+    except BubblefinderError as error:
+        _say(f"error: {error}", error.hint)
+        sys.exit(error.exit_code)
+    except BrokenPipeError:
+        sys.stderr.close()
+        sys.exit(0)
+    except MemoryError:
+        _say("error: out of memory", "analyse a part of the capture with --window")
+        sys.exit(EXIT_INTERNAL)
+    except Exception as error:
+        if os.environ.get("BUBBLEFINDER_DEBUG"):
+            raise
+        name = type(error).__name__
+        _say(
+            f"internal error: {name}: {error}",
+            "BUBBLEFINDER_DEBUG=1 shows where; please report it with the output of `bubblefinder doctor`",
+        )
+        sys.exit(InternalError.exit_code)
+
+
+def _say(message: str, hint: str) -> None:
+    from bubblefinder.units import printable
+
+    for line in message.splitlines():
+        typer.echo(printable(line, 1000), err=True)
+    if hint:
+        typer.echo(f"hint: {printable(hint, 1000)}", err=True)

@@ -1,0 +1,24 @@
+"""`bubblefinder doctor`: what a capture is and what it can answer."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def doctor(
+    trace: Annotated[
+        Path,
+        typer.Argument(help="A SQLite export (also .xz, .gz, .zst), a parquetdir or arrowdir folder, or a .nsys-rep."),
+    ],
+) -> None:
+    """Say what a capture is, what it can and can't answer, and the nsys command that would answer more."""
+    from bubblefinder.cli.common import stages
+    from bubblefinder.report.doctor import examine, print_examination
+    from bubblefinder.trace.open import open_trace
+
+    with stages(quiet=False):
+        examination = examine(open_trace(trace))
+    print_examination(examination)

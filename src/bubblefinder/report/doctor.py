@@ -1,0 +1,185 @@
+"""What a capture is and what it can answer, before any number."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from bubblefinder.errors import CannotAnswerError
+from bubblefinder.steps.find import find_steps
+from bubblefinder.timeline.build import build_timeline
+from bubblefinder.timeline.model import CaptureMode
+from bubblefinder.timeline.ranges import user_ranges
+from bubblefinder.trace.model import KIND_TABLES, QualityNote
+from bubblefinder.units import plural, printable
+
+if TYPE_CHECKING:
+    from bubblefinder.timeline.model import Timeline
+    from bubblefinder.trace.model import Trace, TraceInfo
+
+_PROFILE: Final = (
+    "nsys profile --trace=cuda,nvtx --sample=none --cpuctxsw=none --cuda-graph-trace={mode} -o capture PROGRAM"
+)
+_RANGES: Final = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Examination:
+    """What `bubblefinder doctor` prints.
+
+    Attributes:
+        info: what the capture says of itself.
+        rows: what it holds, as (name, number of rows).
+        answers: (question, answer) pairs; an answer begins with yes, no or partly.
+        ranges: NVTX names that repeat, with how often: candidates for --step-by nvtx:NAME.
+        notes: quality notes.
+        command: the nsys command that would answer more, or an empty string.
+    """
+
+    info: TraceInfo
+    rows: tuple[tuple[str, int], ...]
+    answers: tuple[tuple[str, str], ...]
+    ranges: tuple[tuple[str, int], ...]
+    notes: tuple[QualityNote, ...]
+    command: str
+
+
+def examine(trace: Trace) -> Examination:
+    """Return what the capture is and can answer; never fails for lack of GPU work."""
+    try:
+        timeline = build_timeline(trace)
+    except CannotAnswerError as error:
+        note = QualityNote("no-gpu-activity", "error", f"{error}; {error.hint}")
+        return Examination(
+            trace.info,
+            _rows(trace),
+            (("how much does the GPU idle", "no: no GPU activity was recorded"),),
+            _ranges(trace),
+            (*trace.notes, note),
+            _PROFILE.format(mode="node"),
+        )
+    steps = find_steps(timeline)
+    found = len(steps.windows.filter(steps.windows["excluded"].is_null()))
+    by = f"{steps.method} ({steps.mark})" if steps.mark else steps.method
+    answers = (
+        (
+            "where does a decode step begin",
+            f"yes: {plural(found, 'decode step')} by {by}, {steps.confidence} confidence"
+            if found
+            else "no: nothing repeats; name steps with --step-by",
+        ),
+        *_answers(timeline),
+    )
+    return Examination(
+        trace.info,
+        _rows(trace),
+        answers,
+        _ranges(trace),
+        (*trace.notes, *timeline.notes, *steps.notes),
+        _command(timeline),
+    )
+
+
+def _rows(trace: Trace) -> tuple[tuple[str, int], ...]:
+    kinds = dict(trace.operations["kind"].value_counts().iter_rows())
+    operations = [
+        (table.removeprefix("CUPTI_ACTIVITY_KIND_").lower(), kinds.get(kind, 0))
+        for kind, table in enumerate(KIND_TABLES)
+    ]
+    return (
+        *operations,
+        ("api calls", len(trace.calls)),
+        ("nvtx ranges", len(trace.nvtx)),
+        ("profiler overheads", len(trace.overheads)),
+    )
+
+
+def _answers(timeline: Timeline) -> tuple[tuple[str, str], ...]:
+    inside = {
+        CaptureMode.NODE: "yes: every graph node was recorded (which slows launch calls down; see docs/overhead.md)",
+        CaptureMode.GRAPH: "no: each replay is one block; capture in node mode for that",
+        CaptureMode.MIXED: "partly: only some replays were recorded node by node",
+        CaptureMode.NONE: "no: no CUDA graphs were launched",
+        CaptureMode.UNSEEN: "no: the graph work is not in this export",
+    }
+    unseen = timeline.mode is CaptureMode.UNSEEN
+    host = (
+        "no: without the graph work no gap can be told"
+        if unseen
+        else "yes"
+        if len(timeline.calls)
+        else "no: no API calls were traced"
+    )
+    named = (
+        "yes"
+        if len(user_ranges(timeline.trace.nvtx))
+        else "no: no NVTX ranges; causes are told by call and place in the step only"
+    )
+    frames = (
+        "yes"
+        if len(timeline.trace.frames)
+        else "no: no call chains; capture with --cudabacktrace=all to name the line (slow)"
+    )
+    return (
+        ("how long is the GPU idle between graphs, and which call ended each gap", host),
+        ("how long is it idle inside a graph", inside[timeline.mode]),
+        ("which part of the program waits", named),
+        ("which line of code waits", frames),
+    )
+
+
+def _ranges(trace: Trace) -> tuple[tuple[str, int], ...]:
+    return tuple(
+        (text, number)
+        for text, number in Counter(user_ranges(trace.nvtx)["text"].to_list()).most_common(_RANGES)
+        if number > 1
+    )
+
+
+def _command(timeline: Timeline) -> str:
+    if timeline.mode is CaptureMode.NONE:
+        return ""
+    return _PROFILE.format(mode="graph" if timeline.mode is CaptureMode.NODE else "node")
+
+
+def print_examination(examination: Examination) -> None:
+    """Print the examination to standard output."""
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    console = Console(highlight=False)
+    info = examination.info
+    versions = (
+        ("nsys", info.nsys_version),
+        ("schema", info.schema_version),
+        ("CUPTI", info.cupti_version),
+        ("driver", info.driver_version),
+        ("CUDA", info.cuda_version),
+    )
+    console.print(
+        Text(
+            f"{printable(info.name)}: {info.format} export, "
+            + ", ".join(f"{name} {printable(value) if value else 'unknown'}" for name, value in versions),
+            style="bold",
+        )
+    )
+    console.print(Text("holds " + ", ".join(f"{number:,} {name}" for name, number in examination.rows if number)))
+    table = Table(box=None, show_header=False, pad_edge=False)
+    for question, answer in examination.answers:
+        table.add_row(Text(f"{question}?"), Text(answer))
+    console.print(Text("\nCan it say", style="bold"), table)
+    if examination.ranges:
+        console.print(
+            Text(
+                "\nNVTX ranges that repeat: "
+                + ", ".join(f"{printable(text, 60)} ×{number}" for text, number in examination.ranges)
+            )
+        )
+    if examination.notes:
+        console.print(Text("\nQuality", style="bold"))
+    for note in examination.notes:
+        console.print(Text(f"  {note.level:<5} {printable(note.message, 600)} [{note.code}]"))
+    if examination.command:
+        console.print(Text(f"\nTo learn more: {examination.command}"), soft_wrap=True)

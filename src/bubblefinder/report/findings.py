@@ -1,0 +1,107 @@
+"""The findings of a report, from what the rules matched; and the waits under which the GPU stayed fed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+
+from bubblefinder.causes.facts import SiteFacts
+from bubblefinder.report.model import Benign, DeviceRef, Evidence, Expected, Finding, Quantiles, Site
+from bubblefinder.trace.model import pid_of
+from bubblefinder.units import duration, plural
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from bubblefinder.causes.model import Causes
+    from bubblefinder.causes.whatif.model import Prediction
+    from bubblefinder.rules.model import ExpectedMatch, Match
+    from bubblefinder.steps.model import Steps
+    from bubblefinder.timeline.model import Timeline
+
+_SITE = ("api", "copy_kind", "memory_kind", "nvtx", "frame", "after_role", "before_role")
+
+
+def finding(match: Match, predictions: Mapping[tuple[int, ...], Prediction]) -> Finding:
+    """Return one match as a finding.
+
+    Args:
+        match: a rule that matched.
+        predictions: what-if predictions by the sites that were removed.
+    """
+    subject = match.subject
+    wait = subject if isinstance(subject, SiteFacts) else None
+    predicted = predictions.get(match.sites) if match.sites else None
+    return Finding(
+        rule=match.rule,
+        title=match.title,
+        severity=match.severity,
+        confidence=match.confidence,
+        devices=[DeviceRef(gpu=gpu, pid=pid_of(process)) for gpu, process in match.devices],
+        site=_site(subject),
+        per_step_count=getattr(subject, "per_step_count", None),
+        occurrences=getattr(subject, "occurrences", None),
+        steps_affected=getattr(subject, "steps_affected", None),
+        host_blocked_ns=Quantiles(p50=wait and wait.blocked_p50_ns, p95=wait and wait.blocked_p95_ns),
+        bubble_ns=Quantiles(p50=_bubble(subject), p95=wait and wait.bubble_p95_ns),
+        recoverable_ns=None if match.recoverable_ns is None else round(match.recoverable_ns),
+        evidence=[
+            Evidence(table=row.table, row=row.row, start_ns=row.start_ns, end_ns=row.end_ns) for row in match.evidence
+        ],
+        message=match.message,
+        remedy=match.remedy,
+        references=list(match.references),
+        also_matches=list(match.also_matches),
+        step_after_ns=None if predicted is None else round(predicted.step_ns),
+        bound_after=None if predicted is None else predicted.bound_after,
+    )
+
+
+def expected(covered: ExpectedMatch, predictions: Mapping[tuple[int, ...], Prediction]) -> Expected:
+    """Return a match that an allow-list covers, with the reason and the owner."""
+    return Expected(finding=finding(covered.match, predictions), reason=covered.reason, owner=covered.owner)
+
+
+def _site(subject: Any) -> Site:  # noqa: ANN401 - any of the rules' subjects
+    known = {name: getattr(subject, name, None) for name in (*_SITE, "thread")}
+    size = getattr(subject, "bytes", None)
+    return Site(bytes=size, **{**known, "before_role": known["before_role"] or getattr(subject, "role", None)})
+
+
+def _bubble(subject: Any) -> float | None:  # noqa: ANN401 - any of the rules' subjects
+    names = ("bubble_p50_ns", "host_slow_p50_ns", "idle_p50_ns", "skew_p50_ns")
+    value: float | None = next((getattr(subject, name) for name in names if hasattr(subject, name)), None)
+    return value
+
+
+def benign(timeline: Timeline, steps: Steps, causes: Causes) -> list[Benign]:
+    """Return the sites whose waits never drained a GPU in the decode steps, longest wait first."""
+    decode = steps.windows.with_row_index("window_index").filter(pl.col("excluded").is_null())
+    counts = {(gpu, process): number for gpu, process, number in decode.group_by("gpu", "process").len().iter_rows()}
+    waits = causes.waits.filter(~pl.col("joined")).join(decode.select("window_index"), on="window_index", how="semi")
+    fed = waits.filter(~pl.col("drained").any().over("site"))
+    groups = fed.group_by(*_SITE, "process", maintain_order=True)
+    entries = [_benign(timeline, rows, counts) for _, rows in groups]
+    return sorted(entries, key=lambda entry: -(entry.host_blocked_ns.p50 or 0))
+
+
+def _benign(timeline: Timeline, rows: pl.DataFrame, counts: Mapping[tuple[int, int], int]) -> Benign:
+    lanes = rows.select("gpu", "process").unique(maintain_order=True).rows()
+    blocked = rows.group_by("window_index").agg(pl.col("blocked_ns").sum())["blocked_ns"].to_numpy()
+    middle, high = (float(value) for value in np.percentile(blocked, (50, 95)))
+    first = rows.row(0, named=True)
+    steps = sum(counts[lane] for lane in lanes)
+    return Benign(
+        devices=[DeviceRef(gpu=gpu, pid=pid_of(process)) for gpu, process in lanes],
+        site=Site(
+            bytes=rows["bytes"].max(),
+            thread=timeline.trace.thread_names.get(first["thread"]),
+            **{name: first[name] for name in _SITE},
+        ),
+        per_step_count=len(rows) / steps if steps else None,
+        occurrences=len(rows),
+        host_blocked_ns=Quantiles(p50=middle, p95=high),
+        message=f"the GPU had work all the while: {duration(middle)} of waiting in {plural(len(blocked), 'step')} cost it nothing",
+    )

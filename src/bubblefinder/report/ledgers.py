@@ -1,0 +1,186 @@
+"""The ledger sections of a report: devices, step windows, per-step statistics, roles, bubble shares."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import polars as pl
+
+from bubblefinder.intervals import covered_before
+from bubblefinder.report.model import (
+    INTER_CLASSES,
+    LEDGER_CLASSES,
+    BubbleShare,
+    DeviceReport,
+    InterGraph,
+    Launches,
+    Role,
+    Stats,
+    StepRow,
+)
+from bubblefinder.timeline.ledger import COLUMNS, cover_of, window_ledger
+from bubblefinder.timeline.model import CaptureMode, Device, IdleClass, Timeline
+from bubblefinder.trace.model import pid_of
+
+if TYPE_CHECKING:
+    from bubblefinder.steps.model import Steps
+
+NOT_SELECTED: Final = "not_selected"
+STEP_CLASSES: Final = ("duration", *LEDGER_CLASSES)
+_NS: Final = tuple(f"{name}_ns" for name in STEP_CLASSES)
+
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """One process on one GPU whose decode steps are counted."""
+
+    gpu: int
+    process: int
+
+
+def windows_with_ledger(timeline: Timeline, steps: Steps, selected: tuple[int, int] | None) -> pl.DataFrame:
+    """Return the step windows with duration_ns and one column a ledger class, null where not measured.
+
+    Args:
+        timeline: the timeline.
+        steps: its steps.
+        selected: keep the decode steps with index in [start, end) and leave the others out of the statistics.
+    """
+    windows = steps.windows.with_columns(duration_ns=pl.col("end_ns") - pl.col("start_ns"))
+    if selected:
+        inside = pl.col("index").is_between(*selected, closed="left")
+        windows = windows.with_columns(
+            excluded=pl.when(pl.col("excluded").is_null() & ~inside).then(pl.lit(NOT_SELECTED)).otherwise("excluded")
+        )
+    parts = []
+    for rows in windows.partition_by("gpu", maintain_order=True):
+        gpu = int(rows["gpu"][0])
+        ledger = window_ledger(timeline, gpu, rows["start_ns"].to_numpy(), rows["end_ns"].to_numpy())
+        parts.append(
+            rows.hstack(ledger.with_columns(pl.lit(None, pl.Int64).alias(name) for name in unmeasured(timeline, gpu)))
+        )
+    return pl.concat(parts) if parts else windows.with_columns(pl.lit(None, pl.Int64).alias(name) for name in _NS[1:])
+
+
+def unmeasured(timeline: Timeline, gpu: int) -> tuple[str, ...]:
+    """Return the ledger columns that this capture can't tell for a GPU."""
+    if timeline.mode is CaptureMode.UNSEEN:
+        return COLUMNS
+    inside = timeline.replays.filter(pl.col("gpu") == gpu)["nodes"]
+    return () if inside.count() else ("intra_graph_ns",)
+
+
+def device_report(timeline: Timeline, device: Device) -> DeviceReport:
+    """Return the ledger of one GPU over the analysed window."""
+    edges = np.array([device.start_ns]), np.array([device.end_ns])
+    row = window_ledger(timeline, device.gpu, *edges).row(0, named=True)
+    row |= dict.fromkeys(unmeasured(timeline, device.gpu))
+    span = device.end_ns - device.start_ns
+    return DeviceReport(
+        gpu=device.gpu,
+        pids=[pid_of(process) for process in device.processes],
+        start_ns=device.start_ns,
+        end_ns=device.end_ns,
+        span_ns=span,
+        busy_ns=device.busy_ns,
+        idle_ns=None
+        if row["host_late_ns"] is None
+        else span - device.busy_ns - row["profiler_ns"] - row["unrecorded_ns"],
+        replays=device.replays,
+        intra_graph_ns=row["intra_graph_ns"],
+        profiler_ns=row["profiler_ns"],
+        unrecorded_ns=row["unrecorded_ns"],
+        inter_graph=InterGraph(**{f"{name}_ns": row[f"{name}_ns"] for name in INTER_CLASSES}),
+        launches=Launches(seen=device.launches_seen, recorded=device.launches_recorded),
+        run_ahead_share=device.run_ahead_share,
+    )
+
+
+def decode_rows(windows: pl.DataFrame, lane: Lane) -> pl.DataFrame:
+    """Return the decode steps of a lane."""
+    return windows.filter(
+        (pl.col("gpu") == lane.gpu) & (pl.col("process") == lane.process) & pl.col("excluded").is_null()
+    )
+
+
+def per_step(rows: pl.DataFrame) -> dict[str, Stats]:
+    """Return the distribution of every class over the given steps."""
+    return {name: stats(rows[f"{name}_ns"]) for name in STEP_CLASSES}
+
+
+def stats(values: pl.Series) -> Stats:
+    """Return mean, numpy's linear p50 and p95, min and max; all null for no or unknown values."""
+    known = values.drop_nulls()
+    if not len(known) or known.len() < values.len():
+        return Stats(mean=None, p50=None, p95=None, min=None, max=None)
+    numbers = known.to_numpy()
+    middle, high = np.percentile(numbers, (50, 95))
+    return Stats(
+        mean=float(numbers.mean()), p50=float(middle), p95=float(high), min=int(numbers.min()), max=int(numbers.max())
+    )
+
+
+def bubble_share(rows: pl.DataFrame, *, has_replays: bool) -> BubbleShare:
+    """Return idle over duration, totals over the given steps; null where the inside was not measured."""
+    total = int(rows["duration_ns"].sum())
+    if not total or rows["host_late_ns"].null_count():
+        return BubbleShare(intra_graph=None, inter_graph=None, total=None)
+    inter = sum(int(rows[f"{name}_ns"].sum()) for name in INTER_CLASSES)
+    known = not rows["intra_graph_ns"].null_count()
+    intra = int(rows["intra_graph_ns"].sum()) if known else None
+    whole = inter + (intra or 0) if known or not has_replays else None
+    return BubbleShare(
+        intra_graph=None if intra is None else intra / total,
+        inter_graph=inter / total,
+        total=None if whole is None else whole / total,
+    )
+
+
+def step_rows(windows: pl.DataFrame) -> list[StepRow]:
+    """Return every window of every device."""
+    columns = ("index", "gpu", "start_ns", *_NS, "excluded")
+    return [
+        StepRow(pid=pid_of(process), **dict(zip(columns, values, strict=True)))
+        for process, *values in windows.select("process", *columns).iter_rows()
+    ]
+
+
+def roles(timeline: Timeline, steps: Steps, rows: pl.DataFrame, lane: Lane) -> list[Role]:
+    """Return the roles of a decode step in the order in which they come: how often, how long, how idle inside."""
+    decode = rows.select("gpu", "process", "start_ns").join(
+        steps.windows.with_row_index("window_index").select("gpu", "process", "start_ns", "window_index"),
+        on=["gpu", "process", "start_ns"],
+    )["window_index"]
+    pieces = timeline.pieces.filter((pl.col("gpu") == lane.gpu) & (pl.col("idle_class") == IdleClass.INTRA_GRAPH))
+    cover = cover_of(pieces)
+    mine = timeline.replays.hstack(steps.replays).filter(
+        (pl.col("gpu") == lane.gpu)
+        & (pl.col("process") == lane.process)
+        & pl.col("window_index").is_in(decode.implode())
+        & pl.col("role").is_not_null(),
+    )
+    idle = covered_before(mine["end_ns"].to_numpy(), cover) - covered_before(mine["start_ns"].to_numpy(), cover)
+    grouped = (
+        mine.with_columns(idle_ns=pl.when(pl.col("nodes").is_not_null()).then(pl.Series(idle)))
+        .group_by("role", maintain_order=True)
+        .agg(
+            pl.len(),
+            pl.col("position").median(),
+            nodes=pl.col("nodes").median(),
+            p50_ns=(pl.col("end_ns") - pl.col("start_ns")).median(),
+            idle_ns=pl.col("idle_ns").median(),
+        )
+        .sort("position", nulls_last=True, maintain_order=True)
+    )
+    return [
+        Role(
+            role=row["role"],
+            replays_per_step=row["len"] / len(rows),
+            nodes=row["nodes"],
+            p50_ns=round(row["p50_ns"]),
+            intra_graph_p50_ns=None if row["idle_ns"] is None else round(row["idle_ns"]),
+        )
+        for row in grouped.iter_rows(named=True)
+    ]
