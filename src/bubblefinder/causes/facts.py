@@ -271,7 +271,8 @@ class StepFacts:
         queued_share: idle after the launch had returned.
         unattributed_share: idle whose launch is unknown.
         inter_share: the four together.
-        host_slow_p50_ns: host_late and launching idle per step that no wait is charged with.
+        host_slow_p50_ns: host_late idle per step that no wait is charged with, and launching idle too unless graph
+            nodes were traced (mode node): there a launch call takes many times as long as it does untraced.
         host_slow_share: that idle over all decode steps, over their total duration.
         host_slow_recoverable_ns: what a median step would lose if the host were never late, by the what-if
             replay; None where that was not computed.

@@ -42,6 +42,7 @@ class _Fit(NamedTuple):
 
     unverified: bool
     kind: int
+    mildness: int
     looseness: int
     order: int
     rule: Rule
@@ -51,7 +52,8 @@ def run_rules(facts: Facts, packs: Packs, config: Config) -> Verdicts:
     """Return what the selected rules say of a capture, worst first.
 
     One subject has one headline: a rule that saw a name beats a fingerprint, a fingerprint beats a generic
-    rule, and of two alike the one that tests more wins. The same subject on several ranks is one finding.
+    rule, and of two alike the worse one wins, then the one that tests more. The same subject
+    on several ranks is one finding.
     """
     rules = selected(packs, config)
     steps = {(step.gpu, step.process): step.step_p50_ns for step in facts.steps}
@@ -97,22 +99,19 @@ def severity_of(share: float | None) -> Severity:
 
 
 def _judge(subject: Subject, rules: Iterable[Rule], step_p50_ns: float | None, batch: int) -> Match | None:
-    fits = sorted(fit for order, rule in enumerate(rules) if (fit := _fit(rule, order, subject, batch)) is not None)
+    found = (_fit(rule, order, subject, step_p50_ns, batch) for order, rule in enumerate(rules))
+    fits = sorted(fit for fit in found if fit is not None)
     if not fits:
         return None
     best, others = fits[0], [fit.rule for fit in fits[1:]]
     rule = best.rule
     spent = cost(subject, rule.share, step_p50_ns)
-    confidence = _CONFIDENCE[best.kind]
-    if isinstance(subject, SiteFacts) and not spent.replayed:
-        confidence = CONFIDENCES[max(CONFIDENCES.index(confidence) - 1, 0)]
-    ceiling = UNVERIFIED_CEILING if best.unverified else rule.severity_at_most
     return Match(
         rule=rule.id,
         name=rule.name,
         title=template.fill(rule.title, subject),
-        severity=min(severity_of(spent.share), ceiling, rule.severity_at_most, key=SEVERITIES.index),
-        confidence=min(confidence, rule.confidence_at_most, key=CONFIDENCES.index),
+        severity=SEVERITIES[-best.mildness],
+        confidence=min(_CONFIDENCE[best.kind], rule.confidence_at_most, key=CONFIDENCES.index),
         subject=subject,
         devices=((subject.gpu, subject.process),),
         sites=subject.sites if isinstance(subject, SiteFacts) else (),
@@ -126,7 +125,7 @@ def _judge(subject: Subject, rules: Iterable[Rule], step_p50_ns: float | None, b
     )
 
 
-def _fit(rule: Rule, order: int, subject: Subject, batch: int) -> _Fit | None:
+def _fit(rule: Rule, order: int, subject: Subject, step_p50_ns: float | None, batch: int) -> _Fit | None:
     """Return how well the best alternative of a rule fits, None if none does."""
     if rule.about != kind_of(subject):
         return None
@@ -134,7 +133,14 @@ def _fit(rule: Rule, order: int, subject: Subject, batch: int) -> _Fit | None:
     if not fitting or not code.holds(rule.code, subject, batch):
         return None
     kind, looseness = min((_evidence(rule, table), -len(table.model_fields_set)) for table in fitting)
-    return _Fit(rule.status == "unverified", kind, looseness, order, rule)
+    severity = _severity(rule, cost(subject, rule.share, step_p50_ns).share)
+    return _Fit(rule.status == "unverified", kind, -SEVERITIES.index(severity), looseness, order, rule)
+
+
+def _severity(rule: Rule, share: float | None) -> Severity:
+    """Return the severity of a share, no higher than the rule may go."""
+    unproven: Severity = UNVERIFIED_CEILING if rule.status == "unverified" else "high"
+    return min(severity_of(share), rule.severity_at_most, unproven, key=SEVERITIES.index)
 
 
 def _evidence(rule: Rule, conditions: Conditions) -> int:

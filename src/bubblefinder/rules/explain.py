@@ -25,7 +25,7 @@ STATUSES: Final = {
 _PREFACE: Final = """\
 Severity says how much of a decode step a finding could give back: under {low} **info**, {steps}.
 It comes from replaying the recorded step without the wait; where no replay was made, from the idle charged
-to it, and confidence is one lower.
+to it, which is more than can be recovered.
 
 Confidence says how well the code behind it is known: **high** for a name seen in an NVTX range or a frame,
 **medium** for a fingerprint of calls and copies, **low** for a shape that many programs leave. One wait has one

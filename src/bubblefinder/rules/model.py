@@ -157,7 +157,7 @@ class Match:
         name: its name.
         title: the headline with the subject's figures.
         severity: info, low, medium or high, from the share of the step.
-        confidence: low, medium or high: a shape, a fingerprint or a name; one lower without a replay behind it.
+        confidence: low, medium or high: a shape, a fingerprint or a name.
         subject: the facts that were matched, of the rank where they cost most.
         devices: (gpu, process) of every rank that has it.
         sites: numbers in `causes.sites` over all ranks; empty unless the subject is a wait.

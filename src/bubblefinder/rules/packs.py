@@ -16,10 +16,12 @@ from bubblefinder.rules.suggest import FileError, read_toml, validate
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from pydantic import BaseModel
+
     from bubblefinder.rules.model import Rule
 
 KERNELS: Final = "kernels.toml"
-SCHEMAS: Final = {"rules-1.json": Pack, "kernels-1.json": Kernels}
+SCHEMAS: Final[dict[str, type[BaseModel]]] = {"rules-1.json": Pack, "kernels-1.json": Kernels}
 OTHER: Final = "other"
 
 

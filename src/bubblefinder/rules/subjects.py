@@ -46,10 +46,9 @@ _ATTRIBUTE: Final = re.compile(r"^ {4}(\w+): ((?:.|\n {8})*)", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What a subject costs: its share of the decode steps, and whether a what-if replay stands behind it."""
+    """What a subject costs: its share of the decode steps, and the time that a what-if replay gives back."""
 
     share: float | None
-    replayed: bool
     recoverable_ns: float | None
 
 
@@ -87,8 +86,8 @@ def cost(subject: Subject, share: str | None, step_p50_ns: float | None) -> Cost
     elif isinstance(subject, StepFacts) and share is None:
         recoverable = subject.host_slow_recoverable_ns
     if recoverable is not None and step_p50_ns:
-        return Cost(recoverable / step_p50_ns, replayed=True, recoverable_ns=recoverable)
-    return Cost(getattr(subject, share or _SHARES[kind_of(subject)]), replayed=False, recoverable_ns=recoverable)
+        return Cost(recoverable / step_p50_ns, recoverable_ns=recoverable)
+    return Cost(getattr(subject, share or _SHARES[kind_of(subject)]), recoverable_ns=recoverable)
 
 
 @cache

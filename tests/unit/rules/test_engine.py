@@ -108,9 +108,9 @@ def test_a_plan_named_by_its_range() -> None:
     assert "FI002" in match.also_matches
 
 
-def test_without_a_replay_severity_comes_from_the_bubble_and_confidence_is_one_lower() -> None:
+def test_without_a_replay_severity_comes_from_the_bubble() -> None:
     match = only(replace(NAMED, recoverable_ns=None))
-    assert (match.severity, match.confidence, match.recoverable_ns) == ("high", "medium", None)
+    assert (match.severity, match.confidence, match.recoverable_ns) == ("high", "high", None)
 
 
 def test_a_bubble_with_nothing_to_recover_is_info() -> None:
