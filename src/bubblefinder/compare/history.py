@@ -34,7 +34,11 @@ BASELINE_RUNS: Final = 20
 
 @dataclass(frozen=True, slots=True)
 class StoredRun:
-    """A run as the history remembers it. `facts` are what may explain a change besides the program."""
+    """A run as the history remembers it.
+
+    `waiting` is the share of a typical step in which the GPU waited for the host; `facts` are what may explain a change
+    besides the program.
+    """
 
     id: int
     added_at: str
@@ -44,6 +48,7 @@ class StoredRun:
     state: State
     reason: str | None
     steps: int
+    waiting: float
     facts: dict[str, str]
 
 
@@ -209,6 +214,7 @@ def _run(row: Mapping[str, Any]) -> StoredRun:
         state=row["state"],
         reason=row["reason"],
         steps=row["steps"],
+        waiting=row["waiting"],
         facts=facts,
     )
 

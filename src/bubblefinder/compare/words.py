@@ -57,9 +57,10 @@ def headline(verdict: Verdict, gated: Sequence[Change], noise: Noise) -> str:
     if verdict == "mixed":
         better = sum(c.status == "better" for c in told)
         also = f" Of the gated metrics, {better} got better and {sum(c.status == 'worse' for c in told)} worse."
+    moved = difference(first) or "unchanged"
     return (
         f"{_VERDICTS[verdict]}: {_subject(first)} {value(first.base.value, first.unit)} before and "
-        f"{value(first.head.value, first.unit)} after ({difference(first) or "unchanged"}), {relation} the noise of {line} for steps "
+        f"{value(first.head.value, first.unit)} after ({moved}), {relation} the noise of {line} for steps "
         f"{REGIMES[noise.regime]}.{also}"
     )
 

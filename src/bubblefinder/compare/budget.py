@@ -1,0 +1,185 @@
+"""Budget files: what people write to say how long a step may take and how idle it may be."""
+
+from __future__ import annotations
+
+import tomllib
+from datetime import date
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from bubblefinder.compare.metrics import METRICS
+from bubblefinder.compare.quantity import parse_limit, parse_share
+from bubblefinder.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+VERSION: Final = 1
+SCHEMA_ID: Final = "bubblefinder.budget/1"
+_DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
+_STRICT: Final = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+Limit = Annotated[
+    float | str,
+    Field(description='In the metric\'s unit: a time as "7.4 ms", a share as 0.12 or "12 %", a count as 3.'),
+]
+
+
+class Budget(BaseModel):
+    """One limit on one metric."""
+
+    model_config = _STRICT
+
+    metric: str = Field(description="An id that `bubblefinder metrics` lists.")
+    where: dict[str, int | str] = Field(
+        default_factory=dict, description="Only this rank, role or severity; all of them without it."
+    )
+    max: Limit | None = Field(None, description="The value may not be above this.")
+    min: Limit | None = Field(None, description="The value may not be below this.")
+    regress: float | str | None = Field(
+        None, description='By how much of the baseline it may be worse, as 0.02 or "2 %"; never less than the noise.'
+    )
+    severity: Literal["error", "warn"] = Field("error", description="`warn` shows a breach and fails nothing.")
+    why: str | None = Field(None, description="Why the limit is what it is, or why it is waived.")
+    owner: str | None = Field(None, description="Who decides about it.")
+    until: date | None = Field(None, description="Waived up to and including this day: a breach only warns.")
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        problems = [*_metric_problems(self), *_limit_problems(self), *_waiver_problems(self)]
+        if problems:
+            raise ValueError("; ".join(problems))
+        return self
+
+    def limit(self, name: Literal["max", "min"]) -> float | None:
+        """Return a limit in the metric's unit; null if it isn't set."""
+        text = getattr(self, name)
+        return None if text is None else parse_limit(text, METRICS[self.metric].unit)
+
+    @property
+    def tolerance(self) -> float | None:
+        """By how much of the baseline the value may be worse, as a ratio."""
+        return None if self.regress is None else parse_share(self.regress)
+
+
+class BudgetFile(BaseModel):
+    """A budget file. Versions other than 1 are refused."""
+
+    model_config = _STRICT
+
+    version: Literal[1] = Field(description="The version of this format.")
+    budget: list[Budget] = Field(min_length=1, description="The limits, judged one by one.")
+
+
+def load_budget(path: Path) -> BudgetFile:
+    """Return the budgets in a TOML file.
+
+    Raises:
+        UsageError: the file can't be read, or is wrong; the message tells everything that is, with lines.
+    """
+    try:
+        text = path.read_text("utf-8")
+        document = tomllib.loads(text)
+    except OSError as error:
+        raise UsageError(f"{path} can't be read: {error.strerror}", hint="give a budget file") from error
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{path} is no text in UTF-8", hint="give a budget file") from error
+    except tomllib.TOMLDecodeError as error:
+        raise UsageError(f"{path} is no TOML: {error}", hint="docs/budgets.md shows the format") from error
+    try:
+        return BudgetFile.model_validate(document)
+    except ValidationError as error:
+        lines = text.splitlines()
+        told = [f"  {_place(problem, lines)}: {_told(problem)}" for problem in error.errors(include_url=False)]
+        raise UsageError(
+            "\n".join([f"{path} is wrong in {len(told)} {'place' if len(told) == 1 else 'places'}", *told]),
+            hint="docs/budgets.md shows the format, `bubblefinder metrics` the metrics",
+        ) from error
+
+
+def json_schema() -> dict[str, Any]:
+    """Return the JSON Schema of budget files."""
+    return {"$schema": _DIALECT, "$id": SCHEMA_ID, **BudgetFile.model_json_schema()}
+
+
+def nearest(word: str, words: Mapping[str, Any]) -> str:
+    """Return `; did you mean X?` for a mistyped word, or nothing."""
+    close = get_close_matches(word, words, n=1)
+    return f"; did you mean {close[0]}?" if close else ""
+
+
+def _metric_problems(budget: Budget) -> Iterator[str]:
+    metric = METRICS.get(budget.metric)
+    if metric is None:
+        yield f"there is no metric {budget.metric!r}{nearest(budget.metric, METRICS)}"
+        return
+    for dimension in budget.where:
+        if dimension not in metric.dimensions:
+            known = ", ".join(metric.dimensions) or "none"
+            yield f"{metric.id} has no dimension {dimension!r} (it has: {known})"
+
+
+def _limit_problems(budget: Budget) -> Iterator[str]:
+    if budget.max is None and budget.min is None and budget.regress is None:
+        yield "it has no limit; give max, min or regress"
+    metric = METRICS.get(budget.metric)
+    if metric is None:
+        return
+    limits = dict[str, float]()
+    for name in ("max", "min"):
+        text = getattr(budget, name)
+        if text is None:
+            continue
+        try:
+            limits[name] = parse_limit(text, metric.unit)
+        except ValueError as error:
+            yield f"{name}: {error}"
+    if len(limits) == 2 and limits["min"] > limits["max"]:  # noqa: PLR2004 - both are given
+        yield "min is above max"
+    yield from _regress_problems(budget)
+
+
+def _regress_problems(budget: Budget) -> Iterator[str]:
+    if budget.regress is None:
+        return
+    if METRICS[budget.metric].better == "neither":
+        yield f"{budget.metric} is neither better high nor low, so it can't regress; give max or min"
+    try:
+        if parse_share(budget.regress) < 0:
+            yield "regress is below 0"
+    except ValueError as error:
+        yield f"regress: {error}"
+
+
+def _waiver_problems(budget: Budget) -> Iterator[str]:
+    if budget.until is not None and not (budget.why and budget.owner):
+        yield "a waiver (until) needs why and owner"
+
+
+def _told(problem: Any) -> str:  # noqa: ANN401 - pydantic's own shape
+    location, kind = problem["loc"], problem["type"]
+    if kind == "extra_forbidden":
+        model = Budget if location[0] == "budget" else BudgetFile
+        return f"there is no key {str(location[-1])!r}{nearest(str(location[-1]), model.model_fields)}"
+    if location == ("version",):
+        return f"this bubblefinder reads version {VERSION}"
+    message: str = problem["msg"].removeprefix("Value error, ")
+    return message[:1].lower() + message[1:]
+
+
+def _place(problem: Any, lines: list[str]) -> str:  # noqa: ANN401 - pydantic's own shape
+    """Return the line a problem is on, as well as a scan can tell, and its path."""
+    location = problem["loc"]
+    path = ".".join(str(part) for part in location if part not in {"float", "str", "int"})
+    first = 0
+    if location[:1] == ("budget",) and len(location) > 1:
+        heads = [number for number, line in enumerate(lines) if line.replace(" ", "").startswith("[[budget]]")]
+        if location[1] >= len(heads):
+            return path
+        first = heads[location[1]]
+    key = next((str(part) for part in location[2:] if isinstance(part, str)), "") or str(location[0])
+    found = (number for number in range(first, len(lines)) if lines[number].split("=")[0].strip() == key)
+    return f"line {next(found, first) + 1}, {path}"

@@ -1,0 +1,188 @@
+"""A report held against budgets: one verdict a limit, and one exit code for all."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, Literal
+
+from bubblefinder.compare.baseline import shift
+from bubblefinder.compare.metrics import METRICS, measure
+from bubblefinder.compare.quantity import format_limit
+from bubblefinder.errors import EXIT_GATE, EXIT_INPUT, EXIT_OK
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from datetime import date
+
+    from bubblefinder.compare.baseline import Baseline
+    from bubblefinder.compare.budget import Budget, BudgetFile
+    from bubblefinder.compare.metrics import Measure
+    from bubblefinder.report.model import Report
+
+SCHEMA: Final = "bubblefinder.judgement/1"
+
+Outcome = Literal["ok", "improved", "within-noise", "warn", "fail", "missing", "incomparable"]
+
+_UNANSWERED: Final = frozenset({"missing", "incomparable"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judgement:
+    """The verdict on one limit for one value. `gates`: it can fail the run."""
+
+    metric: str
+    where: dict[str, str | int]
+    unit: str
+    outcome: Outcome
+    value: float | None
+    limit: str
+    message: str
+    gates: bool
+    why: str | None
+    owner: str | None
+    until: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judged:
+    """All verdicts on one report."""
+
+    schema: str
+    name: str
+    label: str | None
+    commit: str | None
+    steps: int
+    baseline: str | None
+    exit_code: int
+    headline: str
+    judgements: list[Judgement] = field(default_factory=list)
+
+
+def judge(report: Report, budgets: BudgetFile, baseline: Baseline | None, today: date) -> Judged:
+    """Return a verdict for every limit and every value it applies to.
+
+    A limit whose metric the report doesn't know is `missing`; one on a regression without a baseline likewise, or
+    `incomparable` if the baseline is of another kind. Neither passes.
+    """
+    judgements = [j for one in budgets.budget for j in _judge_one(report, one, baseline, today)]
+    return Judged(
+        schema=SCHEMA,
+        name=report.trace.name,
+        label=report.run.label,
+        commit=report.run.commit,
+        steps=report.steps.count,
+        baseline=baseline.origin if baseline else None,
+        exit_code=exit_code(judgements),
+        headline=_headline(judgements),
+        judgements=judgements,
+    )
+
+
+def exit_code(judgements: Sequence[Judgement]) -> int:
+    """Return 1 if a gating limit is broken, else 3 if one couldn't be judged, else 0."""
+    outcomes = {j.outcome for j in judgements if j.gates}
+    if "fail" in outcomes:
+        return EXIT_GATE
+    return EXIT_INPUT if outcomes & _UNANSWERED else EXIT_OK
+
+
+def _judge_one(report: Report, budget: Budget, baseline: Baseline | None, today: date) -> Iterator[Judgement]:
+    chosen = [m for m in measure(report) if m.metric.id == budget.metric and _matches(m, budget)]
+    if not chosen:
+        where = ", ".join(f"{key} {value}" for key, value in budget.where.items())
+        yield _judgement(
+            budget, None, "missing", "", f"the report has no {budget.metric}{f' of {where}' * bool(where)}", today
+        )
+    for one in chosen:
+        yield from _judge_measure(report, one, budget, baseline, today)
+
+
+def _matches(one: Measure, budget: Budget) -> bool:
+    where = dict(one.where)
+    return all(where.get(key) == value for key, value in budget.where.items())
+
+
+def _judge_measure(
+    report: Report, one: Measure, budget: Budget, baseline: Baseline | None, today: date
+) -> Iterator[Judgement]:
+    for name in ("max", "min"):
+        limit = budget.limit(name)
+        if limit is not None:
+            text = f"{name} {format_limit(limit, one.metric.unit)}"
+            outcome, message = _absolute(one, limit, above=name == "max")
+            yield _judgement(budget, one, outcome, text, message, today)
+    if budget.tolerance is not None:
+        text = f"regress {100 * budget.tolerance:g} %"
+        outcome, message = _relative(report, one, budget.tolerance, baseline)
+        yield _judgement(budget, one, outcome, text, message, today)
+
+
+def _absolute(one: Measure, limit: float, *, above: bool) -> tuple[Outcome, str]:
+    if one.value is None:
+        return "missing", "the capture can't tell it"
+    value, bound = (format_limit(number, one.metric.unit) for number in (one.value, limit))
+    if (one.value > limit) if above else (one.value < limit):
+        return "fail", f"{value} is {'above' if above else 'below'} {bound}"
+    return "ok", f"{value} is within {bound}"
+
+
+def _relative(report: Report, one: Measure, tolerance: float, baseline: Baseline | None) -> tuple[Outcome, str]:
+    """Judge a change against the baseline: it must exceed both the tolerance and the noise to count."""
+    if one.value is None:
+        return "missing", "the capture can't tell it"
+    if baseline is None or not baseline.captures:
+        return "missing", "there is no baseline to hold it against"
+    if baseline.refusals:
+        return "incomparable", " ".join(baseline.refusals)
+    moved = shift(baseline, report, one)
+    if moved is None:
+        return "missing", f"the baseline doesn't know it ({baseline.origin})"
+    worse = moved.delta if one.metric.better == "lower" else -moved.delta
+    allowed = tolerance * abs(moved.mean)
+    value, mean, line = (format_limit(n, one.metric.unit) for n in (one.value, moved.mean, moved.line))
+    against = f"{value} against {mean} ({baseline.origin})"
+    if worse > allowed:
+        beyond = worse > moved.line
+        noise = f"{'beyond' if beyond else 'within'} the noise of {line}"
+        return ("fail" if beyond else "within-noise"), f"{against} is more than {100 * tolerance:g} % worse, {noise}"
+    return ("improved" if -worse > max(moved.line, allowed) else "ok"), against
+
+
+def _judgement(
+    budget: Budget, one: Measure | None, outcome: Outcome, limit: str, message: str, today: date
+) -> Judgement:
+    waived = budget.until is not None and today <= budget.until
+    told, shown = message, outcome
+    if outcome == "fail" and waived:
+        told = f"{message}; waived until {budget.until}: {budget.why}"
+    elif outcome == "fail" and budget.until is not None:
+        told = f"{message}; the waiver ended on {budget.until}"
+    if outcome == "fail" and (waived or budget.severity == "warn"):
+        shown = "warn"
+    return Judgement(
+        metric=budget.metric,
+        where=dict(one.where) if one else dict(budget.where),
+        unit=METRICS[budget.metric].unit,
+        outcome=shown,
+        value=one.value if one else None,
+        limit=limit,
+        message=told,
+        gates=budget.severity == "error",
+        why=budget.why,
+        owner=budget.owner,
+        until=budget.until.isoformat() if budget.until else None,
+    )
+
+
+def _headline(judgements: Sequence[Judgement]) -> str:
+    failed = [j for j in judgements if j.outcome == "fail"]
+    unanswered = [j for j in judgements if j.outcome in _UNANSWERED]
+    warned = sum(j.outcome == "warn" for j in judgements)
+    if failed:
+        more = f" {len(failed) - 1} more fail as well." if len(failed) > 1 else ""
+        return f"Fail: {failed[0].metric}: {failed[0].message}.{more}"
+    if gating := [j for j in unanswered if j.gates]:
+        return f"Can't tell: {gating[0].metric}: {gating[0].message.rstrip('.')}."
+    rest = f", {warned} warn" if warned else ""
+    rest += f", {len(unanswered)} can't be told" if unanswered else ""
+    return f"Pass: {len(judgements)} limits judged{rest}."

@@ -1,0 +1,84 @@
+"""Budgets proposed from measured runs, with room for their noise."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Final
+
+from bubblefinder.compare.baseline import step_ns
+from bubblefinder.compare.changes import measures_of
+from bubblefinder.compare.comparable import refusals
+from bubblefinder.compare.metrics import METRICS, Noise, ranks
+from bubblefinder.compare.noise import Setting, line_between, waiting_of
+from bubblefinder.errors import CannotAnswerError
+from bubblefinder.units import NS_PER_US, plural
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from bubblefinder.compare.metrics import Measure
+    from bubblefinder.report.model import Report
+
+PROPOSED: Final = (
+    "step.duration.p50",
+    "bubble.share.total",
+    "bubble.share.inter_graph",
+    "waits.draining.per_step",
+    "launch.run_ahead.share",
+)
+_REGRESS: Final = ("step.duration.p50",)
+_TOLERANCE: Final = 0.02
+
+
+def propose(reports: Sequence[Report]) -> str:
+    """Return a budget file that these runs keep, and would keep again.
+
+    Every limit is the worst of the runs plus the noise between captures.
+
+    Raises:
+        CannotAnswerError: the runs can't be compared with each other, or have no steps.
+    """
+    reasons = refusals(reports, reports)
+    if reasons:
+        raise CannotAnswerError(" ".join(reasons), hint="give captures of one program on one kind of GPU")
+    setting = Setting(
+        waiting=max(waiting_of(report) for report in reports),
+        step_ns=min(step_ns(report) for report in reports),
+        ranks=max(len(ranks(report)) for report in reports),
+    )
+    table = measures_of(reports)
+    chosen = [(key, row) for name in PROPOSED for key, row in table.items() if key[0] == name]
+    blocks = [_block([m for m in row if m is not None], setting, reports) for _, row in chosen]
+    head = [
+        f"# Proposed from {plural(len(reports), 'run')}; every limit leaves room for the noise between captures.",
+        "version = 1",
+    ]
+    return "\n".join(head) + "\n" + "".join(blocks)
+
+
+def _block(row: list[Measure], setting: Setting, reports: Sequence[Report]) -> str:
+    known = [m.value for m in row if m.value is not None]
+    if not known:
+        return ""
+    metric = row[0].metric
+    line = 0.0 if metric.noise is Noise.COUNT else line_between(metric.noise, known, known[:1], setting)
+    lower = metric.better == "lower"
+    limit = max(known) + line if lower else max(min(known) - line, 0.0)
+    lines = ["", "[[budget]]", f"metric = {json.dumps(metric.id)}"]
+    if row[0].where:
+        lines.append(f"where = {{ {', '.join(f'{key} = {json.dumps(value)}' for key, value in row[0].where)} }}")
+    lines.append(f"{'max' if lower else 'min'} = {_written(limit, metric.id)}")
+    if metric.id in _REGRESS:
+        lines.append(f'regress = "{100 * _TOLERANCE:g} %"')
+    measured = ", ".join(_written(value, metric.id).strip('"') for value in known)
+    why = f"measured {measured} in {plural(len(reports), 'run')}"
+    lines.append(f"why = {json.dumps(why)}")
+    return "\n".join(lines) + "\n"
+
+
+def _written(number: float, name: str) -> str:
+    """Return a limit as it is written in a budget file."""
+    unit = METRICS[name].unit
+    if unit == "ns":
+        return f'"{number / NS_PER_US:.0f} us"'
+    return f"{number:.4f}" if unit == "ratio" else f"{number:.2f}".rstrip("0").rstrip(".")

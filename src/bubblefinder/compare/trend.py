@@ -1,0 +1,172 @@
+"""Since when a metric moved: steps in its history, and what else changed with them."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from itertools import pairwise
+from statistics import fmean, median
+from typing import TYPE_CHECKING, Final
+
+from bubblefinder.compare.diff import GATE
+from bubblefinder.compare.history import runs, values
+from bubblefinder.compare.metrics import METRICS
+from bubblefinder.compare.noise import Setting, line_between
+from bubblefinder.errors import UsageError
+from bubblefinder.units import UNKNOWN
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from sqlite_utils import Database
+
+    from bubblefinder.compare.changes import Key
+    from bubblefinder.compare.history import StoredRun
+    from bubblefinder.compare.metrics import Metric, Where
+
+MOST_RUNS: Final = 200
+"""Steps are sought in at most so many runs: the search is quadratic."""
+_STEP: Final = (GATE, (("rank", 0),))
+_SHORTEST: Final = 2
+_PENALTY: Final = 3.0
+# The median of |x - y| for two draws of a normal distribution, over its standard deviation.
+_MEDIAN_DIFFERENCE: Final = 0.954
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One run's value."""
+
+    run: StoredRun
+    value: float
+
+
+@dataclass(frozen=True, slots=True)
+class Shift:
+    """A step between two levels: the first run at the new level, the levels, and what else changed with it."""
+
+    at: int
+    before: float
+    after: float
+    changed: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Trend:
+    """A metric over the runs of one label, oldest first. `Shift.at` is a position in `points`."""
+
+    metric: Metric
+    where: Where
+    label: str
+    points: tuple[Point, ...]
+    shifts: tuple[Shift, ...]
+
+
+def trend(database: Database, metric: str, label: str | None = None, where: Mapping[str, str] | None = None) -> Trend:
+    """Return a metric's history with the runs since when it moved.
+
+    Args:
+        database: the history.
+        metric: its id.
+        label: whose runs; may be left out if the history has one label.
+        where: the rank, role or severity; the first that the runs have if it is left out.
+
+    Raises:
+        UsageError: there is no such metric, label or value.
+    """
+    if metric not in METRICS:
+        raise UsageError(f"there is no metric {metric!r}", hint="`bubblefinder metrics` lists them")
+    chosen = _label(database, label)
+    stored = [(run, values(database, run.id)) for run in runs(database, chosen)[-MOST_RUNS:]]
+    key = _key(metric, where or {}, [table for _, table in stored])
+    told = [(run, table) for run, table in stored if key in table]
+    points = tuple(Point(run, table[key]) for run, table in told)
+    setting = Setting(
+        waiting=max(run.waiting for run, _ in told),
+        step_ns=min(table.get(_STEP, table[key]) for _, table in told),
+        ranks=1,
+    )
+    return Trend(METRICS[metric], key[1], chosen, points, tuple(shifts(METRICS[metric], points, setting)))
+
+
+def shifts(metric: Metric, points: Sequence[Point], setting: Setting) -> list[Shift]:
+    """Return the steps that exceed the noise between captures."""
+    numbers = [point.value for point in points]
+    found = []
+    edges = [0, *_kept(metric, numbers, breaks(numbers), setting), len(numbers)]
+    for start, middle, end in zip(edges, edges[1:], edges[2:], strict=False):
+        before, after = fmean(numbers[start:middle]), fmean(numbers[middle:end])
+        found.append(Shift(middle, before, after, tuple(_changed(points[middle - 1].run, points[middle].run))))
+    return found
+
+
+def breaks(numbers: Sequence[float]) -> list[int]:
+    """Return where a piecewise constant fit breaks: least absolute deviations, and a price on every break.
+
+    The price is a multiple of the scatter between neighbouring runs, so that noise alone buys none.
+    """
+    count = len(numbers)
+    price = _PENALTY * _scatter(numbers) * math.log(max(count, 2))
+    best = [-price] + [math.inf] * count
+    last = [0] * (count + 1)
+    for end in range(_SHORTEST, count + 1):
+        for start in range(end - _SHORTEST + 1):
+            cost = best[start] + price + _deviation(numbers[start:end]) if best[start] < math.inf else math.inf
+            if cost < best[end]:
+                best[end], last[end] = cost, start
+    found, at = list[int](), count
+    while at > 0 and last[at] > 0:
+        at = last[at]
+        found.append(at)
+    return found[::-1]
+
+
+def _kept(metric: Metric, numbers: Sequence[float], found: list[int], setting: Setting) -> list[int]:
+    """Drop the breaks between levels that differ by no more than the noise, smallest first."""
+    kept = list(found)
+    while kept:
+        edges = [0, *kept, len(numbers)]
+        sides = [(numbers[a:b], numbers[b:c]) for a, b, c in zip(edges, edges[1:], edges[2:], strict=False)]
+        margins = [abs(fmean(r) - fmean(q)) - line_between(metric.noise, q, r, setting) for q, r in sides]
+        least = min(range(len(kept)), key=margins.__getitem__)
+        if margins[least] > 0:
+            break
+        del kept[least]
+    return kept
+
+
+def _deviation(numbers: Sequence[float]) -> float:
+    middle = median(numbers)
+    return math.fsum(abs(number - middle) for number in numbers)
+
+
+def _scatter(numbers: Sequence[float]) -> float:
+    """Return the standard deviation between runs of one level, from neighbours so that steps don't count."""
+    return median([abs(b - a) for a, b in pairwise(numbers)] or [0.0]) / _MEDIAN_DIFFERENCE
+
+
+def _changed(before: StoredRun, after: StoredRun) -> list[str]:
+    """Return what else differs between two runs, in words."""
+    names = [name for name in before.facts | after.facts if before.facts.get(name) != after.facts.get(name)]
+    return [f"{name}: {before.facts.get(name, UNKNOWN)} to {after.facts.get(name, UNKNOWN)}" for name in names]
+
+
+def _label(database: Database, label: str | None) -> str:
+    known = {run.label for run in runs(database)}
+    if not known:
+        raise UsageError("the history holds no runs", hint="`bubblefinder history add` stores one")
+    if label is None and len(known) == 1:
+        return known.pop()
+    if label not in known:
+        said = "there are several labels" if label is None else f"there are no runs labelled {label!r}"
+        raise UsageError(said, hint=f"give one with --label: {', '.join(sorted(known))}")
+    return label
+
+
+def _key(metric: str, where: Mapping[str, str], tables: Sequence[Mapping[Key, float]]) -> Key:
+    keys = dict.fromkeys(key for table in tables for key in table if key[0] == metric)
+    fitting = [key for key in keys if all(str(dict(key[1]).get(name)) == value for name, value in where.items())]
+    if not fitting:
+        of = "".join(f" of {name} {value}" for name, value in where.items())
+        raise UsageError(f"no run has {metric}{of}", hint="`bubblefinder history show RUN` lists what a run has")
+    return fitting[0]
