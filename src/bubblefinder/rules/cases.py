@@ -42,17 +42,15 @@ class Case(BaseModel):
     fires: bool
     severity: Severity | None = None
     confidence: Confidence | None = None
-    headline: RuleId | None = Field(default=None, description="the rule that must be the finding in its place")
+    headline: RuleId | None = Field(default=None, description="the rule that must be the finding in its place, this one only listed as also matching")
     timeline: str = Field(description="one step or a few, drawn; see bubblefinder.trace.drawn")
     repeat: Annotated[int, Field(ge=1)] = Field(default=1, description="how often the picture follows itself")
     us_per_char: float = Field(default=10, gt=0)
 
     @model_validator(mode="after")
     def _agrees_with_itself(self) -> Self:
-        if not self.fires and (self.severity or self.confidence):
-            raise ValueError("a rule that must not fire has no severity or confidence")
-        if self.fires and self.headline:
-            raise ValueError("headline names the finding of a case in which the rule itself doesn't fire")
+        if (not self.fires or self.headline) and (self.severity or self.confidence):
+            raise ValueError("severity and confidence are those of a rule that fires and is the headline")
         return self
 
 
@@ -105,16 +103,18 @@ def complaints(rule: str, case: Case, packs: Packs) -> list[str]:
     """Return what the findings on a case get wrong, empty if nothing."""
     findings = judge(case, packs)
     told = ", ".join(f"{match.rule} {match.severity}/{match.confidence}" for match in findings) or "nothing"
-    mine = [match for match in findings if match.rule == rule]
+    fitting = [match for match in findings if rule in (match.rule, *match.also_matches)]
     wrong = []
-    if bool(mine) is not case.fires:
+    if bool(fitting) is not case.fires:
         wrong.append(f"it should {'' if case.fires else 'not '}fire")
-    if mine and case.severity and mine[0].severity != case.severity:
-        wrong.append(f"severity should be {case.severity}")
-    if mine and case.confidence and mine[0].confidence != case.confidence:
-        wrong.append(f"confidence should be {case.confidence}")
-    if case.headline and case.headline not in {match.rule for match in findings}:
-        wrong.append(f"{case.headline} should be found")
+    headline = case.headline or (rule if case.fires else None)
+    if headline and headline not in {match.rule for match in findings}:
+        wrong.append(f"{headline} should be the finding")
+    wrong += [
+        f"{name} should be {wanted}"
+        for name, wanted in (("severity", case.severity), ("confidence", case.confidence))
+        if wanted and any(getattr(match, name) != wanted for match in fitting)
+    ]
     return [f"{rule}, {case.name!r}: {problem}; found: {told}" for problem in wrong]
 
 

@@ -159,13 +159,13 @@ def _limits(values: dict[str, object]) -> list[str]:
 
 
 def _case(case: Case) -> str:
-    verdict = "fires" if case.fires else "must not fire"
+    verdict = "must not fire" if not case.fires else "also matches" if case.headline else "fires"
     details = ", ".join(
         text
         for text in (
             f"severity {case.severity}" if case.severity else "",
             f"confidence {case.confidence}" if case.confidence else "",
-            f"{case.headline} is found instead" if case.headline else "",
+            f"the finding is {case.headline}" if case.headline else "",
             f"the picture {case.repeat} times over" if case.repeat > 1 else "",
             f"one character is {case.us_per_char:g} us",
         )
