@@ -44,14 +44,14 @@ class SiteFacts:
         thread: name of the waiting thread.
         after_role: role of the replay or eager phase that was launched last before the wait.
         before_role: role of the one that is launched first after it.
-        steps: decode steps of this process on this GPU.
+        steps: steps of this process on this GPU: the decode steps, and the first and the tail, which count here.
         steps_affected: those in which a wait of the site drained the GPU.
         occurrences: drained waits in them.
         per_step_count: waits of the site per step, drained or not, over the decode steps; a wait that joined
             another's site (the short synchronise after a blocking copy) isn't counted again.
-        blocked_p50_ns: host-blocked time per step (sum over the waits of one step), over the affected steps.
+        blocked_p50_ns: host-blocked time per step (sum over the waits of one step), over the affected decode steps.
         blocked_p95_ns: the same, 95th percentile.
-        bubble_p50_ns: idle charged to it per step, over the affected steps.
+        bubble_p50_ns: idle charged to it per step, over the affected decode steps.
         bubble_p95_ns: the same, 95th percentile.
         bubble_share: idle charged to it over all decode steps, over their total duration.
         recoverable_ns: what a median step would lose without the wait, by the what-if replay; None where that
@@ -127,8 +127,8 @@ class RoleFacts:
         small_share: share of its kernels that are shorter than 6 us; None where not measured.
         pdl_overlap_share: share of neighbouring kernels of one stream whose second starts before the first ends;
             None where not measured.
-        small_runs: the kernel names of the longest runs of neighbouring kernels shorter than 6 us that recur in
-            it, as ``name x count`` texts, costliest first, at most 5.
+        small_runs: the kernels shorter than 6 us that stand beside another such: ``name x count`` texts with the
+            number in one replay, costliest first, at most 5.
         long_kernels: names of the kernels that take at least 2 % of its busy time each, costliest first, at most
             8; empty where not measured.
         launch_p50_ns: median host time inside its launch calls per step.
@@ -194,7 +194,7 @@ class HoleFacts:
         reason: ``gc``, ``gil``, ``descheduled`` or ``os call`` where the capture shows it, else None.
         detail: the OS call or the NVTX range that shows it, else None.
         nvtx: innermost range open on the thread during most of the holes.
-        steps: decode steps of this process on this GPU.
+        steps: steps of this process on this GPU, the first and the tail included.
         steps_affected: those with such a hole.
         occurrences: holes in them.
         hole_p50_ns: median length of a hole.

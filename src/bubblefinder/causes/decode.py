@@ -1,0 +1,154 @@
+"""The steps of one process on one GPU, as the facts count them, and what happened in each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import polars as pl
+
+from bubblefinder.causes.facts import Row
+from bubblefinder.trace.model import CALLS_TABLE, KIND_TABLES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+    from bubblefinder.causes.model import Causes
+    from bubblefinder.intervals import Bools, Ints
+    from bubblefinder.steps.model import Steps
+    from bubblefinder.timeline.model import Timeline
+
+MOST_EVIDENCE: Final = 20
+_NO_STEP: Final = ("head", "prefill")
+
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """One process on one GPU.
+
+    Attributes:
+        gpu: physical GPU.
+        process: process key.
+        first: position of its first window in `steps.windows`.
+        starts: starts of its windows; they tile the GPU's span.
+        decode: which windows are closed decode steps, in the statistics.
+        counted: which windows hold a step at all: also the first and the tail, which count for
+            findings but not for durations.
+        durations: length of the decode steps.
+        piece_index: the GPU's idle pieces that lie in its windows, positions in `timeline.pieces`.
+        piece_window: number of the window of each.
+        piece_ns: their lengths.
+        piece_class: their idle classes.
+        charged: whether a wait is charged with each.
+    """
+
+    gpu: int
+    process: int
+    first: int
+    starts: Ints
+    decode: Bools
+    counted: Bools
+    durations: Ints
+    piece_index: Ints
+    piece_window: Ints
+    piece_ns: Ints
+    piece_class: Ints
+    charged: Bools
+
+    @property
+    def steps(self) -> int:
+        """Number of decode steps."""
+        return len(self.durations)
+
+    @property
+    def step_p50_ns(self) -> float | None:
+        """Median decode step."""
+        return p50(self.durations)
+
+    def share(self, total_ns: float) -> float | None:
+        """Return a time over all decode steps as a share of their duration."""
+        return float(total_ns) / float(self.durations.sum()) if self.steps else None
+
+    def windows(self, times: Ints) -> Ints:
+        """Return the number of the window that each time lies in, -1 before the first."""
+        return np.searchsorted(self.starts, times, side="right") - 1
+
+    def own(self, window_index: pl.Series) -> Ints:
+        """Return window numbers of this lane for positions in `steps.windows`; -1 for others and nulls."""
+        number = window_index.cast(pl.Int64).fill_null(-1).to_numpy() - self.first
+        return np.where((number >= 0) & (number < len(self.starts)), number, -1)
+
+    def per_step(self, windows: Ints, values: NDArray[np.int64] | NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the sum of values in each decode step."""
+        return self.per_window(windows, values)[self.decode]
+
+    def per_window(self, windows: Ints, values: NDArray[np.int64] | NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the sum of values in each window."""
+        inside = windows >= 0
+        return np.bincount(windows[inside], weights=values[inside], minlength=len(self.starts)).astype(np.float64)
+
+    def idle(self, chosen: Bools) -> NDArray[np.float64]:
+        """Return the idle time of the chosen pieces in each decode step."""
+        return self.per_step(self.piece_window[chosen], self.piece_ns[chosen])
+
+
+def lanes(timeline: Timeline, steps: Steps, causes: Causes) -> Iterator[Lane]:
+    """Yield the lanes of a capture, by GPU and process; without any step there is none."""
+    charged = np.zeros(len(timeline.pieces), np.bool_)
+    charged[causes.charges["piece_index"].to_numpy()] = True
+    windows = steps.windows.with_row_index("window_index")
+    for (gpu, process), mine in windows.partition_by("gpu", "process", as_dict=True, maintain_order=True).items():
+        yield _lane(timeline, mine, charged, int(gpu), int(process))
+
+
+def _lane(timeline: Timeline, windows: pl.DataFrame, charged: Bools, gpu: int, process: int) -> Lane:
+    starts, ends = windows["start_ns"].to_numpy(), windows["end_ns"].to_numpy()
+    decode = windows["excluded"].is_null().to_numpy()
+    pieces = timeline.pieces.with_row_index("piece_index").filter(pl.col("gpu") == gpu)
+    piece_starts = pieces["start_ns"].to_numpy()
+    return Lane(
+        gpu=gpu,
+        process=process,
+        first=int(windows["window_index"][0]),
+        starts=starts,
+        decode=decode,
+        counted=~windows["excluded"].is_in(_NO_STEP).fill_null(value=False).to_numpy(),
+        durations=(ends - starts)[decode],
+        piece_index=pieces["piece_index"].to_numpy(),
+        piece_window=np.searchsorted(starts, piece_starts, side="right") - 1,
+        piece_ns=pieces["end_ns"].to_numpy() - piece_starts,
+        piece_class=pieces["idle_class"].to_numpy(),
+        charged=charged[pieces["piece_index"].to_numpy()],
+    )
+
+
+def p50(values: NDArray[np.int64] | NDArray[np.float64]) -> float | None:
+    """Return the median, None of nothing."""
+    return percentile(values, 50)
+
+
+def percentile(values: NDArray[np.int64] | NDArray[np.float64], q: float) -> float | None:
+    """Return numpy's linear percentile, None of nothing."""
+    return float(np.percentile(values, q)) if len(values) else None
+
+
+def call_rows(timeline: Timeline, call_indices: pl.Series) -> tuple[Row, ...]:
+    """Return the rows of some API calls, spread over all of them."""
+    calls = timeline.calls.select("row", "start_ns", "end_ns")[spread(call_indices.drop_nulls())]
+    return tuple(Row(CALLS_TABLE, *row) for row in calls.rows())
+
+
+def operation_rows(timeline: Timeline, op_indices: pl.Series) -> tuple[Row, ...]:
+    """Return the rows of some operations, spread over all of them."""
+    operations = timeline.operations.select("kind", "row", "start_ns", "end_ns")[spread(op_indices.drop_nulls())]
+    return tuple(Row(KIND_TABLES[kind], row, start, end) for kind, row, start, end in operations.rows())
+
+
+def spread(values: pl.Series, most: int = MOST_EVIDENCE) -> pl.Series:
+    """Return at most so many of the values, evenly spread."""
+    if len(values) <= most:
+        return values
+    return values[np.linspace(0, len(values) - 1, most).round().astype(np.int64)]

@@ -1,0 +1,150 @@
+"""From causes to facts: everything the rules may look at, one record a subject."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import polars as pl
+
+from bubblefinder.causes.collectives import find_collectives
+from bubblefinder.causes.decode import Lane, call_rows, lanes, operation_rows, p50
+from bubblefinder.causes.facts import Facts, SkewFacts, StepFacts
+from bubblefinder.causes.host_facts import hole_facts, host_work, main_thread
+from bubblefinder.causes.role_facts import find_spans, role_facts, seam_facts
+from bubblefinder.causes.site_facts import site_facts
+from bubblefinder.timeline.apis import CallRole
+from bubblefinder.timeline.launches import LAUNCHES
+from bubblefinder.timeline.model import CaptureMode, IdleClass
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from bubblefinder.causes.model import Causes
+    from bubblefinder.steps.model import Steps
+    from bubblefinder.timeline.model import Timeline
+
+_MEASURED: Final = (CaptureMode.NODE, CaptureMode.MIXED)
+_INTER: Final = (IdleClass.HOST_LATE, IdleClass.LAUNCHING, IdleClass.QUEUED, IdleClass.UNATTRIBUTED)
+_HOST: Final = (IdleClass.HOST_LATE, IdleClass.LAUNCHING)
+
+
+def build_facts(timeline: Timeline, steps: Steps, causes: Causes) -> Facts:
+    """Return what the rules look at; `recoverable_ns` fields are left to the what-if replay.
+
+    In unseen mode there are no facts: what looks idle may have been busy.
+    """
+    if timeline.mode is CaptureMode.UNSEEN:
+        return Facts(sites=(), steps=())
+    found = list(lanes(timeline, steps, causes))
+    collectives = find_collectives(timeline)
+    return Facts(
+        sites=tuple(site for lane in found for site in site_facts(timeline, causes, lane)),
+        steps=tuple(_step(timeline, causes, lane, found, collectives) for lane in found),
+    )
+
+
+def _step(timeline: Timeline, causes: Causes, lane: Lane, every: list[Lane], collectives: pl.DataFrame) -> StepFacts:
+    spans = find_spans(timeline, causes, lane)
+    thread = main_thread(causes, lane)
+    others = [other for other in every if other is not lane]
+    uncharged = np.isin(lane.piece_class, _HOST) & ~lane.charged
+    late = lane.idle(uncharged)
+    dry = timeline.pieces["gap_index"].gather(lane.piece_index[uncharged & (lane.piece_class == IdleClass.HOST_LATE)])
+    return StepFacts(
+        gpu=lane.gpu,
+        process=lane.process,
+        mode=timeline.mode.value,
+        steps=lane.steps,
+        step_p50_ns=lane.step_p50_ns,
+        **_shares(timeline, lane),
+        host_slow_p50_ns=p50(late),
+        host_slow_share=lane.share(late.sum()),
+        run_ahead_share=_run_ahead(timeline, lane),
+        waits_share=lane.share(lane.idle(lane.charged).sum()),
+        **_launches(causes, lane),
+        host_work=host_work(timeline, causes, lane, thread) if thread is not None else (),
+        roles=tuple(role_facts(timeline, lane, spans)),
+        seams=tuple(seam_facts(timeline, causes, lane, spans)),
+        holes=tuple(hole_facts(timeline, causes, lane, thread, others)) if thread is not None else (),
+        skews=tuple(_skews(timeline, lane, every, collectives, causes)),
+        evidence=call_rows(timeline, timeline.gaps["call_index"].gather(dry.unique(maintain_order=True))),
+    )
+
+
+def _shares(timeline: Timeline, lane: Lane) -> dict[str, float | None]:
+    """Return busy and each idle class as a share of the decode steps."""
+    if not lane.steps:
+        return {}
+    total = {name: lane.idle(lane.piece_class == name).sum() for name in IdleClass}
+    share = {name: lane.share(ns) for name, ns in total.items()}
+    measured = timeline.mode in _MEASURED
+    return {
+        "busy_share": 1 - float(sum(total.values())) / float(lane.durations.sum()),
+        "intra_graph_share": share[IdleClass.INTRA_GRAPH] if measured else None,
+        "host_late_share": share[IdleClass.HOST_LATE],
+        "launching_share": share[IdleClass.LAUNCHING],
+        "queued_share": share[IdleClass.QUEUED],
+        "unattributed_share": share[IdleClass.UNATTRIBUTED],
+        "inter_share": lane.share(sum(total[name] for name in _INTER)),
+    }
+
+
+def _run_ahead(timeline: Timeline, lane: Lane) -> float | None:
+    """Return the share of a process's launch calls whose work was queued before the GPU was free."""
+    process = timeline.calls["process"].gather(timeline.leads["call_index"])
+    leads = timeline.leads.filter((pl.col("gpu") == lane.gpu) & (process == lane.process) & ~pl.col("blocking"))
+    known = leads["lead_ns"].drop_nulls()
+    return float((known > 0).sum()) / len(known) if len(known) else None
+
+
+def _launches(causes: Causes, lane: Lane) -> dict[str, float | None]:
+    """Return launch calls per step, graph launches among them, and the host time inside launch calls."""
+    mine = causes.submitted.filter((pl.col("gpu") == lane.gpu) & (pl.col("process") == lane.process))
+    window = lane.own(mine["window_index"])
+    graphs = (mine["api_role"] == CallRole.LAUNCH_GRAPH).to_numpy()
+    launch = mine["api_role"].is_in([int(role) for role in LAUNCHES]).to_numpy()
+    inside = np.where(launch, (mine["end_ns"] - mine["start_ns"]).to_numpy(), 0)
+    per_step = {
+        "launches_per_step": lane.per_step(window, np.ones(len(mine))).mean() if lane.steps else None,
+        "graph_launches_per_step": lane.per_step(window, graphs.astype(np.int64)).mean() if lane.steps else None,
+        "launch_p50_ns": p50(lane.per_step(window, inside)),
+    }
+    return {name: None if value is None else float(value) for name, value in per_step.items()}
+
+
+def _skews(
+    timeline: Timeline, lane: Lane, every: list[Lane], collectives: pl.DataFrame, causes: Causes
+) -> Iterator[SkewFacts]:
+    """Yield the collectives that other ranks wait in for this one: its own are the shortest there."""
+    if collectives.is_empty():
+        return
+    length = pl.col("end_ns") - pl.col("start_ns")
+    roles = causes.submitted.select("replay_index", "gpu", "role").drop_nulls()
+    ranks = collectives.join(roles, on=["replay_index", "gpu"], how="left").with_columns(length=length)
+    mine = ranks.filter((pl.col("gpu") == lane.gpu) & (pl.col("process") == lane.process))
+    longest = ranks.sort("length", descending=True).unique("collective", keep="first", maintain_order=True)
+    shortest = ranks.sort("length").unique("collective", keep="first", maintain_order=True)
+    late = shortest.filter(pl.col("gpu") == lane.gpu).select("collective")
+    pairs = mine.join(late, on="collective").join(
+        longest.select("collective", waiting_gpu="gpu", longest="length"), on="collective"
+    )
+    pairs = pairs.with_columns(skew=pl.col("longest") - pl.col("length")).sort("start_ns")
+    for (name, role), same in pairs.partition_by("name", "role", as_dict=True, maintain_order=True).items():
+        yield _skew(timeline, lane, every, same, str(timeline.trace.names.get(name, "?")), role)
+
+
+def _skew(timeline: Timeline, lane: Lane, every: list[Lane], pairs: pl.DataFrame, name: str, role: Any) -> SkewFacts:  # noqa: ANN401 - a key of partition_by
+    waiting = int(pairs["waiting_gpu"].mode().sort()[0])
+    skew = lane.per_step(lane.windows(pairs["start_ns"].to_numpy()), pairs["skew"].to_numpy())
+    rank = next((other for other in every if other.gpu == waiting), lane)
+    return SkewFacts(
+        gpu=lane.gpu,
+        process=lane.process,
+        collective=name,
+        role=role,
+        waiting_gpu=waiting,
+        skew_p50_ns=p50(skew),
+        skew_share=rank.share(skew.sum()),
+        evidence=operation_rows(timeline, pairs.sort("skew", descending=True)["op_index"].head(20)),
+    )

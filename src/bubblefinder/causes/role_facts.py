@@ -1,0 +1,227 @@
+"""The facts of roles: replays and eager phases, their inside, and the seams between them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import polars as pl
+
+from bubblefinder.causes.decode import Lane, call_rows, operation_rows, p50, spread
+from bubblefinder.causes.facts import RoleFacts, SeamFacts
+from bubblefinder.timeline.apis import CallRole
+from bubblefinder.timeline.model import IdleClass
+from bubblefinder.trace.model import KERNEL
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from bubblefinder.causes.model import Causes
+    from bubblefinder.intervals import Ints
+    from bubblefinder.timeline.model import Timeline
+
+SMALL_NS: Final = 6_000
+GLUE_NS: Final = 4_000
+LONG_SHARE: Final = 0.02
+_INTER: Final = (IdleClass.HOST_LATE, IdleClass.LAUNCHING, IdleClass.QUEUED, IdleClass.UNATTRIBUTED)
+_LOOKED_INTO: Final = 48
+"""Spans of a role whose kernels are looked at one by one, spread over the capture."""
+_MOST_RUNS: Final = 5
+_MOST_NAMES: Final = 8
+
+
+def find_spans(timeline: Timeline, causes: Causes, lane: Lane) -> pl.DataFrame:
+    """Return the replays and eager phases of a lane in the order in which they run.
+
+    Returns:
+        role, eager, start_ns and end_ns (first start and last end of its operations), launches,
+        launch_ns (time inside its launch calls), nodes (null in graph mode), first_call, replay_index,
+        window (number in the lane).
+    """
+    mine = causes.submitted.filter(
+        (pl.col("gpu") == lane.gpu) & (pl.col("process") == lane.process) & pl.col("role").is_not_null(),
+    )
+    operations = timeline.operations.select(op_start_ns="start_ns", op_end_ns="end_ns")
+    replays = timeline.replays.select(replay_start_ns="start_ns", replay_end_ns="end_ns", nodes="nodes").with_row_index(
+        "replay_index"
+    )
+    spans = (
+        mine.hstack(operations[mine["op_index"]])
+        .join(replays, on="replay_index", how="left", maintain_order="left")
+        .group_by("thread", "phase", maintain_order=True)
+        .agg(
+            role=pl.col("role").first(),
+            eager=pl.col("replay_index").first().is_null(),
+            start_ns=pl.coalesce("replay_start_ns", "op_start_ns").min(),
+            end_ns=pl.coalesce("replay_end_ns", "op_end_ns").max(),
+            launches=pl.len(),
+            launch_ns=(pl.col("end_ns") - pl.col("start_ns")).sum(),
+            nodes=pl.col("nodes").first(),
+            first_call=pl.col("call_index").first(),
+            replay_index=pl.col("replay_index").first(),
+        )
+        .sort("start_ns", maintain_order=True)
+    )
+    return spans.with_columns(window=pl.Series(lane.windows(spans["start_ns"].to_numpy()), dtype=pl.Int64))
+
+
+def role_facts(timeline: Timeline, lane: Lane, spans: pl.DataFrame) -> Iterator[RoleFacts]:
+    """Yield one record a role, in the order of the step."""
+    decode = spans.filter(pl.col("window") >= 0).filter(
+        pl.Series(lane.decode[spans["window"].filter(spans["window"] >= 0).to_numpy()])
+    )
+    owner = _span_of_pieces(timeline, lane, spans)
+    replayed = set(decode.filter(~pl.col("eager"))["role"])
+    for mine in decode.partition_by("role", maintain_order=True):
+        yield _role(timeline, lane, spans, mine, owner, siblings=bool(replayed - {mine["role"][0]}))
+
+
+def _role(
+    timeline: Timeline, lane: Lane, spans: pl.DataFrame, mine: pl.DataFrame, owner: Ints, *, siblings: bool
+) -> RoleFacts:
+    role, eager = mine["role"][0], bool(mine["eager"][0])
+    length = p50((mine["end_ns"] - mine["start_ns"]).to_numpy())
+    count = len(mine) / lane.steps if lane.steps else None
+    window = mine["window"].to_numpy()
+    measured = eager or mine["nodes"].is_not_null().all()
+    chosen = (owner >= 0) & (spans["role"] == role).fill_null(value=False).to_numpy()[owner]
+    chosen &= np.isin(lane.piece_class, _INTER if eager else (IdleClass.INTRA_GRAPH,))
+    idle = lane.idle(chosen)
+    launches = mine["launches"].to_numpy()
+    step = lane.step_p50_ns
+    return RoleFacts(
+        gpu=lane.gpu,
+        process=lane.process,
+        role=role,
+        eager=eager,
+        siblings_replay=siblings,
+        per_step_count=count,
+        span_p50_ns=length,
+        span_share=length * count / step if length is not None and count and step else None,
+        nodes=p50(lane.per_step(window, launches)) if eager else mine["nodes"].median(),  # type: ignore[arg-type]
+        idle_p50_ns=p50(idle) if measured else None,
+        idle_share=lane.share(idle.sum()) if measured else None,
+        launch_p50_ns=p50(lane.per_step(window, mine["launch_ns"].to_numpy())),
+        evidence=call_rows(timeline, mine["first_call"]),
+        **(_inside(timeline, lane, mine) if measured else {}),
+    )
+
+
+def _span_of_pieces(timeline: Timeline, lane: Lane, spans: pl.DataFrame) -> Ints:
+    """Return for each idle piece of a lane the position of the span it lies in, -1 outside."""
+    if spans.is_empty():
+        return np.full(len(lane.piece_index), -1)
+    starts = timeline.pieces["start_ns"].gather(lane.piece_index).to_numpy()
+    position = np.searchsorted(spans["start_ns"].to_numpy(), starts, side="right") - 1
+    return np.where((position >= 0) & (starts < spans["end_ns"].to_numpy()[position]), position, -1)
+
+
+def _inside(timeline: Timeline, lane: Lane, spans: pl.DataFrame) -> dict[str, Any]:
+    """Return what the kernels of a role look like, from a sample of its spans."""
+    sample = spans[spread(pl.int_range(len(spans), eager=True), _LOOKED_INTO)]
+    operations = _operations_of(timeline, lane, sample)
+    kernels = operations.filter(pl.col("kind") == KERNEL).with_columns(length=pl.col("end_ns") - pl.col("start_ns"))
+    if kernels.is_empty():
+        return {}
+    behind = operations.with_columns(gap=pl.col("start_ns") - pl.col("end_ns").shift(1).over("span", "stream"))
+    gaps = behind["gap"].drop_nulls()
+    small = kernels["length"] < SMALL_NS
+    both = behind.filter((pl.col("kind") == KERNEL) & (pl.col("kind").shift(1).over("span", "stream") == KERNEL))["gap"]
+    return {
+        "gap_p50_ns": p50(gaps.clip(lower_bound=0).to_numpy()),
+        "kernel_p50_ns": p50(kernels["length"].to_numpy()),
+        "small_share": float(small.mean() or 0),  # type: ignore[arg-type]
+        "pdl_overlap_share": float((both < 0).mean()) if len(both) else None,  # type: ignore[arg-type]
+        "small_runs": _small_runs(timeline, kernels, len(sample)),
+        "long_kernels": _long_kernels(timeline, kernels),
+    }
+
+
+def _operations_of(timeline: Timeline, lane: Lane, spans: pl.DataFrame) -> pl.DataFrame:
+    """Return the operations of some spans, in order, with `span`: the position of their span."""
+    columns = ("kind", "start_ns", "end_ns", "stream", "name")
+    if not spans["eager"][0]:
+        wanted = spans.select(pl.col("replay_index")).with_row_index("span")
+        found = timeline.operations.lazy().filter(pl.col("replay_index").is_in(wanted["replay_index"].implode()))
+        return (
+            found.select(*columns, "replay_index")
+            .collect()
+            .join(wanted, on="replay_index", how="left", maintain_order="left")
+        )
+    mine = timeline.operations.filter((pl.col("gpu") == lane.gpu) & (pl.col("process") == lane.process)).select(
+        *columns
+    )
+    starts = mine["start_ns"].to_numpy()
+    position = np.searchsorted(spans["start_ns"].to_numpy(), starts, side="right") - 1
+    inside = (position >= 0) & (starts < spans["end_ns"].to_numpy()[position])
+    return mine.with_columns(span=position).filter(pl.Series(inside))
+
+
+def _small_runs(timeline: Timeline, kernels: pl.DataFrame, spans: int) -> tuple[str, ...]:
+    """Return the kernels shorter than 6 us beside another such, by name and number a span, costliest first."""
+    small = pl.col("length") < SMALL_NS
+    beside = small.shift(1, fill_value=False).over("span") | small.shift(-1, fill_value=False).over("span")
+    runs = (
+        kernels.filter(small & beside)
+        .group_by("name")
+        .agg(count=pl.len(), total=pl.col("length").sum())
+        .sort("total", "name", descending=[True, False])
+        .head(_MOST_RUNS)
+    )
+    return tuple(f"{timeline.trace.names.get(name, '?')} x {count / spans:.4g}" for name, count, _ in runs.rows())
+
+
+def _long_kernels(timeline: Timeline, kernels: pl.DataFrame) -> tuple[str, ...]:
+    """Return the names of the kernels that take at least 2 % of the time in kernels, costliest first."""
+    totals = kernels.group_by("name").agg(pl.col("length").sum())
+    long = totals.filter(pl.col("length") >= LONG_SHARE * totals["length"].sum())
+    names = long.sort("length", "name", descending=[True, False])["name"].head(_MOST_NAMES)
+    return tuple(timeline.trace.names.get(name, "?") for name in names)
+
+
+def seam_facts(timeline: Timeline, causes: Causes, lane: Lane, spans: pl.DataFrame) -> Iterator[SeamFacts]:
+    """Yield one record a seam that idles or holds glue: the stretch between two roles, in the order of the step."""
+    if spans.is_empty():
+        return
+    owner = _span_of_pieces(timeline, lane, spans)
+    idle_starts = timeline.pieces["start_ns"].gather(lane.piece_index).to_numpy()
+    free = (owner < 0) & ~lane.charged & np.isin(lane.piece_class, _INTER)
+    glue = _glue(timeline, causes, lane)
+    seams = spans.select(after_role="role", before_role=pl.col("role").shift(-1)).with_row_index("seam")
+    at_piece, at_glue = (_last_before(spans, times) for times in (idle_starts, glue["start_ns"].to_numpy()))
+    for pair in seams.drop_nulls().partition_by("after_role", "before_role", maintain_order=True):
+        here = pair["seam"].to_numpy()
+        kernels = glue.filter(pl.Series(np.isin(at_glue, here)))
+        idle = lane.idle(free & np.isin(at_piece, here))
+        count = lane.per_step(lane.windows(kernels["start_ns"].to_numpy()), np.ones(len(kernels)))
+        if idle.any() or count.any():
+            names = kernels["name"].value_counts(sort=True)["name"].head(_MOST_NAMES)
+            yield SeamFacts(
+                gpu=lane.gpu,
+                process=lane.process,
+                after_role=pair["after_role"][0],
+                before_role=pair["before_role"][0],
+                glue_kernels=p50(count) or 0.0,
+                glue_names=tuple(timeline.trace.names.get(name, "?") for name in names),
+                idle_p50_ns=p50(idle),
+                idle_share=lane.share(idle.sum()),
+                evidence=operation_rows(timeline, kernels["op_index"]),
+            )
+
+
+def _last_before(spans: pl.DataFrame, times: Ints) -> Ints:
+    return np.searchsorted(spans["start_ns"].to_numpy(), times, side="right") - 1
+
+
+def _glue(timeline: Timeline, causes: Causes, lane: Lane) -> pl.DataFrame:
+    """Return the short kernels of a lane that belong to no replay and no eager phase."""
+    loose = causes.submitted.filter(
+        (pl.col("gpu") == lane.gpu)
+        & (pl.col("process") == lane.process)
+        & pl.col("role").is_null()
+        & pl.col("replay_index").is_null()
+        & (pl.col("api_role") == CallRole.LAUNCH_KERNEL),
+    )
+    operations = timeline.operations.select("start_ns", "end_ns", "name")[loose["op_index"]]
+    kernels = operations.with_columns(op_index=loose["op_index"])
+    return kernels.filter(pl.col("end_ns") - pl.col("start_ns") <= GLUE_NS).sort("start_ns")

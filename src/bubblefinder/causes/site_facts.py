@@ -1,0 +1,187 @@
+"""The facts of sites and groups: how often, how long, what it costs, and what surrounds it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import polars as pl
+
+from bubblefinder.causes.decode import Lane, call_rows, operation_rows, p50, percentile, spread
+from bubblefinder.causes.facts import SiteFacts
+from bubblefinder.causes.places import frame_chain, nvtx_stack
+from bubblefinder.timeline.apis import CallRole
+from bubblefinder.timeline.launches import LAUNCHES
+from bubblefinder.trace.model import COPY_KINDS, GRAPH, KERNEL, MEMORY_KINDS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from bubblefinder.causes.model import Causes
+    from bubblefinder.timeline.model import Timeline
+
+_NEAR_KERNELS: Final = 4
+_NEAR_COPIES: Final = 8
+_DESCRIPTION: Final = ("api", "copy_kind", "memory_kind", "nvtx", "frame", "after_role", "before_role")
+_INHERITED: Final = (
+    *_DESCRIPTION, "bytes", "nvtx_stack", "frames", "thread", "private_stream", "event_before",
+    "kernels_before", "kernels_after", "copies_after", "memory_after",
+)  # fmt: skip
+
+
+def site_facts(timeline: Timeline, causes: Causes, lane: Lane) -> Iterator[SiteFacts]:
+    """Yield one record a group of a lane's sites that drained the GPU; its members are the sites, if several."""
+    drained = causes.sites.filter(pl.col("drained") & (pl.col("gpu") == lane.gpu) & (pl.col("process") == lane.process))
+    for group in drained.partition_by("group", maintain_order=True):
+        numbers = group["site"].to_list()
+        members = tuple(_site(timeline, causes, lane, group.row(i, named=True)) for i in range(len(numbers)))
+        yield members[0] if len(members) == 1 else _group(timeline, causes, lane, members)
+
+
+def _site(timeline: Timeline, causes: Causes, lane: Lane, site: dict[str, Any]) -> SiteFacts:
+    example = _example(causes, site["site"])
+    return SiteFacts(
+        gpu=lane.gpu,
+        process=lane.process,
+        sites=(site["site"],),
+        **{name: site[name] for name in _DESCRIPTION},
+        bytes=site["bytes"],
+        nvtx_stack=nvtx_stack(timeline, site["thread"], example["start_ns"]),
+        frames=frame_chain(timeline, example["call_index"]),
+        thread=timeline.trace.thread_names.get(site["thread"]),
+        **_surroundings(timeline, causes, example),
+        **_figures(timeline, causes, lane, (site["site"],)),
+    )
+
+
+def _group(timeline: Timeline, causes: Causes, lane: Lane, members: tuple[SiteFacts, ...]) -> SiteFacts:
+    """Return the record of several sites together, described by the costliest."""
+    costliest = max(members, key=lambda member: member.bubble_share or 0)
+    sites = tuple(site for member in members for site in member.sites)
+    figures = _figures(timeline, causes, lane, sites)
+    return replace(
+        SiteFacts(gpu=lane.gpu, process=lane.process, sites=sites, api=costliest.api, **figures),
+        members=members,
+        **{name: getattr(costliest, name) for name in _INHERITED},
+    )
+
+
+def _figures(timeline: Timeline, causes: Causes, lane: Lane, sites: tuple[int, ...]) -> dict[str, Any]:
+    """Return counts, percentiles per affected decode step, shares and evidence of some sites together."""
+    waits = causes.waits.with_row_index("wait_index").filter(pl.col("site").is_in(sites))
+    window, drained, joined = lane.own(waits["window_index"]), waits["drained"].to_numpy(), waits["joined"].to_numpy()
+    counted = (window >= 0) & lane.counted[window]
+    hit = np.isin(np.arange(len(lane.starts)), window[drained & counted])
+    affected = hit & lane.decode
+    bubbles = _bubbles(timeline, causes, lane, waits["wait_index"])
+    blocked = lane.per_window(window, waits["blocked_ns"].to_numpy())
+    in_decode = (window >= 0) & lane.decode[window]
+    shown = spread(waits.filter(pl.Series(drained))["wait_index"])
+    evidence = causes.waits.select("call_index", "copy_index")[shown]
+    return {
+        "steps": int(lane.counted.sum()),
+        "steps_affected": int(hit.sum()),
+        "occurrences": int((drained & counted).sum()),
+        "per_step_count": float((in_decode & ~joined).sum()) / lane.steps if lane.steps else None,
+        "blocked_p50_ns": p50(blocked[affected]),
+        "blocked_p95_ns": percentile(blocked[affected], 95),
+        "bubble_p50_ns": p50(bubbles[affected]),
+        "bubble_p95_ns": percentile(bubbles[affected], 95),
+        "bubble_share": lane.share(bubbles[lane.decode].sum()),
+        "evidence": (
+            *call_rows(timeline, evidence["call_index"]),
+            *operation_rows(timeline, evidence["copy_index"]),
+        ),
+    }
+
+
+def _bubbles(
+    timeline: Timeline, causes: Causes, lane: Lane, wait_indices: pl.Series
+) -> np.ndarray[Any, np.dtype[np.float64]]:
+    """Return the idle charged to some waits in each window, by where the idle lies."""
+    charged = causes.charges.filter(pl.col("wait_index").is_in(wait_indices.implode()))["piece_index"]
+    pieces = timeline.pieces.select("start_ns", "end_ns")[charged]
+    return lane.per_window(
+        lane.windows(pieces["start_ns"].to_numpy()), (pieces["end_ns"] - pieces["start_ns"]).to_numpy()
+    )
+
+
+def _example(causes: Causes, site: int) -> dict[str, Any]:
+    """Return the middle drained wait of a site."""
+    drained = causes.waits.filter((pl.col("site") == site) & pl.col("drained"))
+    return drained.row(len(drained) // 2, named=True)
+
+
+@dataclass(frozen=True, slots=True)
+class _Near:
+    """What a thread submitted just before and just after a wait."""
+
+    before: pl.DataFrame
+    after: pl.DataFrame
+
+
+def _surroundings(timeline: Timeline, causes: Causes, wait: dict[str, Any]) -> dict[str, Any]:
+    """Return the fields that describe the copy's stream and the eager work around a wait."""
+    near = _near(timeline, causes, wait)
+    copy = wait["copy_index"]
+    stream = timeline.operations["stream"][copy] if copy is not None else None
+    following = near.after.filter((pl.col("api_role") != CallRole.COPY).cum_sum() == 0)
+    copies = following.filter((pl.col("stream") == stream) if stream is not None else pl.lit(value=True)).head(
+        _NEAR_COPIES
+    )
+    host = copies.select(pl.when(pl.col("copy_kind").is_in([1, 3])).then("src_kind").otherwise("dst_kind")).to_series()
+    names = timeline.trace.names
+    kernels = pl.col("api_role") == CallRole.LAUNCH_KERNEL
+    return {
+        "private_stream": _is_private(timeline, wait, copy),
+        "event_before": _event_before(timeline, causes, wait, stream),
+        "kernels_before": tuple(
+            names.get(name, "") for name in near.before.filter(kernels)["name"].tail(_NEAR_KERNELS)
+        ),
+        "kernels_after": tuple(names.get(name, "") for name in near.after.filter(kernels)["name"].head(_NEAR_KERNELS)),
+        "copies_after": tuple(COPY_KINDS.get(kind, "unknown") for kind in copies["copy_kind"]),
+        "memory_after": tuple(MEMORY_KINDS.get(kind, "unknown") for kind in host),
+    }
+
+
+def _near(timeline: Timeline, causes: Causes, wait: dict[str, Any]) -> _Near:
+    """Return what the launching thread submitted between the replays around a wait."""
+    mine = causes.submitted.filter((pl.col("thread") == wait["launcher"]) & (pl.col("gpu") == wait["gpu"]))
+    middle = int(mine["start_ns"].search_sorted(wait["start_ns"], side="left"))
+    past = int(mine["start_ns"].search_sorted(wait["end_ns"], side="left"))
+    replays = mine["replay_index"].is_not_null().arg_true()
+    first = max((i + 1 for i in replays if i < middle), default=0)
+    last = min((i for i in replays if i >= past), default=len(mine))
+    columns = timeline.operations.select("name", "stream", "copy_kind", "src_kind", "dst_kind")
+    before, after = mine[first:middle], mine[past:last]
+    return _Near(*(part.hstack(columns[part["op_index"]]) for part in (before, after)))
+
+
+def _is_private(timeline: Timeline, wait: dict[str, Any], copy: int | None) -> bool | None:
+    """Tell whether the copy's stream does nothing but copies."""
+    if copy is None:
+        return None
+    context, stream = timeline.operations.select("context", "stream").row(copy)
+    same = (pl.col("gpu") == wait["gpu"]) & (pl.col("process") == wait["process"]) & (pl.col("stream") == stream)
+    work = timeline.operations.lazy().filter(
+        same & (pl.col("context") == context) & pl.col("kind").is_in([KERNEL, GRAPH])
+    )
+    return bool(work.select(pl.len() == 0).collect().item())
+
+
+def _event_before(timeline: Timeline, causes: Causes, wait: dict[str, Any], stream: int | None) -> bool | None:
+    """Tell whether the thread made the copy's stream wait for an event between its last launch and the copy."""
+    mine = causes.submitted.filter((pl.col("thread") == wait["launcher"]) & (pl.col("gpu") == wait["gpu"]))
+    copied = mine.filter(pl.col("op_index") == wait["copy_index"])["start_ns"].to_list()
+    until: int = copied[0] if copied else wait["start_ns"]
+    launches = mine.filter(pl.col("api_role").is_in([int(role) for role in LAUNCHES]) & (pl.col("start_ns") < until))
+    since: int = max(launches["end_ns"].to_list(), default=0)
+    waits_for = (pl.col("thread") == wait["launcher"]) & (pl.col("role") == CallRole.STREAM_WAIT)
+    asked = timeline.calls.filter(waits_for & pl.col("start_ns").is_between(since, until))
+    if asked.is_empty():
+        return False
+    streams = asked.join(timeline.trace.syncs.select("process", "correlation", "stream"), on=["process", "correlation"])
+    if stream is not None and streams["stream"].count() == len(asked):
+        return bool((streams["stream"] == stream).any())
+    return True if len(asked) == 1 else None
