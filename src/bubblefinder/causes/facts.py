@@ -31,7 +31,8 @@ class SiteFacts:
         members: for a group of several sites one record a site, in that order, also those of the group that
             never drained the GPU; empty for a single site.
         api: name without suffixes of the wait itself; for a copy that blocks inside its call the copy's API. A
-            group takes the descriptive fields (api ... before_role) of the member with the largest bubble.
+            group takes the descriptive fields (api ... before_role) of the member with the largest bubble, except
+            `bytes`, the largest of all.
         copy_kind: direction as in `trace.model.COPY_KINDS` (``DtoH``) of the blocking copy, or of the copy that
             the wait waits for: the last copy that the same thread issued, on the stream that is waited for (where
             known), with no launch between it and the wait. None for a wait without such a copy.

@@ -42,7 +42,10 @@ class Case(BaseModel):
     fires: bool
     severity: Severity | None = None
     confidence: Confidence | None = None
-    headline: RuleId | None = Field(default=None, description="the rule that must be the finding in its place, this one only listed as also matching")
+    headline: RuleId | None = Field(
+        default=None,
+        description="the rule that must be the finding in its place, this one only listed as also matching",
+    )
     timeline: str = Field(description="one step or a few, drawn; see bubblefinder.trace.drawn")
     repeat: Annotated[int, Field(ge=1)] = Field(default=1, description="how often the picture follows itself")
     us_per_char: float = Field(default=10, gt=0)

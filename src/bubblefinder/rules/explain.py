@@ -39,9 +39,9 @@ def page(pack: Pack, rule: Rule, cases: Sequence[Case] = ()) -> str:
     parts = [
         f"# {rule.id}: {rule.name}",
         _facts(pack, rule),
-        "## What it finds\n\n" + _joined(rule.finds),
+        "## What it finds\n\n" + rule.finds,
         "## When it fires\n\n" + _conditions(rule),
-        "## What to do\n\n" + _joined(rule.remedy),
+        "## What to do\n\n" + rule.remedy,
     ]
     if rule.candidates:
         parts.append("It could be:\n\n" + "\n".join(f"- {candidate}" for candidate in rule.candidates))
@@ -177,11 +177,6 @@ def _case(case: Case) -> str:
 def _link(reference: str) -> str:
     repository, _, number = reference.partition("#")
     return f"[{reference}](https://github.com/{repository}/issues/{number})" if number else f"<{reference}>"
-
-
-def _joined(text: str) -> str:
-    """Return a paragraph on one line, so that the wrapping of the pack doesn't show."""
-    return " ".join(text.split())
 
 
 def _cell(text: str) -> str:

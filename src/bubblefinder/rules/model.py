@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, field_validator, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, field_validator, model_validator
 
 from bubblefinder.rules import template
 from bubblefinder.rules.code import CODE
@@ -32,7 +32,7 @@ SEVERITY_SHARES: Final[dict[Severity, float]] = {"low": 0.01, "medium": 0.03, "h
 _STRICT: Final = ConfigDict(extra="forbid", frozen=True)
 
 Line = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, pattern=r"^[^\n]*$")]
-Prose = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
+Prose = Annotated[str, AfterValidator(lambda text: " ".join(text.split())), StringConstraints(min_length=1)]
 RuleId = Annotated[str, StringConstraints(pattern=r"^[A-Z]+[0-9]{3}$")]
 RuleName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$")]
 Reference = Annotated[str, StringConstraints(pattern=r"^([\w.-]+/[\w.-]+#[0-9]+|https://\S+)$")]
