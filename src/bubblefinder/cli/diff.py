@@ -87,15 +87,16 @@ def diff(
     quiet: Annotated[bool, typer.Option("-q", "--quiet", help="Print no progress and, with -o, no summary.")] = False,
 ) -> None:
     """Compare two captures, or several a side, per step. Exit 1 if head is worse, 3 if they can't be compared."""
+    from bubblefinder.cli.outputs import Outputs, load_all
     from bubblefinder.compare.diff import diff as compare
+    from bubblefinder.compare.render.formats import DIFF_FORMATS, render_diff
 
-    form = _format("json" if json else output_format)
-    check_targets(output or [], force=force)
+    outputs = Outputs(DIFF_FORMATS, "json" if json else output_format, output or [], force=force, quiet=quiet)
     sides = _sides(captures or [], base or [], head or [])
-    before, after = (_load(side, quiet=quiet) for side in sides)
+    before, after = (load_all(side, quiet=quiet) for side in sides)
     options = _options(gate or [], (floor_gpu, floor_host), before, history, inter_only=inter_only)
     result = compare(before, after, options)
-    _emit(result, form, output or [], quiet=quiet)
+    outputs.emit(lambda name: render_diff(result, name))
     raise typer.Exit(exit_code(result))
 
 
@@ -108,30 +109,6 @@ def exit_code(result: Diff) -> int:
     return EXIT_GATE if failed(result) else 0
 
 
-def check_targets(paths: list[Path], *, force: bool) -> None:
-    """Refuse outputs that can't be written before anything is loaded.
-
-    Raises:
-        UsageError: an unknown suffix, a missing folder, or a file that is there without --force.
-    """
-    from bubblefinder.compare.render.formats import format_of
-
-    for path in paths:
-        format_of(path)
-        if not path.parent.is_dir():
-            raise UsageError(f"there is no folder {str(path.parent)!r} to write {path.name!r} to")
-        if path.exists() and not force:
-            raise UsageError(f"{path} exists and was left alone", hint="write it again with --force")
-
-
-def _format(name: str) -> str:
-    from bubblefinder.compare.render.formats import FORMATS
-
-    if name not in FORMATS:
-        raise UsageError(f"there is no format {name!r} for a comparison", hint="use one of " + " ".join(FORMATS))
-    return name
-
-
 def _sides(captures: list[Path], base: list[Path], head: list[Path]) -> tuple[list[Path], list[Path]]:
     """Return the paths of each side, however they were given."""
     if captures and not base and not head and len(captures) == 2:  # noqa: PLR2004 - BASE and HEAD
@@ -142,14 +119,6 @@ def _sides(captures: list[Path], base: list[Path], head: list[Path]) -> tuple[li
             hint="as in `bubblefinder diff before.sqlite after.sqlite` or `--base A1 A2 A3 --head B1 B2 B3`",
         )
     return base, head
-
-
-def _load(paths: list[Path], *, quiet: bool) -> list[Report]:
-    from bubblefinder.cli.common import stages
-    from bubblefinder.compare.source import load
-
-    with stages(quiet=quiet) as progress:
-        return [load(path, progress) for path in paths]
 
 
 def _options(
@@ -173,18 +142,6 @@ def _spreads(history: Path, report: Report) -> Mapping[Key, Spread]:
 
     with open_store(history) as database:
         return spreads(database, report)
-
-
-def _emit(result: Diff, form: str, paths: list[Path], *, quiet: bool) -> None:
-    """Write the files, then print the comparison unless that was all that was wanted."""
-    from bubblefinder.compare.render.formats import render, write
-
-    for path in paths:
-        write(result, path)
-        if not quiet:
-            typer.echo(f"wrote {path}", err=True)
-    if not (quiet and paths):
-        typer.echo(render(result, form), nl=False)
 
 
 def _floor(text: str) -> float:

@@ -15,7 +15,7 @@ from bubblefinder.compare.diff import GATE
 from bubblefinder.compare.metrics import measure, ranks
 from bubblefinder.compare.noise import Spread, spread_of, waiting_of
 from bubblefinder.compare.store import packed
-from bubblefinder.errors import UsageError
+from bubblefinder.errors import CannotAnswerError, UsageError
 from bubblefinder.report.json import encode
 from bubblefinder.units import duration, plural
 
@@ -57,7 +57,12 @@ def add(database: Database, report: Report, *, reason: str = "", now: datetime |
 
     A run raises an alarm if `reason` says so or if a step got longer than the baseline by more than the noise.
     Alarms don't feed the baseline until they are accepted.
+
+    Raises:
+        CannotAnswerError: the report has no decode steps.
     """
+    if not ranks(report):
+        raise CannotAnswerError("a report without decode steps can't be stored", hint="`bubblefinder doctor` says why")
     digest = digest_of(report)
     for row in database.table("runs").rows_where("digest = ?", [digest]):
         return _run(row)
@@ -163,7 +168,7 @@ def _slower(database: Database, report: Report) -> str:
     """Return the alarm in words if a step of any rank is longer than the baseline by more than the noise."""
     normal = baseline(database, report)
     for one in measure(report):
-        if one.metric.id != GATE or not ranks(report):
+        if one.metric.id != GATE:
             continue
         moved = shift(normal, report, one)
         if moved and moved.delta > moved.line:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from bubblefinder.compare.baseline import Baseline
     from bubblefinder.compare.budget import Budget, BudgetFile
-    from bubblefinder.compare.metrics import Measure
+    from bubblefinder.compare.metrics import Measure, Unit
     from bubblefinder.report.model import Report
 
 SCHEMA: Final = "bubblefinder.judgement/1"
@@ -32,7 +32,7 @@ class Judgement:
 
     metric: str
     where: dict[str, str | int]
-    unit: str
+    unit: Unit
     outcome: Outcome
     value: float | None
     limit: str

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from bubblefinder.report.read import read_report
@@ -28,6 +29,12 @@ def load(path: Path, progress: Callable[[str], None] | None = None) -> Report:
     if _is_report(path):
         return read_report(path)
     return analyze_trace(open_trace(path), Options(), progress=progress or (lambda _: None))
+
+
+def labelled(report: Report, *, label: str | None = None, commit: str | None = None) -> Report:
+    """Return the report with another label or commit, where one is given."""
+    run = replace(report.run, label=label or report.run.label, commit=commit or report.run.commit)
+    return replace(report, run=run)
 
 
 def _is_report(path: Path) -> bool:

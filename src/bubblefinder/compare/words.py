@@ -89,6 +89,12 @@ def rests_on(diff: Diff) -> str:
     )
 
 
+def place(where: Mapping[str, str | int]) -> str:
+    """Return the rank, role or severity that a metric is about, in brackets."""
+    of = ", ".join(f"{key} {plain(str(one), 60)}" for key, one in where.items())
+    return f" ({of})" if of else ""
+
+
 def metric_name(change: Change) -> str:
     """Return what a row is about: the class or the role, with its rank where there are several."""
     parts = change.metric.split(".")

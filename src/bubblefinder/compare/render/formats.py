@@ -1,4 +1,4 @@
-"""The formats a comparison can be written in."""
+"""The formats that comparisons and judged budgets are written in."""
 
 from __future__ import annotations
 
@@ -6,35 +6,38 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
 from bubblefinder.errors import UsageError
-from bubblefinder.report.formats import write_whole
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
+    from bubblefinder.compare.judge import Judged
     from bubblefinder.compare.model import Diff
 
-FORMATS: Final = {"text": ".txt", "json": ".json", "markdown": ".md", "html": ".html"}
+DIFF_FORMATS: Final = {"text": ".txt", "json": ".json", "markdown": ".md", "html": ".html"}
+JUDGED_FORMATS: Final = DIFF_FORMATS | {"junit": ".xml"}
 
 
-def render(diff: Diff, name: str) -> str:
+def render_diff(diff: Diff, name: str) -> str:
     """Return the comparison in the named format."""
     text: str = import_module(f"bubblefinder.compare.render.{name}").render(diff)
     return text
 
 
-def format_of(path: Path) -> str:
+def render_judged(judged: Judged, name: str) -> str:
+    """Return the judged budget in the named format."""
+    text: str = getattr(import_module("bubblefinder.compare.render.judged"), name)(judged)
+    return text
+
+
+def format_of(path: Path, formats: Mapping[str, str]) -> str:
     """Return the format that a file's suffix names.
 
     Raises:
         UsageError: no format has it.
     """
-    for name, suffix in FORMATS.items():
+    for name, suffix in formats.items():
         if path.name.lower().endswith(suffix):
             return name
-    hint = "use one of " + " ".join(FORMATS.values())
-    raise UsageError(f"no comparison is written to files named like {path.name!r}", hint=hint)
-
-
-def write(diff: Diff, path: Path) -> None:
-    """Write the comparison in the format the suffix names; the file appears whole or not at all."""
-    write_whole(path, render(diff, format_of(path)).encode())
+    hint = "use one of " + " ".join(formats.values())
+    raise UsageError(f"no format is written to files named like {path.name!r}", hint=hint)

@@ -26,10 +26,13 @@ _SAFE: Final = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u20
 def render(diff: Diff) -> str:
     """Return the whole page, with the comparison embedded as JSON."""
     names = " against ".join(plain(side[0].name, 60) for side in (diff.base, diff.head))
+    return page(f"{names} · bubblefinder diff", body(diff))
+
+
+def page(title: str, content: str) -> str:
+    """Return a whole page around a body that is safe already."""
     template = environment().get_template("page.html.j2")
-    return template.render(
-        title=f"{names} · bubblefinder diff", policy=content_policy((), (style(),)), style=style(), body=body(diff)
-    )
+    return template.render(title=title, policy=content_policy((), (style(),)), style=style(), body=content)
 
 
 def body(diff: Diff) -> str:

@@ -1,0 +1,99 @@
+"""`bubblefinder budget`: limits on what a step may take, and whether a capture keeps them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from bubblefinder.errors import UsageError
+
+if TYPE_CHECKING:
+    from bubblefinder.compare.baseline import Baseline
+    from bubblefinder.report.model import Report
+
+budget = typer.Typer(help="Propose and check budgets.", no_args_is_help=True, rich_markup_mode=None)
+
+
+@budget.command()
+def init(
+    captures: Annotated[list[Path], typer.Argument(metavar="TRACE...", help="Captures or reports of one program.")],
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="Write the budget here instead of printing it.")
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite the file if it exists.")] = False,
+    quiet: Annotated[bool, typer.Option("-q", "--quiet", help="Print no progress.")] = False,
+) -> None:
+    """Propose budgets that these runs keep, with room for the noise between captures."""
+    from bubblefinder.cli.outputs import check_target, load_all
+    from bubblefinder.compare.propose import propose
+    from bubblefinder.report.formats import write_whole
+
+    if output:
+        check_target(output, force=force)
+    text = propose(load_all(captures, quiet=quiet))
+    if output is None:
+        typer.echo(text, nl=False)
+        return
+    write_whole(output, text.encode())
+    typer.echo(f"wrote {output}", err=True)
+
+
+@budget.command()
+def check(
+    capture: Annotated[
+        Path, typer.Argument(metavar="TRACE|REPORT", help="A capture, a report JSON or an HTML report.")
+    ],
+    budget_file: Annotated[Path, typer.Option("--budget", help="The budget file (TOML).")],
+    baseline: Annotated[
+        list[Path] | None,
+        typer.Option("--baseline", help="Hold `regress` limits against this capture or report. May be repeated."),
+    ] = None,
+    history: Annotated[
+        Path | None,
+        typer.Option("--history", help="Hold `regress` limits against the last comparable runs in this file."),
+    ] = None,
+    label: Annotated[
+        str | None, typer.Option(help="Whose runs in the history; by default the report's own label.")
+    ] = None,
+    output: Annotated[
+        list[Path] | None,
+        typer.Option("-o", "--output", help="Write the verdict here (.txt .json .md .html .xml). May be repeated."),
+    ] = None,
+    output_format: Annotated[
+        str, typer.Option("-f", "--format", help="What to print: text, json, markdown, html or junit.")
+    ] = "text",
+    json: Annotated[bool, typer.Option("--json", help="Print the verdict as JSON; the same as -f json.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite output files that exist.")] = False,
+    quiet: Annotated[bool, typer.Option("-q", "--quiet", help="Print no progress and, with -o, no summary.")] = False,
+) -> None:
+    """Judge a capture. Exit 1 if a limit is broken, 3 if one can't be judged, 2 if the budget file is wrong."""
+    from bubblefinder.cli.outputs import Outputs, load_all, today
+    from bubblefinder.compare.budget import load_budget
+    from bubblefinder.compare.judge import judge
+    from bubblefinder.compare.render.formats import JUDGED_FORMATS, render_judged
+    from bubblefinder.compare.source import labelled
+
+    outputs = Outputs(JUDGED_FORMATS, "json" if json else output_format, output or [], force=force, quiet=quiet)
+    if baseline and history:
+        raise UsageError("give --baseline or --history, not both")
+    budgets = load_budget(budget_file)
+    report, *earlier = load_all([capture, *(baseline or [])], quiet=quiet)
+    report = labelled(report, label=label)
+    judged = judge(report, budgets, _baseline(report, earlier, history), today())
+    outputs.emit(lambda form: render_judged(judged, form))
+    raise typer.Exit(judged.exit_code)
+
+
+def _baseline(report: Report, earlier: list[Report], history: Path | None) -> Baseline | None:
+    from bubblefinder.compare.baseline import of_reports
+    from bubblefinder.compare.history import baseline
+    from bubblefinder.compare.store import open_store
+
+    if earlier:
+        return of_reports(earlier, report)
+    if history is None:
+        return None
+    with open_store(history) as database:
+        return baseline(database, report)

@@ -1,0 +1,151 @@
+"""`bubblefinder history`: runs over time, in one SQLite file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from bubblefinder.errors import EXIT_GATE
+
+if TYPE_CHECKING:
+    from bubblefinder.compare.history import StoredRun
+
+history = typer.Typer(help="Keep runs over time and find when they moved.", no_args_is_help=True, rich_markup_mode=None)
+
+File = Annotated[Path, typer.Option("--history", envvar="BUBBLEFINDER_HISTORY", help="The history file.")]
+Label = Annotated[str | None, typer.Option(help="Only the runs of this label.")]
+Number = Annotated[int, typer.Argument(metavar="RUN", help="The run's number, as `history list` shows it.")]
+DEFAULT = Path("bubblefinder-history.sqlite")
+
+
+@history.command()
+def add(
+    capture: Annotated[Path, typer.Argument(metavar="REPORT", help="A report JSON, an HTML report or a capture.")],
+    file: File = DEFAULT,
+    label: Annotated[str | None, typer.Option(help="What was run; only runs of one label are compared.")] = None,
+    commit: Annotated[str | None, typer.Option(help="The commit that was captured.")] = None,
+    quiet: Annotated[bool, typer.Option("-q", "--quiet", help="Print nothing unless the run raises an alarm.")] = False,
+) -> None:
+    """Store a run. Exit 1 if a step got longer than the baseline by more than the noise."""
+    from bubblefinder.cli.outputs import load_all
+    from bubblefinder.compare.history import add as store
+    from bubblefinder.compare.source import labelled
+    from bubblefinder.compare.store import open_store
+
+    report = labelled(load_all([capture], quiet=quiet)[0], label=label, commit=commit)
+    with open_store(file, create=True) as database:
+        run = store(database, report)
+    if run.state == "alarm" or not quiet:
+        typer.echo(_line(run))
+    raise typer.Exit(EXIT_GATE if run.state == "alarm" else 0)
+
+
+@history.command("list")
+def list_runs(file: File = DEFAULT, label: Label = None) -> None:
+    """List the runs, oldest first."""
+    from bubblefinder.compare.history import runs
+    from bubblefinder.compare.store import open_store
+
+    with open_store(file) as database:
+        found = runs(database, label)
+    typer.echo("\n".join(_line(run) for run in found) or "no runs")
+
+
+@history.command()
+def show(number: Number, file: File = DEFAULT) -> None:
+    """Show what a run measured and where it came from."""
+    from bubblefinder.compare.history import run, values
+    from bubblefinder.compare.metrics import METRICS
+    from bubblefinder.compare.quantity import format_limit
+    from bubblefinder.compare.render.tables import Table
+    from bubblefinder.compare.render.text import draw
+    from bubblefinder.compare.store import open_store
+    from bubblefinder.compare.words import place
+    from bubblefinder.report.words import plain
+
+    with open_store(file) as database:
+        found, table = run(database, number), values(database, number)
+    typer.echo(_line(found))
+    typer.echo("\n".join(f"  {plain(name)}: {plain(fact)}" for name, fact in found.facts.items()))
+    known = {key: value for key, value in table.items() if key[0] in METRICS}
+    rows = [(f"{m}{place(dict(where))}", format_limit(v, METRICS[m].unit)) for (m, where), v in known.items()]
+    typer.echo(draw(Table("Measured", ("metric", "value"), rows)))
+
+
+@history.command()
+def trend(
+    metric: Annotated[str, typer.Argument(help="A metric's id.")],
+    file: File = DEFAULT,
+    label: Label = None,
+    where: Annotated[
+        list[str] | None, typer.Option(metavar="KEY=VALUE", help="The rank, role or severity, as in rank=1.")
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="Write it as an HTML page here as well.")
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite the file if it exists.")] = False,
+) -> None:
+    """Draw a metric over time and say since which run it moved, and what else changed with it."""
+    from bubblefinder.cli.common import parse_meta
+    from bubblefinder.cli.outputs import check_target
+    from bubblefinder.compare.render import trend as drawing
+    from bubblefinder.compare.store import open_store
+    from bubblefinder.compare.trend import trend as find
+    from bubblefinder.report.formats import write_whole
+
+    if output:
+        check_target(output, force=force)
+    with open_store(file) as database:
+        found = find(database, metric, label, parse_meta(where))
+    typer.echo(drawing.text(found), nl=False)
+    if output:
+        write_whole(output, drawing.html(found).encode())
+        typer.echo(f"wrote {output}", err=True)
+
+
+@history.command()
+def accept(number: Number, file: File = DEFAULT) -> None:
+    """Take a run as the new normal: the baseline begins with it."""
+    from bubblefinder.compare.history import accept as take
+    from bubblefinder.compare.store import open_store
+
+    with open_store(file) as database:
+        typer.echo(_line(take(database, number)))
+
+
+@history.command()
+def prune(
+    keep: Annotated[int, typer.Option(min=1, help="How many of the newest runs of every label stay.")],
+    file: File = DEFAULT,
+) -> None:
+    """Delete old runs."""
+    from bubblefinder.compare.history import prune as delete
+    from bubblefinder.compare.store import open_store
+    from bubblefinder.units import plural
+
+    with open_store(file) as database:
+        typer.echo(f"{plural(delete(database, keep), 'run')} deleted")
+
+
+@history.command()
+def export(
+    file: File = DEFAULT,
+    label: Label = None,
+    output_format: Annotated[str, typer.Option("-f", "--format", help="csv or json.")] = "csv",
+) -> None:
+    """Print every value of every run, one a line."""
+    from bubblefinder.compare.export import render
+    from bubblefinder.compare.store import open_store
+
+    with open_store(file) as database:
+        typer.echo(render(database, label, output_format), nl=False)
+
+
+def _line(run: StoredRun) -> str:
+    from bubblefinder.report.words import plain
+
+    told = [f"run {run.id}", run.added_at, plain(run.label, 60), plain(run.commit, 40), plain(run.name, 80)]
+    state = f"{run.state}: {plain(run.reason, 300)}" if run.reason else run.state
+    return "  ".join([*(part for part in told if part), f"{run.steps} steps", state])

@@ -1,0 +1,25 @@
+"""`bubblefinder metrics`: every number that can be budgeted, tracked or gated."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+
+def metrics(
+    json: Annotated[bool, typer.Option("--json", help="Print them as JSON.")] = False,
+) -> None:
+    """List the metrics: id, unit, which direction is better, what they can be selected by, and their meaning."""
+    from bubblefinder.compare.metrics import METRICS
+    from bubblefinder.compare.render.tables import Table
+    from bubblefinder.compare.render.text import draw
+
+    if json:
+        import msgspec
+
+        told = [{f: getattr(m, f) for f in ("id", "unit", "better", "dimensions", "meaning")} for m in METRICS.values()]
+        typer.echo(msgspec.json.format(msgspec.json.encode(told, order="sorted"), indent=1).decode())
+        return
+    rows = [(m.id, m.unit, m.better, ", ".join(m.dimensions), m.meaning) for m in METRICS.values()]
+    typer.echo(draw(Table("Metrics", ("id", "unit", "better", "where", "meaning"), rows)))
