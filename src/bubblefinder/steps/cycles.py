@@ -52,12 +52,13 @@ def find_cadence(lane: Lane, host_work: Ints) -> Cadence | None:
     if len(lane.replays) < 2:  # noqa: PLR2004 - a cycle has to recur
         return None
     sizes = _size_classes(lane)
-    looks = _symbols(np.column_stack((sizes, _eager_before(lane))))
+    seams = _eager_before(lane)
+    looks = _symbols(np.column_stack((sizes, seams)))
     ids = _symbols(lane.replays["graph"].fill_null(-1).to_numpy().reshape(-1, 1))
     period, score, symbols = _choose_period(looks, ids)
     if not period:
         return None
-    phases = _align(symbols, sizes, period)
+    phases = _align(symbols, sizes, seams, period)
     return Cadence(period, score, _rotated(lane, phases, period, host_work))
 
 
@@ -139,36 +140,28 @@ def _score(symbols: Ints, period: int) -> float:
     return float((again[often] / seen[often]).mean()) if often.any() else 0.0
 
 
-def _align(symbols: Ints, sizes: Ints, period: int) -> Ints:
-    """Give every replay its place in the cycle."""
+def _align(symbols: Ints, sizes: Ints, seams: Ints, period: int) -> Ints:
+    """Give every replay its place in the cycle: by its symbol, else by its order, else by its size."""
     windows = np.lib.stride_tricks.sliding_window_view(symbols, period)
     patterns, first, counts = np.unique(windows, axis=0, return_index=True, return_counts=True)
     best = int(np.argmax(counts))
-    start = int(first[best])
     accepted = [{int(symbol)} for symbol in patterns[best]]
-    by_size = [{int(sizes[start + place])} for place in range(period)]
-    phases = _walk(symbols, sizes, accepted, by_size, start)
-    learned = _learn(symbols, phases, period)
-    if not learned:
-        return phases
-    for symbol, place in learned.items():
+    offset = -int(first[best]) % period
+    phases = _walk(symbols, accepted, offset)
+    for symbol, place in _learn(symbols, phases, period).items():
         accepted[place].add(symbol)
-    return _walk(symbols, sizes, accepted, by_size, start)
+    phases = _in_order(_walk(symbols, accepted, offset), seams, period)
+    return _by_size(phases, sizes, period)
 
 
-def _walk(symbols: Ints, sizes: Ints, accepted: list[set[int]], by_size: list[set[int]], start: int) -> Ints:
-    period = len(accepted)
+def _walk(symbols: Ints, accepted: list[set[int]], expected: int) -> Ints:
     phases = np.full(len(symbols), FOREIGN, np.int64)
-    expected = -start % period
-    for position, (symbol, size) in enumerate(zip(symbols.tolist(), sizes.tolist(), strict=True)):
-        following = int(symbols[position + 1]) if position + 1 < len(symbols) else None
-        place = _place(symbol, following, accepted, expected)
-        if place == FOREIGN:
-            next_size = int(sizes[position + 1]) if position + 1 < len(symbols) else None
-            place = _place(size, next_size, by_size, expected) if period > 1 or position == 0 else FOREIGN
+    following = [*symbols[1:].tolist(), None]
+    for position, symbol in enumerate(symbols.tolist()):
+        place = _place(symbol, following[position], accepted, expected)
         if place != FOREIGN:
             phases[position] = place
-            expected = (place + 1) % period
+            expected = (place + 1) % len(accepted)
     return phases
 
 
@@ -187,18 +180,56 @@ def _place(symbol: int, following: int | None, accepted: list[set[int]], expecte
 def _learn(symbols: Ints, phases: Ints, period: int) -> dict[int, int]:
     """Find symbols of no place that recur with the period: graphs of another batch size."""
     votes: dict[int, Counter[int]] = {}
-    last = FOREIGN
+    before = _last_known(phases)
     for position in np.flatnonzero(phases == FOREIGN).tolist():
-        known = np.flatnonzero(phases[:position] != FOREIGN)
-        last = int(known[-1]) if len(known) else FOREIGN
+        last = int(before[position])
         recurs = any(
             0 <= other < len(symbols) and symbols[other] == symbols[position]
             for other in (position - period, position + period)
         )
-        if last != FOREIGN and recurs:
+        if last >= 0 and recurs:
             place = (int(phases[last]) + position - last) % period
             votes.setdefault(int(symbols[position]), Counter())[place] += 1
     return {symbol: count.most_common(1)[0][0] for symbol, count in votes.items() if count.total() > 1}
+
+
+def _last_known(phases: Ints) -> Ints:
+    """Return the position of the last replay with a place up to each replay, -1 if there is none."""
+    return np.maximum.accumulate(np.where(phases == FOREIGN, -1, np.arange(len(phases))))
+
+
+def _in_order(phases: Ints, seams: Ints, period: int) -> Ints:
+    """Place runs of unknown replays that fit between their neighbours and have before them what such places have.
+
+    So a batch size seen only once is placed by its order in the step.
+    """
+    of_place = [seams[phases == place] for place in range(period)]
+    usual = np.array([np.bincount(bits).argmax() if len(bits) else -1 for bits in of_place])
+    placed = phases.copy()
+    unknown = np.flatnonzero(phases == FOREIGN)
+    for run in np.split(unknown, np.flatnonzero(np.diff(unknown) > 1) + 1):
+        if not len(run) or run[0] == 0:
+            continue
+        places = (phases[run[0] - 1] + 1 + np.arange(len(run))) % period
+        fits = run[-1] + 1 == len(phases) or phases[run[-1] + 1] == (places[-1] + 1) % period
+        if fits and (usual[places] == seams[run]).all():
+            placed[run] = places
+    return placed
+
+
+def _by_size(phases: Ints, sizes: Ints, period: int) -> Ints:
+    """Place what is left by size alone: a replay whose neighbour was lost or doubled, or the first of all."""
+    accepted = [set(sizes[phases == place].tolist()) for place in range(period)]
+    following = [*sizes[1:].tolist(), None]
+    placed = [*phases.tolist(), FOREIGN]
+    last = FOREIGN
+    for position, size in enumerate(sizes.tolist()):
+        if placed[position] == FOREIGN and (period > 1 or position == 0):
+            after = placed[position + 1]
+            expected = (after - 1 if last == FOREIGN and after != FOREIGN else last + 1) % period
+            placed[position] = _place(size, following[position], accepted, expected)
+        last = placed[position] if placed[position] != FOREIGN else last
+    return np.array(placed[:-1])
 
 
 def _rotated(lane: Lane, phases: Ints, period: int, host_work: Ints) -> Ints:

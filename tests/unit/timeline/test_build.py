@@ -174,7 +174,7 @@ def test_profiler_windows_are_no_idle_time_of_the_program() -> None:
         ("OS runtime libraries profiling initialization", False),
     ],
 )
-def test_only_the_profilers_own_work_on_the_gpu_counts_as_profiler_time(name: str, counts: bool) -> None:  # noqa: FBT001
+def test_only_the_profilers_own_work_on_the_gpu_counts_as_profiler_time(name: str, counts: bool) -> None:
     found = measure(f"{PROFILED}\nP = name '{name}'")
     assert (found.get("profiler", 0), found["host_late"]) == ((3, 3) if counts else (0, 6))
 
@@ -204,7 +204,7 @@ def test_profiler_time_comes_before_intra_graph_time() -> None:
 @pytest.mark.parametrize(
     ("kind", "counts"), [(3, True), (4, True), (5, True), (2, False), (6, False), (7, False), (8, False), (None, False)]
 )
-def test_overhead_records_count_by_type(kind: int | None, counts: bool) -> None:  # noqa: FBT001
+def test_overhead_records_count_by_type(kind: int | None, counts: bool) -> None:
     sketch = Sketch()
     for start in (0, 10):
         sketch.operation(KERNEL, start, start + 1, process=ME, name="kernel")
@@ -455,7 +455,7 @@ def test_blocking_copies_are_left_out_of_the_run_ahead_share() -> None:
         ("copy DtoD 8", False),
     ],
 )
-def test_a_copy_blocks_if_its_name_says_so_or_its_host_side_is_pageable(copy: str, blocks: bool) -> None:  # noqa: FBT001
+def test_a_copy_blocks_if_its_name_says_so_or_its_host_side_is_pageable(copy: str, blocks: bool) -> None:
     timeline = build_timeline(draw(f"api | CCCC\ngpu0 | ..C.\nC = {copy}"))
     assert timeline.operations["blocking"].to_list() == [blocks]
 
