@@ -48,7 +48,8 @@ def _step(timeline: Timeline, causes: Causes, lane: Lane, every: list[Lane], col
     spans = find_spans(timeline, causes, lane)
     thread = main_thread(causes, lane)
     others = [other for other in every if other is not lane]
-    uncharged = np.isin(lane.piece_class, _HOST) & ~lane.charged
+    host = _HOST[:1] if timeline.mode is CaptureMode.NODE else _HOST
+    uncharged = np.isin(lane.piece_class, host) & ~lane.charged
     late = lane.idle(uncharged)
     dry = timeline.pieces["gap_index"].gather(lane.piece_index[uncharged & (lane.piece_class == IdleClass.HOST_LATE)])
     return StepFacts(

@@ -173,7 +173,7 @@ def _is_private(timeline: Timeline, wait: dict[str, Any], copy: int | None) -> b
 def _event_before(timeline: Timeline, causes: Causes, wait: dict[str, Any], stream: int | None) -> bool | None:
     """Tell whether the thread made the copy's stream wait for an event between its last launch and the copy."""
     mine = causes.submitted.filter((pl.col("thread") == wait["launcher"]) & (pl.col("gpu") == wait["gpu"]))
-    copied = mine.filter(pl.col("op_index") == wait["copy_index"])["start_ns"].to_list()
+    copied = mine.filter(pl.col("op_index").eq_missing(pl.lit(wait["copy_index"])))["start_ns"].to_list()
     until: int = copied[0] if copied else wait["start_ns"]
     launches = mine.filter(pl.col("api_role").is_in([int(role) for role in LAUNCHES]) & (pl.col("start_ns") < until))
     since: int = max(launches["end_ns"].to_list(), default=0)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from bubblefinder.causes.facts import facts
+from bubblefinder.causes.facts_build import build_facts
 from bubblefinder.causes.find import find_causes
 from bubblefinder.rules.config import Config
 from bubblefinder.rules.engine import run_rules
@@ -99,7 +99,7 @@ def judge(case: Case, packs: Packs) -> tuple[Match, ...]:
     """Return the findings on a case's timeline."""
     timeline = build_timeline(draw(picture(case), us_per_char=case.us_per_char))
     steps = find_steps(timeline)
-    return run_rules(facts(timeline, steps, find_causes(timeline, steps)), packs, Config()).findings
+    return run_rules(build_facts(timeline, steps, find_causes(timeline, steps)), packs, Config()).findings
 
 
 def complaints(rule: str, case: Case, packs: Packs) -> list[str]:
