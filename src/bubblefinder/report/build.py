@@ -122,6 +122,8 @@ def _lane(timeline: Timeline, windows: pl.DataFrame, asked: Options) -> Lane | N
         there = ", ".join(f"GPU {lane.gpu} with process {pid_of(lane.process)}" for lane in known)
         raise CannotAnswerError("the GPU or process asked for has no operations here", hint=f"the capture has {there}")
     with_steps = [lane for lane in fitting if len(decode_rows(windows, lane))]
+    if asked.steps and not with_steps:
+        raise CannotAnswerError("no decode step has such an index", hint="`--json` lists the steps with their index")
     return with_steps[0] if with_steps else None
 
 

@@ -12,7 +12,7 @@ from bubblefinder.report.detail.lane import inside, roles_of
 from bubblefinder.report.model import GapRow, Histogram, IdleSpan, LeadRow
 from bubblefinder.timeline.apis import CallRole
 from bubblefinder.timeline.model import IdleClass
-from bubblefinder.trace.model import pid_of
+from bubblefinder.trace.model import COPY_KINDS, pid_of
 
 if TYPE_CHECKING:
     from bubblefinder.report.ledgers import Lane
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     from bubblefinder.timeline.model import Timeline
 
 MAX_GAPS: Final = 30
-MAX_LEADS: Final = 3_000
+MAX_LEADS: Final = 1_500
 MAX_IDLE: Final = 1_000
 BINS_PER_DECADE: Final = 5
 MIN_EDGE_NS: Final = 10
 
-_SITE: Final = ("idle_class", "after_role", "before_role", "ended_by")
+_AROUND: Final = ("after_role", "before_role", "ended_by")
 
 
 def class_name(idle_class: int) -> str:
@@ -36,28 +36,54 @@ def class_name(idle_class: int) -> str:
 def gap_rows(timeline: Timeline, steps: Steps, decode: pl.DataFrame, lane: Lane) -> list[GapRow]:
     """Return the recurring gaps of the decode steps, the costliest first.
 
-    A gap is told by its class, the roles of the operations around it and the call that launched the
-    operation that ends it.
+    A gap is told by the operations around it (their role, or what they do outside replays) and by the
+    call that launched the operation that ends it. Its class is the one that most of it has; what lies
+    inside a replay counts apart.
     """
-    pieces = inside(timeline.pieces.filter(pl.col("gpu") == lane.gpu), decode)
+    inner = pl.col("idle_class") == int(IdleClass.INTRA_GRAPH)
+    pieces = inside(timeline.pieces.filter(pl.col("gpu") == lane.gpu), decode).with_columns(
+        inner=inner, length=pl.col("end_ns") - pl.col("start_ns")
+    )
+    gaps = pieces.group_by("gap_index", "inner").agg(
+        pl.col("idle_class").sort_by("length").last(),
+        pl.col("length").sum(),
+    )
+    around = timeline.gaps.select("before_index", "after_index", "call_index").with_row_index("gap_index")
     calls = timeline.calls.select(pl.col("api").cast(pl.String).alias("ended_by")).with_row_index("call_index")
-    roles = roles_of(timeline, steps)
-    gaps = timeline.gaps.select("before_index", "after_index", "call_index").with_row_index("gap_index")
+    labels = _labels(timeline, steps)
     placed = (
-        pieces.join(gaps, on="gap_index", how="left")
-        .join(roles.rename({"op_index": "before_index", "role": "after_role"}), on="before_index", how="left")
-        .join(roles.rename({"op_index": "after_index", "role": "before_role"}), on="after_index", how="left")
+        gaps.join(around, on="gap_index", how="left")
+        .join(labels.rename({"op_index": "before_index", "label": "after_role"}), on="before_index", how="left")
+        .join(labels.rename({"op_index": "after_index", "label": "before_role"}), on="after_index", how="left")
         .join(calls, on="call_index", how="left")
-        .with_columns(length=pl.col("end_ns") - pl.col("start_ns"))
     )
     length = pl.col("length")
-    grouped = placed.group_by(_SITE).agg(
-        count=pl.len(), p50_ns=length.median(), max_ns=length.max(), total_ns=length.sum()
+    grouped = placed.group_by("inner", "after_role", "before_role", "ended_by").agg(
+        pl.col("idle_class").mode().min(),
+        count=pl.len(),
+        p50_ns=length.median(),
+        max_ns=length.max(),
+        total_ns=length.sum(),
     )
     return [
         GapRow(gap_class=class_name(row.pop("idle_class")), per_step_count=row["count"] / len(decode), **row)
-        for row in grouped.sort("total_ns", *_SITE, descending=[True, *[False] * len(_SITE)]).head(MAX_GAPS).to_dicts()
+        for row in grouped.sort("total_ns", *_AROUND, descending=[True, *[False] * len(_AROUND)])
+        .drop("inner")
+        .head(MAX_GAPS)
+        .to_dicts()
     ]
+
+
+def _labels(timeline: Timeline, steps: Steps) -> pl.DataFrame:
+    """Return op_index and label of every operation: its role in a replay, else what it does."""
+    names = pl.Series("label", ["kernel", "copy", "memset", "replay"])
+    does = timeline.operations.select(
+        pl.when(pl.col("copy_kind").is_not_null())
+        .then(pl.col("copy_kind").replace_strict(COPY_KINDS, default="unknown", return_dtype=pl.String) + " copy")
+        .otherwise(pl.lit(names).gather(pl.col("kind").cast(pl.Int64)))
+        .alias("does")
+    ).to_series()
+    return roles_of(timeline, steps).select("op_index", label=pl.coalesce("role", pl.Series("does", does)))
 
 
 def histograms(timeline: Timeline, decode: pl.DataFrame, lane: Lane) -> list[Histogram]:

@@ -1,0 +1,63 @@
+"""Interval arithmetic against counting every point of a small axis."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bubblefinder.intervals import Cover, covered_before, empty, inside, split, union
+
+AXIS = np.arange(-5, 60, dtype=np.int64)
+EDGES = st.lists(st.tuples(st.integers(0, 40), st.integers(-2, 12)), max_size=12)
+
+
+def arrays(rows: list[tuple[int, int]]) -> tuple[np.ndarray, np.ndarray]:
+    starts = np.array([start for start, _ in rows], np.int64)
+    return starts, starts + np.array([length for _, length in rows], np.int64)
+
+
+def points(starts: np.ndarray, ends: np.ndarray) -> set[int]:
+    return {point for start, end in zip(starts.tolist(), ends.tolist(), strict=True) for point in range(start, end)}
+
+
+@given(EDGES)
+def test_a_union_covers_the_same_points_and_is_disjoint(rows: list[tuple[int, int]]) -> None:
+    starts, ends = arrays(rows)
+    cover = union(starts, ends)
+    assert points(cover.starts, cover.ends) == points(starts, ends)
+    assert (cover.ends > cover.starts).all()
+    assert (cover.starts[1:] > cover.ends[:-1]).all()
+    assert cover.total_ns == len(points(starts, ends))
+
+
+@given(EDGES)
+def test_inside_asks_the_half_open_cover(rows: list[tuple[int, int]]) -> None:
+    cover = union(*arrays(rows))
+    assert set(AXIS[inside(AXIS, cover)].tolist()) == points(cover.starts, cover.ends)
+
+
+@given(EDGES)
+def test_covered_before_counts_the_points_before(rows: list[tuple[int, int]]) -> None:
+    cover = union(*arrays(rows))
+    held = points(cover.starts, cover.ends)
+    assert covered_before(AXIS, cover).tolist() == [sum(point < edge for point in held) for edge in AXIS.tolist()]
+
+
+@given(EDGES, st.lists(st.integers(-3, 45), max_size=8))
+def test_splitting_keeps_every_point_and_leaves_no_cut_inside(rows: list[tuple[int, int]], cuts: list[int]) -> None:
+    starts, ends = arrays(rows)
+    lower, upper, parent = split(starts, ends, np.array(cuts, np.int64))
+    pieces = [(int(p), point) for s, e, p in zip(lower, upper, parent, strict=True) for point in range(s, e)]
+    assert sorted(pieces) == sorted((i, point) for i in range(len(rows)) for point in range(starts[i], ends[i]))
+    assert not any(low < cut < high for cut in cuts for low, high in zip(lower, upper, strict=True))
+
+
+def test_nothing_is_covered_by_nothing() -> None:
+    assert len(empty()) == 0
+    assert not inside(AXIS, empty()).any()
+    assert not covered_before(AXIS, empty()).any()
+
+
+def test_touching_intervals_merge() -> None:
+    assert union(np.array([0, 5]), np.array([5, 9])).ends.tolist() == Cover(np.array([0]), np.array([9])).ends.tolist()
