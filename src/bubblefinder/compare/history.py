@@ -66,7 +66,7 @@ def add(database: Database, report: Report, *, reason: str = "", now: datetime |
     digest = digest_of(report)
     for row in database.table("runs").rows_where("digest = ?", [digest]):
         return _run(row)
-    alarm = "; ".join(text for text in (reason, _slower(database, report)) if text)
+    alarm = "; ".join(text for text in (reason.rstrip("."), _slower(database, report)) if text)
     row = _row(report) | {
         "digest": digest,
         "added_at": (now or datetime.now(UTC)).isoformat(timespec="seconds"),

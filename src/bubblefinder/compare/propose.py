@@ -19,13 +19,14 @@ if TYPE_CHECKING:
     from bubblefinder.compare.metrics import Measure
     from bubblefinder.report.model import Report
 
-PROPOSED: Final = (
-    "step.duration.p50",
-    "bubble.share.total",
-    "bubble.share.inter_graph",
-    "waits.draining.per_step",
-    "launch.run_ahead.share",
-)
+PROPOSED: Final[dict[str, dict[str, str]]] = {
+    "step.duration.p50": {},
+    "bubble.share.total": {},
+    "bubble.share.inter_graph": {},
+    "waits.draining.per_step": {},
+    "launch.run_ahead.share": {},
+    "findings.count": {"severity": "high"},
+}
 _REGRESS: Final = ("step.duration.p50",)
 _TOLERANCE: Final = 0.02
 
@@ -47,8 +48,13 @@ def propose(reports: Sequence[Report]) -> str:
         ranks=max(len(ranks(report)) for report in reports),
     )
     table = measures_of(reports)
-    chosen = [(key, row) for name in PROPOSED for key, row in table.items() if key[0] == name]
-    blocks = [_block([m for m in row if m is not None], setting, reports) for _, row in chosen]
+    chosen = [
+        row
+        for name, of in PROPOSED.items()
+        for key, row in table.items()
+        if key[0] == name and of.items() <= dict(key[1]).items()
+    ]
+    blocks = [_block([m for m in row if m is not None], setting, reports) for row in chosen]
     head = [
         f"# Proposed from {plural(len(reports), 'run')}; every limit leaves room for the noise between captures.",
         "version = 1",

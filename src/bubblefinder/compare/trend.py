@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 MOST_RUNS: Final = 200
 """Steps are sought in at most so many runs: the search is quadratic."""
 _STEP: Final = (GATE, (("rank", 0),))
-_SHORTEST: Final = 2
+SHORTEST: Final = 2
+"""Runs that make a level: one alone may be an outlier."""
 _PENALTY: Final = 3.0
 # The median of |x - y| for two draws of a normal distribution, over its standard deviation.
 _MEDIAN_DIFFERENCE: Final = 0.954
@@ -109,8 +110,8 @@ def breaks(numbers: Sequence[float]) -> list[int]:
     price = _PENALTY * _scatter(numbers) * math.log(max(count, 2))
     best = [-price] + [math.inf] * count
     last = [0] * (count + 1)
-    for end in range(_SHORTEST, count + 1):
-        for start in range(end - _SHORTEST + 1):
+    for end in range(SHORTEST, count + 1):
+        for start in range(end - SHORTEST + 1):
             cost = best[start] + price + _deviation(numbers[start:end]) if best[start] < math.inf else math.inf
             if cost < best[end]:
                 best[end], last[end] = cost, start

@@ -28,18 +28,17 @@ def render(diff: Diff) -> str:
 
 
 def draw(table: Table) -> str:
-    """Return a table with its columns lined up: the first to the left, the others to the right."""
-    rows = [table.header, *table.rows]
-    widths = [max(len(row[column]) for row in rows) for column in range(len(table.header))]
-    lines = [_line(row, widths) for row in rows]
+    """Return a table with its columns lined up: numbers to the right, words to the left."""
+    columns = list(zip(table.header, *table.rows, strict=True))
+    lined = [_column(cells, words=number == 0 or not _numeric(cells[1:])) for number, cells in enumerate(columns)]
+    lines = ["  " + "  ".join(row).rstrip() for row in zip(*lined, strict=True)]
     return "\n".join([table.title, *lines, *([table.note] if table.note else [])])
 
 
-def _line(row: Sequence[str], widths: list[int]) -> str:
-    first, *others = zip(row, widths, strict=True)
-    cells = [f"  {first[0]:<{first[1]}}", *(_cell(text, width) for text, width in others)]
-    return "  ".join(cells).rstrip()
+def _numeric(cells: Sequence[str]) -> bool:
+    return all(not text or text[0].isdigit() or text[0] in f"+-±{UNKNOWN}" for text in cells)
 
 
-def _cell(text: str, width: int) -> str:
-    return f"{text:>{width}}" if text[:1].isdigit() or text[:1] in f"+-±{UNKNOWN}" else f"{text:<{width}}"
+def _column(cells: Sequence[str], *, words: bool) -> list[str]:
+    width = max(len(text) for text in cells)
+    return [f"{text:<{width}}" if words else f"{text:>{width}}" for text in cells]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from bubblefinder.compare.quantity import format_limit
 from bubblefinder.compare.render.pictures import WIDTH
 from bubblefinder.compare.render.tables import Table
+from bubblefinder.compare.trend import SHORTEST
 from bubblefinder.compare.words import place
 from bubblefinder.report.words import plain
 from bubblefinder.units import UNKNOWN, plural
@@ -49,9 +50,7 @@ def text(trend: Trend) -> str:
         if number in shifts:
             lines.append(f"  ····· {_moved(trend, shifts[number])}")
         lines.append(_line(trend, point, largest))
-    if not trend.shifts:
-        lines.append("It has not moved beyond its noise.")
-    return "\n".join(lines) + "\n"
+    return "\n".join([*lines, *verdicts(trend)]) + "\n"
 
 
 def html(trend: Trend) -> str:
@@ -66,7 +65,7 @@ def html(trend: Trend) -> str:
         .render(
             title=title(trend),
             meaning=trend.metric.meaning,
-            moved=[_moved(trend, shift) for shift in trend.shifts],
+            verdicts=[*(_moved(trend, shift) for shift in trend.shifts), *verdicts(trend)],
             height=HEIGHT,
             levels=_levels(trend, low, high),
             dots=_dots(trend, low, high),
@@ -76,6 +75,16 @@ def html(trend: Trend) -> str:
         )
     )
     return page(f"{title(trend)} · bubblefinder trend", body)
+
+
+def verdicts(trend: Trend) -> list[str]:
+    """Return what else is to be said: that nothing moved, or that the newest run alone can't tell."""
+    told = [] if trend.shifts else ["It has not moved beyond its noise."]
+    newest = trend.points[-1].run
+    settled = trend.shifts and trend.shifts[-1].at >= len(trend.points) - SHORTEST
+    if newest.state == "alarm" and not settled:
+        told.append(f"Run {newest.id} raised an alarm; a second run like it would tell a step from an outlier.")
+    return told
 
 
 def title(trend: Trend) -> str:
