@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import shutil
 import subprocess
 import tempfile
@@ -15,6 +16,7 @@ from bubblefinder.trace.quality import scrubbed
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+_EXPORT: Final = ("nsys", "export", "--type", "sqlite", "--output")
 _PATIENCE_S: Final = 3600
 
 
@@ -30,11 +32,11 @@ def exported(report: Path) -> Iterator[Path]:
     if nsys is None:
         raise InputError(
             f"{report.name} is a report that must be exported first, and Nsight Systems (nsys) is not installed here.",
-            hint=f"Where it is installed, run: nsys export --type sqlite --output {report.stem}.sqlite {report.name}",
+            hint=f"Where it is installed, run: {shlex.join([*_EXPORT, f'{report.stem}.sqlite', report.name])}",
         )
     with tempfile.TemporaryDirectory(prefix="bubblefinder-") as place:
         database = Path(place) / f"{report.stem}.sqlite"
-        command = [nsys, "export", "--type", "sqlite", "--output", str(database), str(report.resolve())]
+        command = [nsys, *_EXPORT[1:], str(database), str(report.resolve())]
         try:
             done = subprocess.run(
                 command, capture_output=True, text=True, errors="replace", timeout=_PATIENCE_S, check=False

@@ -1,0 +1,82 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from bubblefinder.errors import CannotAnswerError
+from bubblefinder.trace.open import open_trace
+from tests.unit.trace.rows import DEVICES, GLOBAL, GRAPHS, KERNELS, PID, device, kernel, operation, save
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from bubblefinder.trace.model import Trace
+
+HOST_FIRST = 0x7FFF_FFFF
+GPU = {"vmId": 0, "name": "NVIDIA H200"}
+
+
+def counts(trace: Trace) -> dict[str, int | None]:
+    return {note.code: note.count for note in trace.notes}
+
+
+def test_a_device_number_is_looked_up_for_its_process(tmp_path: Path) -> None:
+    other = GLOBAL + (1 << 24)
+    rows = {
+        KERNELS: [kernel(20, 30), kernel(21, 31, globalPid=other), kernel(22, 32, globalPid=other, deviceId=1)],
+        DEVICES: [device(gpu=3), device(gpu=1, pid=PID + 1), device(gpu=0, cuda=1, pid=PID + 1)],
+    }
+    loaded = open_trace(save(tmp_path / "x.sqlite", **rows))
+    assert loaded.operations.select("device", "gpu").rows() == [(0, 3), (0, 1), (1, 0)]
+    assert "gpu-assumed" not in counts(loaded)
+
+
+@pytest.mark.parametrize(("gpus", "level"), [(1, "info"), (2, "warn")])
+def test_without_the_table_device_numbers_are_taken_and_that_is_said(tmp_path: Path, gpus: int, level: str) -> None:
+    listed = [GPU | {"id": number} for number in range(gpus)]
+    loaded = open_trace(save(tmp_path / "x.sqlite", schema="3.11", TARGET_INFO_GPU=listed))
+    assert loaded.operations["gpu"].to_list() == [0]
+    assert [(note.level, note.count) for note in loaded.notes if note.code == "gpu-assumed"] == [(level, 1)]
+
+
+def test_an_entry_without_an_index_is_matched_by_unique_id(tmp_path: Path) -> None:
+    listed = [GPU | {"id": 4, "uuid": "GPU-a"}, GPU | {"id": 5, "uuid": "GPU-b"}]
+    loaded = open_trace(
+        save(tmp_path / "x.sqlite", TARGET_INFO_GPU=listed, **{DEVICES: [device(gpu=None, uuid="GPU-b")]})
+    )
+    assert loaded.operations["gpu"].to_list() == [5]
+    assert counts(loaded)["gpus-unused"] == 1
+
+
+def test_a_graph_that_begins_on_the_host_is_placed_by_its_process(tmp_path: Path) -> None:
+    rows = {
+        KERNELS: [kernel(20, 30, deviceId=2)],
+        GRAPHS: [operation(40, 50, deviceId=HOST_FIRST, contextId=HOST_FIRST, graphId=1, graphExecId=1)],
+        DEVICES: [device(gpu=6, cuda=2)],
+    }
+    loaded = open_trace(save(tmp_path / "x.sqlite", **rows))
+    assert loaded.operations.select("device", "gpu").rows() == [(2, 6), (2, 6)]
+
+
+def test_one_that_could_be_on_either_device_is_left_out_and_counted(tmp_path: Path) -> None:
+    rows = {
+        KERNELS: [kernel(20, 30), kernel(21, 31, deviceId=1)],
+        GRAPHS: [operation(40, 50, deviceId=HOST_FIRST, contextId=HOST_FIRST, graphId=1, graphExecId=1)],
+    }
+    loaded = open_trace(save(tmp_path / "x.sqlite", **rows))
+    assert loaded.operations.height == 2
+    assert counts(loaded)["device-unknown"] == 1
+
+
+def test_gpu_work_on_no_known_device_is_no_answer(tmp_path: Path) -> None:
+    rows = {KERNELS: [], GRAPHS: [operation(4, 5, deviceId=HOST_FIRST, contextId=HOST_FIRST, graphId=1, graphExecId=1)]}
+    with pytest.raises(CannotAnswerError, match="on no device"):
+        open_trace(save(tmp_path / "x.sqlite", **rows))
+
+
+def test_a_capture_without_gpu_work_loads_empty(tmp_path: Path) -> None:
+    loaded = open_trace(save(tmp_path / "x.sqlite", **{KERNELS: []}))
+    assert loaded.operations.is_empty()
+    assert loaded.calls.height == 1
+    assert loaded.info.gpus == ()
