@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from bubblefinder.cli.common import load_and_analyze, parse_meta, parse_steps, parse_window
+from bubblefinder.errors import EXIT_GATE
 
 
 def analyze(
@@ -36,10 +37,21 @@ def analyze(
         str | None,
         typer.Option(metavar="METHOD", help="How to find steps: nvtx:REGEX, kernel:REGEX, nvtx, cadence or sequence."),
     ] = None,
+    select: Annotated[list[str] | None, typer.Option(help="Only these rules or packs. May be repeated.")] = None,
+    ignore: Annotated[list[str] | None, typer.Option(help="Not these rules or packs. May be repeated.")] = None,
+    rules: Annotated[
+        list[Path] | None, typer.Option(metavar="DIR", help="A folder of your own rule packs. May be repeated.")
+    ] = None,
+    fail_on: Annotated[
+        str | None, typer.Option(metavar="SEVERITY", help="Exit with 1 if a finding is low, medium or high, or worse.")
+    ] = None,
     label: Annotated[str | None, typer.Option(help="A name for the run, kept in the report.")] = None,
     commit: Annotated[str | None, typer.Option(help="The commit that was captured, kept in the report.")] = None,
     meta: Annotated[
         list[str] | None, typer.Option(metavar="KEY=VALUE", help="Anything else about the run. May be repeated.")
+    ] = None,
+    report_url: Annotated[
+        str | None, typer.Option(metavar="URL", help="Where the full report will lie; Markdown links to it.")
     ] = None,
     quiet: Annotated[bool, typer.Option("-q", "--quiet", help="Print no progress and, with -o, no summary.")] = False,
     verbose: Annotated[
@@ -47,10 +59,12 @@ def analyze(
     ] = 0,
 ) -> None:
     """Say how much of a decode step the GPU idled, why, and what to do."""
-    from bubblefinder.cli.output import check_format, check_outputs, emit
+    from bubblefinder.cli.output import check_format, check_outputs, check_severity, emit
     from bubblefinder.report.build import Options
     from bubblefinder.report.model import Run
+    from bubblefinder.rules.config import find_config, load_config
 
+    failing = check_severity(fail_on)
     form = check_format("json" if json else output_format)
     check_outputs(output or [])
     options = Options(
@@ -59,7 +73,12 @@ def analyze(
         window=parse_window(window),
         steps=parse_steps(steps),
         step_by=step_by,
+        rules=load_config(find_config(Path.cwd())).override(
+            select=select or (), ignore=ignore or (), rules=rules or ()
+        ),
         run=Run(label=label, commit=commit, meta=parse_meta(meta)),
     )
     report = load_and_analyze(trace, options, quiet=quiet)
-    emit(report, form, output or [], quiet=quiet, verbose=verbose > 0)
+    emit(report, form, output or [], quiet=quiet, verbose=verbose > 0, report_url=report_url or "")
+    if any(finding.severity in failing for finding in report.findings):
+        raise typer.Exit(EXIT_GATE)

@@ -20,8 +20,8 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 
-_COMMANDS: Final = ("analyze", "diff", "doctor", "report")
-_GROUPS: Final[tuple[str, ...]] = ("rules",)
+_COMMANDS: Final = ("analyze", "diff", "doctor", "metrics", "nightly", "report")
+_GROUPS: Final[tuple[str, ...]] = ("budget", "history", "rules")
 
 
 def _version(asked: bool) -> None:

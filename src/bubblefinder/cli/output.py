@@ -28,6 +28,18 @@ def check_format(name: str | None) -> str:
     return name or "text"
 
 
+def check_severity(name: str | None) -> tuple[str, ...]:
+    """Return the severities that fail a run with --fail-on NAME: that one and the worse ones.
+
+    Raises:
+        UsageError: there is no such severity.
+    """
+    known = ("high", "medium", "low")
+    if name is not None and name not in known:
+        raise UsageError(f"--fail-on {name!r} is not a severity", hint="use low, medium or high")
+    return () if name is None else known[: known.index(name) + 1]
+
+
 def check_outputs(paths: list[Path]) -> None:
     """Refuse outputs that can't be written before the capture is loaded.
 

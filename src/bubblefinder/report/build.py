@@ -6,10 +6,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from bubblefinder._version import __version__
+from bubblefinder.causes.facts_build import build_facts
 from bubblefinder.causes.find import find_causes
 from bubblefinder.errors import CannotAnswerError
 from bubblefinder.report.detail import detail
-from bubblefinder.report.findings import benign
+from bubblefinder.report.findings import benign, expected, finding
 from bubblefinder.report.ledgers import (
     Lane,
     bubble_share,
@@ -35,6 +36,7 @@ from bubblefinder.report.model import (
     TraceFacts,
 )
 from bubblefinder.rules.config import Config
+from bubblefinder.rules.engine import run_rules
 from bubblefinder.rules.packs import load_packs
 from bubblefinder.steps.find import find_steps
 from bubblefinder.timeline.build import build_timeline
@@ -97,6 +99,7 @@ def analyze_trace(
     progress("causes")
     causes = find_causes(timeline, steps)
     packs = load_packs(asked.rules.rules)
+    verdicts = run_rules(build_facts(timeline, steps, causes), packs, asked.rules)
     progress("report")
     return Report(
         schema=SCHEMA,
@@ -107,9 +110,9 @@ def analyze_trace(
         devices=[device_report(timeline, device) for device in timeline.devices],
         steps=_steps(timeline, steps, windows, lane),
         overhead=OverheadReport(),
-        findings=[],
+        findings=[finding(match) for match in verdicts.findings],
         benign=benign(timeline, steps, causes),
-        expected=[],
+        expected=[expected(covered) for covered in verdicts.expected],
         detail=detail(timeline, steps, causes, lane, packs.category),
     )
 

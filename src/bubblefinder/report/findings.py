@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from bubblefinder.causes.model import Causes
-    from bubblefinder.causes.whatif.model import Prediction
     from bubblefinder.rules.model import ExpectedMatch, Match
     from bubblefinder.steps.model import Steps
     from bubblefinder.timeline.model import Timeline
@@ -24,16 +23,10 @@ if TYPE_CHECKING:
 _SITE = ("api", "copy_kind", "memory_kind", "nvtx", "frame", "after_role", "before_role")
 
 
-def finding(match: Match, predictions: Mapping[tuple[int, ...], Prediction]) -> Finding:
-    """Return one match as a finding.
-
-    Args:
-        match: a rule that matched.
-        predictions: what-if predictions by the sites that were removed.
-    """
+def finding(match: Match) -> Finding:
+    """Return one match as a finding."""
     subject = match.subject
     wait = subject if isinstance(subject, SiteFacts) else None
-    predicted = predictions.get(match.sites) if match.sites else None
     return Finding(
         rule=match.rule,
         title=match.title,
@@ -54,14 +47,12 @@ def finding(match: Match, predictions: Mapping[tuple[int, ...], Prediction]) -> 
         remedy=match.remedy,
         references=list(match.references),
         also_matches=list(match.also_matches),
-        step_after_ns=None if predicted is None else round(predicted.step_ns),
-        bound_after=None if predicted is None else predicted.bound_after,
     )
 
 
-def expected(covered: ExpectedMatch, predictions: Mapping[tuple[int, ...], Prediction]) -> Expected:
+def expected(covered: ExpectedMatch) -> Expected:
     """Return a match that an allow-list covers, with the reason and the owner."""
-    return Expected(finding=finding(covered.match, predictions), reason=covered.reason, owner=covered.owner)
+    return Expected(finding=finding(covered.match), reason=covered.reason, owner=covered.owner)
 
 
 def _site(subject: Any) -> Site:  # noqa: ANN401 - any of the rules' subjects
