@@ -234,9 +234,10 @@ class _Drawing:
 
     def _call(self, run: _Run) -> None:
         meaning = self._meaning(run.letter)
-        drawn = {self._owner(op.letter) for op in self.runs["gpu"] if op.process == run.process}
-        if meaning.kind != "call" and run.letter not in drawn:
-            problem = f"{run.letter} is launched, but its operation is nowhere on a gpu row"
+        needed = [] if meaning.kind == "call" else list(meaning.nodes) or [run.letter]
+        drawn = {op.letter for op in self.runs["gpu"] if op.process == run.process}
+        if missing := [letter for letter in needed if letter not in drawn]:
+            problem = f"{run.letter} is launched, but {missing[0]} is nowhere on a gpu row"
             raise UsageError(problem, hint=f"if its record is missing, say so: {run.letter} = {meaning.api}")
         times = run.start_ns, run.end_ns, run.lane
         correlation = self.sketch.call(meaning.api, *times, frames=meaning.frames, **meaning.extras)
@@ -252,10 +253,12 @@ class _Drawing:
         owner = self._owner(letter)
         meaning, nodes = self._meaning(letter), self._meaning(owner).nodes
         each = nodes[letter] or 1
+        if meaning.kind not in _KINDS:
+            raise UsageError(f"{letter} can't run on a gpu row", hint=f"it stands for {meaning.api or meaning.values}")
         launches = self.launches[process, owner]
         if not launches:
             launches += [self.sketch.correlate(process) for _ in range(-(-len(runs) // each))]
-        if meaning.kind not in _KINDS or len(runs) != each * len(launches):
+        if len(runs) != each * len(launches):
             problem = f"{letter} has {len(runs)} runs on gpu rows, but {len(launches)} launches of {each} each"
             raise UsageError(problem, hint="a run is one event: neighbours need different letters")
         for position, run in enumerate(runs):

@@ -62,7 +62,10 @@ def test_threads_share_the_correlation_ids_of_their_process_and_processes_do_not
 
 def test_a_graph_without_nodes_is_one_record_a_launch() -> None:
     trace = draw("api | G..G\ngpu0 | .GG.GG\nG = graph 12")
-    assert operations(trace, "kind", "graph", "graph_node", "correlation") == [(GRAPH, 12, None, 1), (GRAPH, 12, None, 2)]
+    assert operations(trace, "kind", "graph", "graph_node", "correlation") == [
+        (GRAPH, 12, None, 1),
+        (GRAPH, 12, None, 2),
+    ]
     assert set(trace.names.values()) == {"cudaGraphLaunch_v10000"}
 
 
@@ -158,10 +161,10 @@ def test_rows_are_numbered_by_table() -> None:
         ("A = kernel k fails often", "invalid literal"),
         ("A = graph 5 ab", "'ab' is no node of a graph"),
         ("A = kernel 'k", "No closing quotation"),
-        ("api | A", "A is launched, but its operation is nowhere on a gpu row"),
+        ("api | A", "A is launched, but A is nowhere on a gpu row"),
         ("api | A.A\ngpu0 | .A", "A has 1 runs on gpu rows, but 2 launches of 1 each"),
-        ("api | G\ngpu0 | .a\nG = graph a b", "G is launched, but its node b is nowhere on a gpu row"),
-        ("gpu0 | S\nS = cudaStreamSynchronize", "S is a call or a name, it can't run on a gpu row"),
+        ("api | G\ngpu0 | .a\nG = graph a b", "G is launched, but b is nowhere on a gpu row"),
+        ("gpu0 | S\nS = cudaStreamSynchronize", "S can't run on a gpu row"),
     ],
 )
 def test_a_picture_that_cannot_be_read_is_refused(picture: str, problem: str) -> None:
