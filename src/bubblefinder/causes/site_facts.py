@@ -63,7 +63,8 @@ def _group(timeline: Timeline, causes: Causes, lane: Lane, members: tuple[SiteFa
     return replace(
         SiteFacts(gpu=lane.gpu, process=lane.process, sites=sites, api=costliest.api, **figures),
         members=members,
-        **{name: getattr(costliest, name) for name in _INHERITED},
+        **{name: getattr(costliest, name) for name in _INHERITED}
+        | {"bytes": max((member.bytes for member in members if member.bytes is not None), default=None)},
     )
 
 

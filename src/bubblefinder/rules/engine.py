@@ -191,9 +191,9 @@ def _merge(alike: list[Match]) -> list[Match]:
     ]
 
 
-def _worst_first(match: Match) -> tuple[int, float, int, str]:
+def _worst_first(match: Match) -> tuple[int, int, float, str]:
     severity, confidence = SEVERITIES.index(match.severity), CONFIDENCES.index(match.confidence)
-    return -severity, -(match.share or 0.0), -confidence, match.rule
+    return -severity, -confidence, -(match.share or 0.0), match.rule
 
 
 def _owner(match: Match, config: Config) -> ExpectedMatch | None:

@@ -171,7 +171,7 @@ def test_gaps_inside_graphs_say_what_the_capture_shows_of_pdl() -> None:
         idle_p50_ns=860_000.0, gap_p50_ns=416.0, pdl_overlap_share=0.0,
     )  # fmt: skip
     match = only(steps=(replace(STEP, roles=(verify,)),))
-    assert (match.rule, match.severity, match.confidence) == ("CUDA151", "medium", "low")
+    assert (match.rule, match.severity, match.confidence) == ("CUDA151", "low", "low")
     assert "0.0 %" in match.message
     assert only(steps=(replace(STEP, roles=(replace(verify, pdl_overlap_share=0.3),)),)).rule == "CUDA152"
 

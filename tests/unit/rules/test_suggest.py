@@ -36,8 +36,10 @@ def test_every_mistake_is_told_with_file_key_and_suggestion() -> None:
         "mine.toml: rule SG001, sincee: unknown key; did you mean 'since'?",
         "mine.toml: rule SG001, wait[0].bytes.at_mst: unknown key; did you mean 'at_most'?",
         "mine.toml: rule SG001, wait[0].copy_kid: unknown key; did you mean 'copy_kind'?",
-        ("mine.toml: rule SG001, wait[0].nvtx.matches: is no regular expression: missing ), "
-        "unterminated subpattern at position 0"),
+        (
+            "mine.toml: rule SG001, wait[0].nvtx.matches: is no regular expression: missing ), "
+            "unterminated subpattern at position 0"
+        ),
     ]
 
 
