@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from bubblefinder.trace import model
 
@@ -133,7 +133,7 @@ class Sketch:
             gpus=tuple(model.Gpu(gpu, None) for gpu in gpus),
             processes=tuple(model.Process(p, model.pid_of(p), None) for p in processes),
         )
-        frames = {name: self._frame(name) for name in FRAMES}
+        frames: dict[str, Any] = {name: self._frame(name) for name in FRAMES}
         return model.Trace(info=info, names={i: text for text, i in self.names.items()}, **frames)
 
     def _frame(self, name: str) -> pl.DataFrame:
