@@ -73,6 +73,4 @@ class FolderSource:
             return reader(path, columns=columns, n_rows=rows)
         except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
             reason = scrubbed(str(error))
-            raise NotATraceError(
-                f"{path.name} is a damaged table: {reason}.", hint="Export the folder again."
-            ) from error
+            raise NotATraceError(f"{path.name} is a damaged table: {reason}", hint="export the folder again") from error

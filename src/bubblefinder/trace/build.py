@@ -78,8 +78,8 @@ def _operations(source: Source, calls: pl.DataFrame, tally: Tally) -> pl.DataFra
     placed = place(stored, source, tally)
     if stored.height and not placed.height:
         raise CannotAnswerError(
-            f"The {stored.height:,} GPU operations of this capture are on no device that it names.",
-            hint="Export the report again with a current Nsight Systems; if that changes nothing, record again.",
+            f"the {stored.height:,} GPU operations of this capture are on no device that it names",
+            hint="export the report again with a current Nsight Systems; if that changes nothing, record again",
         )
     return frames.in_time_order(placed)
 

@@ -44,13 +44,13 @@ def capture_notes(source: Source, trace: Trace, tally: Tally, diagnostics: pl.Da
 def _absent_tables(source: Source, trace: Trace) -> Iterator[QualityNote]:
     """Say which questions can't be answered because a table is missing or empty."""
     if trace.calls.is_empty():
-        message = "The export has no CUDA API calls, so no gap can be charged to a host call. Record with --trace=cuda."
+        message = "the export has no CUDA API calls, so no gap can be charged to a host call: record with --trace=cuda"
         yield QualityNote("no-api-calls", "warn", message)
     if trace.nvtx.is_empty():
-        yield QualityNote("no-nvtx-ranges", "info", "The export has no NVTX ranges; steps are found without them.")
+        yield QualityNote("no-nvtx-ranges", "info", "the export has no NVTX ranges; steps are found without them")
     newer = source.columns(schema.DIAGNOSTICS) or "greenContextId" in source.columns(schema.KERNELS)
     if newer and not source.columns(schema.EXPORT):
-        message = "The export ends early: META_DATA_EXPORT, which is written last, is missing. Export the report again."
+        message = "the export ends early: META_DATA_EXPORT, which is written last, is missing; export the report again"
         yield QualityNote("export-incomplete", "warn", message)
 
 
@@ -59,11 +59,11 @@ def _gpus(source: Source, trace: Trace, tally: Tally) -> Iterator[QualityNote]:
     listed = gpu_names(source)
     if tally.assumed_gpu:
         level: Level = "info" if len(listed) == len(trace.info.gpus) == 1 else "warn"
-        message = "The capture doesn't say which GPU a process's device is; device numbers are taken for GPU numbers."
+        message = "the capture doesn't say which GPU a process's device is; device numbers are taken for GPU numbers"
         yield QualityNote("gpu-assumed", level, message, tally.assumed_gpu)
     unused = sorted(listed.keys() - {gpu.gpu for gpu in trace.info.gpus})
     if unused:
-        message = f"The capture names GPUs without any recorded work: {', '.join(map(str, unused))}."
+        message = f"the capture names GPUs without any recorded work: {', '.join(map(str, unused))}"
         yield QualityNote("gpus-unused", "info", message, len(unused))
 
 
@@ -74,7 +74,7 @@ def _silent_processes(trace: Trace) -> Iterator[QualityNote]:
     silent = sorted(set(launching) - set(trace.operations["process"].unique()))
     if silent and trace.operations.height:
         pids = ", ".join(str(pid_of(process)) for process in silent)
-        message = f"Processes launched GPU work of which nothing was recorded, so their GPUs are not shown: {pids}."
+        message = f"processes launched GPU work of which nothing was recorded, so their GPUs are not shown: {pids}"
         yield QualityNote("process-without-work", "warn", message, len(silent))
 
 
@@ -84,7 +84,7 @@ def _repeated_correlations(trace: Trace) -> Iterator[QualityNote]:
     keys = keyed.select(pl.col("correlation") ^ ((pl.col("process") & 0xFFFF_FFFF) * (1 << 32))).to_series()
     repeated = keys.len() - keys.n_unique()
     if repeated:
-        message = "API calls share a correlation id inside one process; work is charged to the earliest of them."
+        message = "API calls share a correlation id inside one process; work is charged to the earliest of them"
         yield QualityNote("repeated-correlations", "info", message, repeated)
 
 
@@ -93,7 +93,7 @@ def _migrations(trace: Trace) -> Iterator[QualityNote]:
     count = int(trace.operations["copy_kind"].is_in(_MIGRATIONS).sum())
     if count:
         message = (
-            "The driver made copies to move unified memory; they count as busy, never as a copy that was waited for."
+            "the driver made copies to move unified memory; they count as busy, never as a copy that was waited for"
         )
         yield QualityNote("unified-memory", "info", message, count)
 
@@ -102,5 +102,5 @@ def _sessions(source: Source) -> Iterator[QualityNote]:
     """Say that the file holds several captures, whose ids and clocks may collide."""
     sessions = source.read(schema.SESSIONS).frame.height
     if sessions > 1:
-        message = f"The file holds {sessions} capture sessions, whose ids may collide. Analyse each on its own."
+        message = f"the file holds {sessions} capture sessions, whose ids may collide: analyse each on its own"
         yield QualityNote("several-sessions", "warn", message, sessions)

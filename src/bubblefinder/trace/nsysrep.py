@@ -31,8 +31,8 @@ def exported(report: Path) -> Iterator[Path]:
     nsys = shutil.which("nsys")
     if nsys is None:
         raise InputError(
-            f"{report.name} is a report that must be exported first, and Nsight Systems (nsys) is not installed here.",
-            hint=f"Where it is installed, run: {shlex.join([*_EXPORT, f'{report.stem}.sqlite', report.name])}",
+            f"{report.name} is a report that must be exported first, and Nsight Systems (nsys) is not installed here",
+            hint=f"where it is installed, run: {shlex.join([*_EXPORT, f'{report.stem}.sqlite', report.name])}",
         )
     with tempfile.TemporaryDirectory(prefix="bubblefinder-") as place:
         database = Path(place) / f"{report.stem}.sqlite"
@@ -43,12 +43,12 @@ def exported(report: Path) -> Iterator[Path]:
             )
         except subprocess.TimeoutExpired as error:
             raise InputError(
-                f"nsys export of {report.name} did not finish within an hour.", hint="Export it by hand."
+                f"nsys export of {report.name} did not finish within an hour", hint="export it by hand"
             ) from error
         if done.returncode or not database.is_file():
             raise NotATraceError(
                 f"nsys can't export {report.name}: {_reason(done)}",
-                hint="A report needs an nsys at least as new as the one that made it.",
+                hint="a report needs an nsys at least as new as the one that made it",
             )
         yield database
 

@@ -51,7 +51,7 @@ def open_trace(path: str | PathLike[str], *, unpack_limit: int = UNPACK_LIMIT) -
             trace = build_trace(source, name)
     except OSError as error:
         raise InputError(
-            f"{name} can't be read: {error.strerror or error}.", hint="Check the path and its permissions."
+            f"{name} can't be read: {error.strerror or error}", hint="check the path and its permissions"
         ) from error
     stale = _stale_note(given)
     return replace(trace, notes=(*trace.notes, stale)) if stale else trace
@@ -61,21 +61,19 @@ def open_trace(path: str | PathLike[str], *, unpack_limit: int = UNPACK_LIMIT) -
 def _opened(path: Path, unpack_limit: int, layers: int) -> Iterator[Source]:
     """Open a path as what its content says it is; a packed file may hold another, `layers` deep."""
     if not path.exists():
-        raise InputError(f"{path} does not exist.", hint="Check the path.")
+        raise InputError(f"{path} does not exist", hint="check the path")
     if path.is_dir():
         yield FolderSource(path)
         return
     if not path.is_file():
-        raise InputError(f"{path} is neither a file nor a folder.", hint="Give an export that Nsight Systems wrote.")
+        raise InputError(f"{path} is neither a file nor a folder", hint="give an export that Nsight Systems wrote")
     with unpacked(path, unpack_limit) as content:
         if content is None:
             with _opened_file(path) as source:
                 yield source
             return
         if not layers:
-            raise NotATraceError(
-                f"{path.name} is packed too many times over.", hint="Unpack it and give what is inside."
-            )
+            raise NotATraceError(f"{path.name} is packed too many times over", hint="unpack it and give what is inside")
         with _opened(content, unpack_limit, layers - 1) as source:
             yield source
 
@@ -92,8 +90,8 @@ def _opened_file(path: Path) -> Iterator[Source]:
     refusal = foreign_file(path, head)
     if refusal or path.suffix not in _REPORTS:
         raise refusal or NotATraceError(
-            f"{path.name} is not an Nsight Systems export.",
-            hint="Export one with: nsys export --type sqlite REPORT.nsys-rep",
+            f"{path.name} is not an Nsight Systems export",
+            hint="export one with: nsys export --type sqlite REPORT.nsys-rep",
         )
     with exported(path) as database, open_sqlite(database) as source:
         yield source
@@ -107,5 +105,5 @@ def _stale_note(path: Path) -> QualityNote | None:
     )
     if path.is_dir() or report is None or report == path or report.stat().st_mtime <= path.stat().st_mtime:
         return None
-    message = f"{report.name} beside this export is newer; the export may be of an earlier capture."
+    message = f"{report.name} beside this export is newer; the export may be of an earlier capture"
     return QualityNote("export-older-than-report", "warn", message)

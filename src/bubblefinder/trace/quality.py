@@ -77,12 +77,12 @@ def _by_table(code: str, what: str, counts: Counter[str]) -> list[QualityNote]:
     tables = ", ".join(f"{name} {count:,}" for name, count in sorted(counts.items()) if count)
     vital = {table.name for table in (*schema.OPERATIONS, schema.CALLS)}
     level: Level = "warn" if any(counts[name] for name in vital) else "info"
-    return [QualityNote(code, level, f"{total:,} rows {what} ({tables}).", total)]
+    return [QualityNote(code, level, f"{total:,} rows {what} ({tables})", total)]
 
 
 def _counted(code: str, level: Level, what: str, count: int) -> list[QualityNote]:
     """Return a note about `count` things, or none."""
-    return [QualityNote(code, level, f"{count:,} {what}.", count)] if count else []
+    return [QualityNote(code, level, f"{count:,} {what}", count)] if count else []
 
 
 def cupti_version(diagnostics: pl.DataFrame) -> str | None:
@@ -110,7 +110,7 @@ def diagnostic_notes(source: Source, diagnostics: pl.DataFrame) -> list[QualityN
             QualityNote(
                 "no-diagnostics",
                 "info",
-                "The export has no diagnostics, so whether records were dropped is unknown, not ruled out.",
+                "the export has no diagnostics, so whether records were dropped is unknown, not ruled out",
             )
         ]
     said: Counter[QualityNote] = Counter()

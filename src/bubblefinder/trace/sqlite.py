@@ -58,8 +58,8 @@ def _uri(path: Path) -> str:
     for beside in (Path(f"{path}-wal"), Path(f"{path}-journal")):
         if _is_pending(beside):
             raise InputError(
-                f"{path.name} is being written, or its writer was stopped: {beside.name} beside it holds changes.",
-                hint="Let the writing program finish, or export the report again.",
+                f"{path.name} is being written, or its writer was stopped: {beside.name} beside it holds changes",
+                hint="let the writing program finish, or export the report again",
             )
     with path.open("rb") as file:
         write_ahead = file.read(20)[18:20] == b"\2\2"
@@ -120,8 +120,8 @@ def _check_length(path: Path) -> None:
     actual = path.stat().st_size
     if len(header) < _HEADER or (header[24:28] == header[92:96] and actual < expected):
         raise NotATraceError(
-            f"{path.name} is cut short: its header promises {expected:,} bytes, it has {actual:,}.",
-            hint="Copy or export it again.",
+            f"{path.name} is cut short: its header promises {expected:,} bytes, it has {actual:,}",
+            hint="copy or export it again",
         )
 
 
@@ -130,15 +130,15 @@ def _explained(error: sqlite3.Error | UnicodeDecodeError, path: Path) -> InputEr
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     if code in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}:
         return InputError(
-            f"{path.name} is locked: another program is writing it.",
-            hint="Wait for that program to finish, or copy the file to a local disk and try again.",
+            f"{path.name} is locked: another program is writing it",
+            hint="wait for that program to finish, or copy the file to a local disk and try again",
         )
     if code in {sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_PERM, sqlite3.SQLITE_READONLY}:
         return InputError(
-            f"{path.name} can't be read: {scrubbed(str(error))}.", hint="Check its permissions and the disk it lies on."
+            f"{path.name} can't be read: {scrubbed(str(error))}", hint="check its permissions and the disk it lies on"
         )
     return NotATraceError(
-        f"{path.name} is a damaged SQLite file: {scrubbed(str(error))}.", hint="Copy or export it again."
+        f"{path.name} is a damaged SQLite file: {scrubbed(str(error))}", hint="copy or export it again"
     )
 
 

@@ -68,7 +68,7 @@ def unpacked(path: Path, limit: int) -> Iterator[Path | None]:
         try:
             _unpack(path, opener, content, limit)
         except (lzma.LZMAError, zstd.ZstdError, zlib.error, gzip.BadGzipFile, tarfile.TarError, EOFError) as error:
-            raise NotATraceError(f"{path.name} is a damaged or cut archive: {error}.", hint="Copy it again.") from error
+            raise NotATraceError(f"{path.name} is a damaged or cut archive: {error}", hint="copy it again") from error
         yield content
 
 
@@ -99,7 +99,7 @@ def _copy(packed: _Readable, content: Path, limit: int, name: str) -> int:
             length += len(chunk)
             if length > limit:
                 raise InputError(
-                    f"{name} unpacks to more than {limit:,} bytes.", hint="Unpack it yourself and give what is inside."
+                    f"{name} unpacks to more than {limit:,} bytes", hint="unpack it yourself and give what is inside"
                 )
             target.write(chunk)
     return length
