@@ -11,7 +11,7 @@ NS_PER_S: Final = 1_000_000_000
 
 _SECONDS: Final = {"ns": 1, "us": NS_PER_US, "µs": NS_PER_US, "ms": NS_PER_MS, "s": NS_PER_S, "": NS_PER_S}
 _TIME: Final = re.compile(r"\s*([0-9]+(?:\.[0-9]*)?|\.[0-9]+)\s*(ns|us|µs|ms|s|)\s*")
-_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2066-\u2069\ufeff\ud800-\udfff]")
+_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2066-\u2069\ufeff\ufff9-\ufffb\ufffe\uffff\ud800-\udfff]")
 
 UNKNOWN: Final = "–"
 
@@ -24,7 +24,7 @@ def duration(ns: float | None) -> str:
     if size < NS_PER_US:
         return f"{ns:.0f} ns"
     for unit, scale in (("us", NS_PER_US), ("ms", NS_PER_MS)):
-        if size < scale * 999.5:  # noqa: PLR2004 - rounds to 1000 of the unit
+        if size < scale * 999.5:
             return f"{_significant(ns / scale)} {unit}"
     return f"{_significant(ns / NS_PER_S)} s"
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from bubblefinder.report.chart import Figure
     from bubblefinder.report.model import Report, StepRow, StepTimeline, TimelineBar
 
-MAX_ROWS: Final = 4_000
+MAX_ROWS: Final = 3_000
 """Windows that the embedded report keeps; the JSON report keeps all."""
 TABLE_ROWS: Final = 200
 """Rows of a table on the page."""

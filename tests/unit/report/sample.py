@@ -176,7 +176,7 @@ def finding(**changes: Any) -> Finding:
             )
             for i in range(3)
         ],
-        message="The host reads 8 bytes from pageable memory after verify and can't launch the next step before they are there.",
+        message="The host reads 8 bytes from pageable memory after verify, and launches nothing until they are there.",
         remedy="Keep the lengths on the GPU, or copy them into pinned memory and wait for the previous step's event.",
         references=["https://github.com/sgl-project/sglang/pull/27979", "CUDA Programming Guide, asynchronous copies"],
         also_matches=["torch-item"],
@@ -285,6 +285,28 @@ def timeline(row: StepRow, which: str) -> StepTimeline:
     )
 
 
+def leads_of(row: StepRow) -> list[LeadRow]:
+    """The three launches of a window."""
+    leads: list[LeadRow] = []
+    now = row.start_ns
+    for number, (role, _, span) in enumerate(ROLES):
+        leads.append(
+            LeadRow(
+                index=row.index,
+                gpu=row.gpu,
+                pid=row.pid,
+                role=role,
+                start_ns=now,
+                end_ns=now + span,
+                lead_ns=(-1_500_000, 210_000, 5_400_000)[number] + 1000 * row.index,
+                call_start_ns=now - 60_000,
+                call_end_ns=now - 8_000,
+            )
+        )
+        now += span + 40_000
+    return leads
+
+
 def detail(rows: list[StepRow]) -> Detail:
     """What the pictures of the rows' device show."""
     decode = sorted((row for row in rows if row.excluded is None), key=lambda row: row.duration_ns)
@@ -347,21 +369,7 @@ def detail(rows: list[StepRow]) -> Detail:
             Histogram(gap_class="queued", edges_ns=edges, counts=[0, 0, 5, 11, 9, 2, *[0] * 14]),
         ],
         timelines=[timeline(decode[len(decode) // 2], "median"), timeline(decode[-1], "worst")] if decode else [],
-        leads=[
-            LeadRow(
-                index=row.index,
-                gpu=row.gpu,
-                pid=row.pid,
-                role=role,
-                start_ns=row.start_ns + 400_000 * k,
-                lead_ns=(-1_500_000, 210_000, 5_400_000)[k] + 1000 * row.index,
-                end_ns=row.start_ns + 400_000 * k + span,
-                call_start_ns=row.start_ns + 400_000 * k - 60_000,
-                call_end_ns=row.start_ns + 400_000 * k - 8_000,
-            )
-            for row in rows
-            for k, (role, _, span) in enumerate(ROLES)
-        ],
+        leads=[lead for row in rows[:500] for lead in leads_of(row)],
         runs=[
             KernelRun(
                 role="verify",
@@ -380,7 +388,7 @@ def detail(rows: list[StepRow]) -> Detail:
                 start_ns=row.start_ns + row.duration_ns - 1_600_000,
                 end_ns=row.start_ns + row.duration_ns - 120_000,
             )
-            for row in rows
+            for row in rows[:1000]
         ],
         launches_per_step=7.0,
         pdl_overlap_share=0.0,

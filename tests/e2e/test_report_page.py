@@ -1,0 +1,151 @@
+"""The HTML report in a browser: no error, no request, accessible, and usable without a mouse."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+
+from bubblefinder.report.formats import write
+from tests.unit.report.sample import graph_report, healthy_report, hostile_report, sample_report, unseen_report
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from playwright.sync_api import Page
+
+    from bubblefinder.report.model import Report
+
+pytestmark = pytest.mark.browser
+REPORTS = {
+    "sample": sample_report(steps=60, gpus=2),
+    "hostile": hostile_report(),
+    "healthy": healthy_report(),
+    "graph": graph_report(),
+    "unseen": unseen_report(),
+}
+
+
+@dataclass
+class Watched:
+    """A page and everything it complained about or asked for."""
+
+    page: Page
+    problems: list[str] = field(default_factory=list)
+    requests: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.page.on("console", lambda message: self.problems.append(f"{message.type}: {message.text}"))
+        self.page.on("pageerror", lambda error: self.problems.append(str(error)))
+        self.page.on("dialog", lambda dialog: self.problems.append(f"dialog: {dialog.message}"))
+        self.page.on("request", lambda request: self.requests.append(request.url))
+
+    def show(self, report: Report, folder: Path) -> None:
+        path = folder / "report.html"
+        write(report, path)
+        self.page.goto(path.as_uri())
+        self.page.wait_for_function(
+            "[...document.querySelectorAll('[data-chart]')].every((chart) => chart.querySelector('.main-svg'))"
+        )
+
+
+@pytest.fixture
+def watched(page: Page) -> Watched:
+    return Watched(page)
+
+
+@pytest.mark.parametrize("which", REPORTS)
+def test_it_loads_alone_and_in_silence(watched: Watched, tmp_path: Path, which: str) -> None:
+    watched.show(REPORTS[which], tmp_path)
+    page = watched.page
+    for chart in page.locator("[data-chart]").all():
+        chart.scroll_into_view_if_needed()
+        chart.hover()
+        chart.press("+")
+        chart.press("ArrowRight")
+        chart.press("0")
+    page.locator("summary").first.click()
+    page.get_by_role("button", name="Dark theme").click()
+    page.emulate_media(media="print")
+    assert watched.problems == []
+    assert watched.requests == [page.url]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("which", REPORTS)
+def test_axe_finds_nothing_serious(watched: Watched, tmp_path: Path, which: str, scheme: str) -> None:
+    page = watched.page
+    page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+    watched.show(REPORTS[which], tmp_path)
+    page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
+    # axe is put into the page by the debugger, which no policy of the page stops
+    found = Axe().run(page).response["violations"]
+    assert [(one["id"], [node["html"][:200] for node in one["nodes"]][:3]) for one in found] == []
+
+
+@pytest.mark.parametrize("width", [1280, 400])
+@pytest.mark.parametrize("which", REPORTS)
+def test_nothing_sticks_out(watched: Watched, tmp_path: Path, which: str, width: int) -> None:
+    watched.page.set_viewport_size({"width": width, "height": 900})
+    watched.show(REPORTS[which], tmp_path)
+    assert watched.page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_hostile_names_run_nothing(watched: Watched, tmp_path: Path) -> None:
+    watched.show(REPORTS["hostile"], tmp_path)
+    page = watched.page
+    assert page.locator("img").count() == 0
+    assert page.locator("script").count() == 4
+    assert "</script><img src=x onerror=alert(1)>" in page.inner_text("#verdict")
+
+
+def test_the_keyboard_zooms_moves_and_resets(watched: Watched, tmp_path: Path) -> None:
+    watched.show(REPORTS["sample"], tmp_path)
+    chart = watched.page.locator("[data-chart=timeline-median]")
+
+    def seen() -> list[float]:
+        found: list[float] = chart.evaluate("(place) => place._fullLayout.xaxis.range.slice()")
+        return found
+
+    first = seen()
+    chart.press("+")
+    near = seen()
+    assert near[1] - near[0] == pytest.approx(0.6 * (first[1] - first[0]))
+    chart.press("ArrowRight")
+    assert seen()[0] > near[0]
+    chart.press("0")
+    assert seen() == pytest.approx(first)
+
+
+def test_tables_sort_by_a_click_on_their_head(watched: Watched, tmp_path: Path) -> None:
+    watched.show(REPORTS["sample"], tmp_path)
+    page = watched.page
+    head = page.locator("#kernels th", has_text="p50, us").first
+    column = "[...document.querySelector('#kernels tbody').rows].map((row) => row.cells[4].textContent)"
+    head.get_by_role("button").click()
+    assert page.evaluate(column) == ["17.18", "3.04", "2.08"]
+    assert head.get_attribute("aria-sort") == "descending"
+    head.get_by_role("button").click()
+    assert page.evaluate(column) == ["2.08", "3.04", "17.18"]
+
+
+def test_the_theme_changes_the_charts_too(watched: Watched, tmp_path: Path) -> None:
+    watched.page.emulate_media(color_scheme="light")
+    watched.show(REPORTS["sample"], tmp_path)
+    colour = "document.querySelector('[data-chart=steps]').data[0].marker.color"
+    light = watched.page.evaluate(colour)
+    watched.page.get_by_role("button", name="Dark theme").click()
+    assert (light, watched.page.evaluate(colour)) == ("#4f6f94", "#84a4cb")
+
+
+def test_without_scripts_the_numbers_are_there(browser: object, tmp_path: Path) -> None:
+    context = browser.new_context(java_script_enabled=False)  # type: ignore[attr-defined]
+    page = context.new_page()
+    path = tmp_path / "report.html"
+    write(REPORTS["sample"], path)
+    page.goto(path.as_uri())
+    assert "The GPU idles" in page.inner_text("h1")
+    assert page.locator("table").count() > 5
+    context.close()

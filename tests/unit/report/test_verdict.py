@@ -1,0 +1,72 @@
+"""The sentence every format opens with."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from bubblefinder.report.model import BubbleShare, StepsReport
+from bubblefinder.report.verdict import idle_per_step_ns, leading_finding, verdict
+from tests.unit.report.sample import finding, graph_report, healthy_report, sample_report, unseen_report
+
+
+def without_steps(base: StepsReport) -> StepsReport:
+    none = BubbleShare(intra_graph=None, inter_graph=None, total=None)
+    return replace(base, method="none", count=0, per_step={}, by_device=[], bubble_share=none, rows=[])
+
+
+def test_the_number_stands_in_the_headline_and_agrees_with_the_share() -> None:
+    report = sample_report()
+    judged = verdict(report)
+    assert judged.number == f"{100 * (report.steps.bubble_share.total or 0):.1f} %"
+    assert judged.headline == "The GPU idles 28.8 % of the decode time: 2.59 ms of 8.98 ms a step, the mean of 9 steps."
+
+
+def test_the_share_is_the_mean_idle_over_the_mean_step() -> None:
+    report = sample_report()
+    idle, least = idle_per_step_ns(report)
+    mean = report.steps.per_step["duration"].mean
+    assert idle is not None
+    assert mean is not None
+    assert not least
+    assert abs(idle / mean - (report.steps.bubble_share.total or 0)) < 1e-12
+
+
+def test_an_unmeasured_inside_makes_it_a_lower_bound() -> None:
+    judged = verdict(graph_report())
+    assert judged.headline.startswith(f"The GPU idles at least {judged.number} of the decode time")
+
+
+def test_the_first_finding_that_is_more_than_a_note_is_blamed() -> None:
+    note, read = finding(severity="info", title="a note"), finding()
+    assert leading_finding(sample_report(findings=[note, read])) is read
+    judged = verdict(sample_report(findings=[note, read]))
+    assert judged.blame.startswith("First to fix: Blocking device-to-host copy")
+    assert judged.gain == (
+        "Removing it would give about 1.65 ms a step, 18.6 % of the median step. The step is then bound by the GPU."
+    )
+
+
+def test_an_unknown_gain_is_not_told() -> None:
+    assert verdict(sample_report(findings=[finding(recoverable_ns=None)])).gain == ""
+
+
+def test_a_healthy_run_blames_nobody() -> None:
+    assert verdict(healthy_report()).blame == "No host call is to blame for idle time."
+
+
+def test_unseen_graph_work_gives_no_number() -> None:
+    judged = verdict(unseen_report())
+    assert judged.number == ""
+    assert "not in the export" in judged.headline
+    assert judged.blame == "No cause can be named without the graph work."
+
+
+def test_without_steps_the_window_is_told() -> None:
+    base = sample_report(findings=[])
+    judged = verdict(replace(base, steps=without_steps(base.steps)))
+    assert judged.headline.startswith("No decode steps were found. Over the window of 108 ms, GPU 0 was idle 28.7 %")
+
+
+def test_a_capture_without_devices_says_so() -> None:
+    base = sample_report(findings=[], devices=[])
+    assert verdict(replace(base, steps=without_steps(base.steps))).headline == "The capture holds no GPU work."
