@@ -98,13 +98,15 @@ def _measured(side: list[Measure | None]) -> Measured:
 
 
 def _line(name: str, noise: Noise, base: Measured, head: Measured, known: Spread, evidence: Evidence) -> float:
-    """Return the difference this metric must exceed to count."""
+    """Return the difference this metric must exceed to count: less if a call that came or went explains it."""
     sides = [[v for v in side.captures if v is not None] for side in (base, head)]
     line = line_between(noise, sides[0], sides[1], evidence.setting, known)
     if name not in _EXPLAINED or base.value is None or head.value is None:
         return line
+    delta = head.value - base.value
+    within = abs(delta) <= line
     least = evidence.setting.least(noise, max(abs(base.value), abs(head.value)))
-    return min(line, least) if _explains(evidence.explained_ns, head.value - base.value) else line
+    return min(line, least) if within and _explains(evidence.explained_ns, delta) else line
 
 
 def _explains(explained_ns: float, delta: float) -> bool:

@@ -79,7 +79,7 @@ def diff(base: Sequence[Report], head: Sequence[Report], options: Options | None
         tool=head[0].tool,
         verdict=verdict,
         confidence=_confidence(noise, notes),
-        headline=headline(verdict, [c for c in rows if c.gated], noise),
+        headline=headline(verdict, [c for c in rows if c.gated], noise, findings),
         inter_only=options.inter_only,
         base=captures(base),
         head=captures(head),
@@ -147,7 +147,13 @@ def _setting(base: Sequence[Report], head: Sequence[Report], options: Options) -
 
 
 def _explained(findings: Sequence[SiteChange]) -> float:
-    return fsum(c.delta_ns for c in findings if c.structural and c.delta_ns is not None)
+    """Return what the calls that came, minus those that went, cost a step by replaying the step without them.
+
+    Their idle time is no measure of that: behind it may lie a host that is late anyway.
+    """
+    came = [f.head.recoverable_ns or 0 for f in findings if f.structural and f.status == "new"]
+    went = [f.base.recoverable_ns or 0 for f in findings if f.structural and f.status == "gone"]
+    return fsum(came) - fsum(went)
 
 
 def _noise(base: Sequence[Report], head: Sequence[Report], setting: Setting, options: Options) -> Noise:

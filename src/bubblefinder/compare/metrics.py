@@ -25,12 +25,14 @@ class Noise(Enum):
     """What makes a metric differ between two captures of one thing, hence how far it may wander.
 
     STEP wanders with the step (by its regime), GPU only with the GPU's own speed, HOST as far as a host does
-    whatever the regime, SHARE is a ratio of steps, HOST_SHARE one of host calls, COUNT a number of things.
+    whatever the regime, QUEUE as far as a host runs ahead, SHARE is a ratio of steps, HOST_SHARE one of host calls,
+    COUNT a number of things.
     """
 
     STEP = "step"
     GPU = "gpu"
     HOST = "host"
+    QUEUE = "queue"
     SHARE = "share"
     HOST_SHARE = "host_share"
     COUNT = "count"
@@ -121,7 +123,7 @@ def _catalogue() -> Iterator[Metric]:
     yield _count("waits.per_step", "Blocking reads and synchronisations in a step.")
     yield _count("waits.draining.per_step", "Those under which the GPU ran dry.")
     yield _count("launches.per_step", "Launch calls in a step.")
-    yield _time("launch.lead.p50", Noise.HOST, "Median time that launched work waited in the queue.", better="higher")
+    yield _time("launch.lead.p50", Noise.QUEUE, "Median time that launched work waited in the queue.", better="higher")
     meaning = "Share of launch calls whose work was queued before the GPU was free."
     yield _share("launch.run_ahead.share", meaning, "rank", better="higher", noise=Noise.HOST_SHARE)
     yield _share("launch.coverage", "Share of launch calls with a GPU record.", "rank", better="higher")

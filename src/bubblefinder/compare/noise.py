@@ -24,6 +24,7 @@ HOST_BOUND_SHARE: Final = 0.05
 WHOLLY_HOST_BOUND_SHARE: Final = 0.15
 PRIOR_DEGREES: Final = 4
 COUNT_FLOOR: Final = 0.05
+QUEUE_FLOOR: Final = 0.25
 SMALLEST_ROLE_SHARE: Final = 0.002
 # Student's t at 99.5 %, by degrees of freedom from 1.
 _T_995: Final = (
@@ -77,19 +78,18 @@ class Setting:
 
     def floor(self, noise: Noise, size: float) -> float:
         """Return the absolute difference that one capture a side can't be told from noise, for a value of this size."""
-        if noise is Noise.COUNT:
-            return max(COUNT_FLOOR, self.floors.gpu * size)
-        if noise is Noise.SHARE:
-            return self.share
-        if noise is Noise.HOST_SHARE:
-            return self.floors.host
-        if noise is Noise.HOST:
-            return self.floors.host * self.step_ns
-        if noise is Noise.STEP:
-            return self.share * self.step_ns
         # Ranks that wait for each other do so inside busy kernels: then the host's noise is in there as well.
         own = self.share if self.ranks > 1 else self.floors.gpu
-        return max(own * size, SMALLEST_ROLE_SHARE * self.step_ns)
+        floors = {
+            Noise.STEP: self.share * self.step_ns,
+            Noise.GPU: max(own * size, SMALLEST_ROLE_SHARE * self.step_ns),
+            Noise.HOST: self.floors.host * self.step_ns,
+            Noise.QUEUE: QUEUE_FLOOR * self.step_ns,
+            Noise.SHARE: self.share,
+            Noise.HOST_SHARE: self.floors.host,
+            Noise.COUNT: max(COUNT_FLOOR, self.floors.gpu * size),
+        }
+        return floors[noise]
 
     def least(self, noise: Noise, size: float) -> float:
         """Return the smallest difference ever called one, however well the spread is known."""

@@ -81,12 +81,18 @@ def _exact(found: Finding | Benign) -> Hashable:
 
 def _loose(seen: _Sightings) -> Hashable:
     site = seen.site
-    rule = seen.findings[0].rule if seen.findings and not site.api else None
-    return rule, site.api, site.copy_kind, site.nvtx, site.frame
+    if site.api:
+        return site.api, site.copy_kind, site.nvtx, site.frame
+    place = (site.nvtx, site.frame, site.after_role, site.before_role)
+    rule = seen.findings[0].rule if seen.findings else None
+    return place if any(place) else rule
 
 
 def _paired(before: _Side, after: _Side) -> list[tuple[_Sightings | None, _Sightings | None]]:
-    """Pair equal sites, then what is left by the call and its place in the program alone: parts may be renamed."""
+    """Pair equal sites, then what is left by the call and its place in the program alone.
+
+    Parts of the step may have been renamed, and another rule may speak about the same place.
+    """
     pairs: list[tuple[_Sightings | None, _Sightings | None]] = [(before[k], after[k]) for k in before if k in after]
     left: dict[Hashable, list[_Sightings]] = defaultdict(list)
     for key, seen in before.items():
@@ -117,7 +123,7 @@ def _change(
         head=after,
         delta_ns=delta,
         status=_status(had, has, delta, threshold_ns),
-        structural=had != has and absent.seen + absent.benign == 0,
+        structural=had != has and seen.site.api is not None and absent.seen + absent.benign == 0,
     )
 
 

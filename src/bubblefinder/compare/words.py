@@ -10,7 +10,7 @@ from bubblefinder.units import UNKNOWN, count, duration, plural, share
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from bubblefinder.compare.model import Capture, Change, Diff, Noise, Verdict
+    from bubblefinder.compare.model import Capture, Change, Diff, Noise, SiteChange, Verdict
 
 REGIMES: Final = {"gpu": "bound by the GPU", "host": "bound by the host"}
 _VERDICTS: Final[Mapping[str, str]] = {
@@ -41,11 +41,17 @@ _LABELS: Final = {
     "findings.count": "findings",
     "overhead.inflation": "traced over untraced step",
 }
+MOST_TOLD: Final = 3
 MANY_CAPTURES: Final = 3
 
 
-def headline(verdict: Verdict, gated: Sequence[Change], noise: Noise) -> str:
-    """Return the verdict in one sentence, led by the gated metric that moved furthest beyond its noise."""
+def headline(verdict: Verdict, gated: Sequence[Change], noise: Noise, findings: Sequence[SiteChange]) -> str:
+    """Return the verdict, led by the gated metric that moved furthest, and the calls that came or went."""
+    parts = (_verdict(verdict, gated, noise), *(_came_or_went(f) for f in findings if f.structural))
+    return " ".join(parts[:MOST_TOLD])
+
+
+def _verdict(verdict: Verdict, gated: Sequence[Change], noise: Noise) -> str:
     told = [c for c in gated if c.status not in {"same", "unknown"}] or list(gated)
     if not told:
         return f"{_VERDICTS[verdict]}."
@@ -63,6 +69,17 @@ def headline(verdict: Verdict, gated: Sequence[Change], noise: Noise) -> str:
         f"{value(first.head.value, first.unit)} after ({moved}), {relation} the noise of {line} for steps "
         f"{REGIMES[noise.regime]}.{also}"
     )
+
+
+def _came_or_went(change: SiteChange) -> str:
+    side = change.head if change.status == "new" else change.base
+    title = plain(side.title, 120).rstrip(".")
+    cost = (
+        f"{duration(side.bubble_ns)} of idle a step"
+        if side.recoverable_ns is None
+        else f"worth {duration(side.recoverable_ns)} a step"
+    )
+    return f"{change.status.title()}: {title}, {cost}."
 
 
 def refusal(reasons: Sequence[str]) -> str:
@@ -126,7 +143,7 @@ def difference(change: Change) -> str:
         return f"{100 * change.delta:+.1f} points"
     if change.unit == "count":
         return f"{change.delta:+,.2f}".rstrip("0").rstrip(".")
-    if change.ratio is None or not change.base.value:
+    if change.ratio is None or change.ratio <= 0 or (change.base.value or 0) <= 0:
         return signed(change.delta)
     return f"{100 * (change.ratio - 1):+.1f} %"
 

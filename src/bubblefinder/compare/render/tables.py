@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from bubblefinder.compare.model import Change, Diff, KernelChange, KernelSide, SiteChange, SiteSide
 
 MOST_KERNELS: Final = 20
+_PDL_NOTE: Final = (
+    "A kernel launched by PDL starts early and waits inside, so its own time grows without making the step longer; "
+    "the busy time counts overlaps once."
+)
 _BLANK: Final = {"same", "unknown"}
 
 
@@ -110,8 +114,10 @@ def _kernels(diff: Diff) -> Table:
         for k in diff.kernels[:MOST_KERNELS]
     ]
     left = len(diff.kernels) - len(rows)
-    note = f"{plural(left, 'kernel')} with smaller changes left out; the JSON has all." if left else ""
-    return Table("Kernels, time a step", ("", "base", "head", "change", ""), rows, note)
+    notes = [f"{plural(left, 'kernel')} with smaller changes left out; the JSON has all."] if left else []
+    if any(c.metric == "pdl.overlap.share" and c.status in {"better", "worse"} for c in diff.changes):
+        notes.append(_PDL_NOTE)
+    return Table("Kernels, time a step", ("", "base", "head", "change", ""), rows, " ".join(notes))
 
 
 def _kernel_name(kernel: KernelChange) -> str:
