@@ -11,7 +11,10 @@ NS_PER_S: Final = 1_000_000_000
 
 _SECONDS: Final = {"ns": 1, "us": NS_PER_US, "µs": NS_PER_US, "ms": NS_PER_MS, "s": NS_PER_S, "": NS_PER_S}
 _TIME: Final = re.compile(r"\s*([0-9]+(?:\.[0-9]*)?|\.[0-9]+)\s*(ns|us|µs|ms|s|)\s*")
-_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2066-\u2069\ufeff\ufff9-\ufffb\ufffe\uffff\ud800-\udfff]")
+_ARGUMENTS: Final = re.compile(r"<[^<>]*>|\([^()]*\)")
+_CONTROL: Final = re.compile(
+    r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2066-\u2069\ufeff\ufff9-\ufffb\ufffe\uffff\ud800-\udfff]"
+)
 
 UNKNOWN: Final = "–"
 
@@ -61,6 +64,13 @@ def printable(text: str, limit: int = 200) -> str:
     """Return a name from a capture without control characters and no longer than `limit`."""
     clean = _CONTROL.sub("\N{REPLACEMENT CHARACTER}", text[: limit * 4])
     return clean if len(clean) <= limit else clean[: limit - 1] + "…"
+
+
+def kernel_name(name: str) -> str:
+    """Return a kernel's name without template arguments and parameters, which can be pages long."""
+    while (shorter := _ARGUMENTS.sub("", name)) != name:
+        name = shorter
+    return name.removeprefix("void ").replace("::::", "::").strip()
 
 
 def _significant(value: float) -> str:

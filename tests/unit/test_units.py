@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bubblefinder.units import count, duration, milliseconds, parse_time, plural, printable, share
+from bubblefinder.units import count, duration, kernel_name, milliseconds, parse_time, plural, printable, share
 
 
 @pytest.mark.parametrize(
@@ -54,3 +54,18 @@ def test_what_is_no_time_is_refused(text: str) -> None:
 def test_names_from_captures_lose_control_characters_and_length() -> None:
     assert printable("a\x1b[31mb\u202ec") == "a\N{REPLACEMENT CHARACTER}[31mb\N{REPLACEMENT CHARACTER}c"
     assert printable("x" * 5_000, 10) == "x" * 9 + "…"
+
+
+@pytest.mark.parametrize(
+    ("name", "short"),
+    [
+        ("void at::native::<unnamed>::norm<c10::BFloat16, float, (bool)0>(int, T1 const*)", "at::native::norm"),
+        (
+            "ncclDevKernel_AllReduce_RING_LL(ncclDevKernelArgsStorage<(unsigned long)4096>)",
+            "ncclDevKernel_AllReduce_RING_LL",
+        ),
+        ("a < b", "a < b"),
+    ],
+)
+def test_a_kernels_arguments_are_left_out(name: str, short: str) -> None:
+    assert kernel_name(name) == short

@@ -12,6 +12,7 @@ from bubblefinder.causes.facts import RoleFacts, SeamFacts
 from bubblefinder.timeline.apis import CallRole
 from bubblefinder.timeline.model import IdleClass
 from bubblefinder.trace.model import KERNEL
+from bubblefinder.units import kernel_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -161,14 +162,17 @@ def _small_runs(timeline: Timeline, kernels: pl.DataFrame, spans: int) -> tuple[
     """Return the kernels shorter than 6 us beside another such, by name and number a span, costliest first."""
     small = pl.col("length") < SMALL_NS
     beside = small.shift(1, fill_value=False).over("span") | small.shift(-1, fill_value=False).over("span")
+    known = kernels["name"].unique().drop_nulls()
+    short = {name: kernel_name(timeline.trace.names.get(name, "?")) for name in known}
     runs = (
         kernels.filter(small & beside)
+        .with_columns(pl.col("name").replace_strict(short, default="?", return_dtype=pl.String))
         .group_by("name")
         .agg(count=pl.len(), total=pl.col("length").sum())
         .sort("total", "name", descending=[True, False])
         .head(_MOST_RUNS)
     )
-    return tuple(f"{timeline.trace.names.get(name, '?')} x {count / spans:.4g}" for name, count, _ in runs.rows())
+    return tuple(f"{name} x {count / spans:.4g}" for name, count, _ in runs.rows())
 
 
 def _long_kernels(timeline: Timeline, kernels: pl.DataFrame) -> tuple[str, ...]:

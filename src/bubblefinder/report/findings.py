@@ -38,7 +38,7 @@ def finding(match: Match) -> Finding:
         occurrences=getattr(subject, "occurrences", None),
         steps_affected=getattr(subject, "steps_affected", None),
         host_blocked_ns=Quantiles(p50=wait and wait.blocked_p50_ns, p95=wait and wait.blocked_p95_ns),
-        bubble_ns=Quantiles(p50=_bubble(subject), p95=wait and wait.bubble_p95_ns),
+        bubble_ns=Quantiles(p50=match.bubble_p50_ns, p95=wait and wait.bubble_p95_ns),
         recoverable_ns=None if match.recoverable_ns is None else round(match.recoverable_ns),
         evidence=[
             Evidence(table=row.table, row=row.row, start_ns=row.start_ns, end_ns=row.end_ns) for row in match.evidence
@@ -59,12 +59,6 @@ def _site(subject: Any) -> Site:  # noqa: ANN401 - any of the rules' subjects
     known = {name: getattr(subject, name, None) for name in (*_SITE, "thread")}
     size = getattr(subject, "bytes", None)
     return Site(bytes=size, **{**known, "before_role": known["before_role"] or getattr(subject, "role", None)})
-
-
-def _bubble(subject: Any) -> float | None:  # noqa: ANN401 - any of the rules' subjects
-    names = ("bubble_p50_ns", "host_slow_p50_ns", "idle_p50_ns", "skew_p50_ns")
-    value: float | None = next((getattr(subject, name) for name in names if hasattr(subject, name)), None)
-    return value
 
 
 def benign(timeline: Timeline, steps: Steps, causes: Causes) -> list[Benign]:

@@ -18,7 +18,7 @@ from bubblefinder.rules.model import (
     Match,
     Verdicts,
 )
-from bubblefinder.rules.subjects import cost, identity, kind_of, subjects
+from bubblefinder.rules.subjects import bubble_p50_ns, cost, identity, kind_of, subjects
 from bubblefinder.rules.suggest import did_you_mean
 
 if TYPE_CHECKING:
@@ -116,6 +116,7 @@ def _judge(subject: Subject, rules: Iterable[Rule], step_p50_ns: float | None, b
         devices=((subject.gpu, subject.process),),
         sites=subject.sites if isinstance(subject, SiteFacts) else (),
         share=spent.share,
+        bubble_p50_ns=bubble_p50_ns(subject, rule.share),
         recoverable_ns=spent.recoverable_ns,
         message=_message(rule, others, subject),
         remedy=template.fill(rule.remedy, subject),

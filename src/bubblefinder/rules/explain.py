@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from bubblefinder.rules.match import Flag, Number, Text, Texts, checks_of
+from bubblefinder.rules.match import Flag, Number, Text, Texts, checks_of, names_code
 from bubblefinder.rules.model import SEVERITY_SHARES
 from bubblefinder.rules.subjects import SUBJECTS, field_texts
 from bubblefinder.units import share
@@ -118,8 +118,10 @@ def _capped(rule: Rule) -> bool:
 def _confidence(rule: Rule) -> str:
     if rule.generic:
         return "low: it tells what happened, not which code did it"
-    words = "high by a name, medium by a fingerprint" if rule.about == "wait" else "medium"
-    return f"{words}, at most {rule.confidence_at_most}" if rule.confidence_at_most != "high" else words
+    named = {names_code(table) for table in rule.alternatives}
+    words = {True: "high: a name", False: "medium: a fingerprint"}
+    told = ", ".join(words[kind] for kind in sorted(named, reverse=True))
+    return f"{told}; at most {rule.confidence_at_most}" if rule.confidence_at_most != "high" else told
 
 
 def _conditions(rule: Rule) -> str:

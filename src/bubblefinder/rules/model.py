@@ -162,6 +162,7 @@ class Match:
         devices: (gpu, process) of every rank that has it.
         sites: numbers in `causes.sites` over all ranks; empty unless the subject is a wait.
         share: share of the decode steps that the severity comes from; None where unknown.
+        bubble_p50_ns: the time per step behind that share; None where a rule ranks by a share of its own.
         recoverable_ns: by the what-if replay; None without one.
         message: what happened, with figures.
         remedy: what to do about it.
@@ -179,6 +180,7 @@ class Match:
     devices: tuple[tuple[int, int], ...]
     sites: tuple[int, ...] = ()
     share: float | None
+    bubble_p50_ns: float | None
     recoverable_ns: float | None
     message: str
     remedy: str

@@ -41,6 +41,14 @@ _SHARES: Final = {
     "hole": "idle_share",
     "skew": "skew_share",
 }
+_BUBBLES: Final = {
+    "wait": "bubble_p50_ns",
+    "step": "host_slow_p50_ns",
+    "role": "idle_p50_ns",
+    "seam": "idle_p50_ns",
+    "hole": "idle_p50_ns",
+    "skew": "skew_p50_ns",
+}
 _ATTRIBUTE: Final = re.compile(r"^ {4}(\w+): ((?:.|\n {8})*)", re.MULTILINE)
 
 
@@ -88,6 +96,12 @@ def cost(subject: Subject, share: str | None, step_p50_ns: float | None) -> Cost
     if recoverable is not None and step_p50_ns:
         return Cost(recoverable / step_p50_ns, recoverable_ns=recoverable)
     return Cost(getattr(subject, share or _SHARES[kind_of(subject)]), recoverable_ns=recoverable)
+
+
+def bubble_p50_ns(subject: Subject, share: str | None) -> float | None:
+    """Return the time per step behind the usual share of a subject; None where a rule ranks by another one."""
+    value: float | None = None if share else getattr(subject, _BUBBLES[kind_of(subject)])
+    return value
 
 
 @cache

@@ -18,7 +18,6 @@ _FIELD: Final = re.compile(r"\{(\w*)\}")
 _KERNELS: Final = frozenset(
     {"collective", "glue_names", "small_runs", "long_kernels", "kernels_before", "kernels_after"}
 )
-_ARGUMENTS: Final = re.compile(r"<[^<>]*>|\([^()]*\)")
 _OPTIONAL: Final = re.compile(r"\[([^\[\]]*)\]")
 
 
@@ -45,21 +44,14 @@ def bare(text: str) -> str:
     return _FIELD.sub("…", _OPTIONAL.sub("", text))
 
 
-def without_arguments(kernel: str) -> str:
-    """Return a kernel's name without its template arguments and parameters, which can be pages long."""
-    while (shorter := _ARGUMENTS.sub("", kernel)) != kernel:
-        kernel = shorter
-    return kernel.removeprefix("void ").replace("::::", "::")
-
-
 def written(name: str, value: object) -> str:
     """Return a field's value as a person reads it: times with units, shares as percentages."""
     if value is None:
         return "unknown"
     if isinstance(value, tuple):
-        return ", ".join(written(name, item) for item in value)
+        return ", ".join(dict.fromkeys(written(name, item) for item in value))
     if isinstance(value, bool) or not isinstance(value, int | float):
-        return units.printable(without_arguments(str(value)) if name in _KERNELS else str(value), 120)
+        return units.printable(units.kernel_name(str(value)) if name in _KERNELS else str(value), 120)
     if name.endswith("_ns"):
         return units.duration(value)
     if name.endswith("_share"):

@@ -3,10 +3,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-import pytest
-
 from bubblefinder.causes.facts import SiteFacts
-from bubblefinder.rules.template import bare, fill, names, without_arguments
+from bubblefinder.rules.template import bare, fill, names
 
 SITE = SiteFacts(gpu=0, process=1, sites=(1,), api="cudaMemcpyAsync", steps=4, steps_affected=4, occurrences=4)
 
@@ -50,19 +48,6 @@ def test_a_list_of_rules_shows_titles_without_their_fields() -> None:
     assert bare("{nodes} nodes[ in {role}]") == "… nodes"
 
 
-@pytest.mark.parametrize(
-    ("kernel", "short"),
-    [
-        (
-            "void at::native::<unnamed>::norm<c10::BFloat16, float, (bool)0>(int, T1 const*) x 35",
-            "at::native::norm x 35",
-        ),
-        (
-            "ncclDevKernel_AllReduce_Sum_bf16_RING_LL(ncclDevKernelArgsStorage<(unsigned long)4096>)",
-            "ncclDevKernel_AllReduce_Sum_bf16_RING_LL",
-        ),
-        ("a < b", "a < b"),
-    ],
-)
-def test_a_kernels_arguments_are_left_out(kernel: str, short: str) -> None:
-    assert without_arguments(kernel) == short
+def test_kernels_are_written_without_arguments_and_once() -> None:
+    names = ("void cub::DeviceReduce<int>(int)", "void cub::DeviceReduce<long>(long)")
+    assert fill("{kernels_before}", site(kernels_before=names)) == "cub::DeviceReduce"
