@@ -127,18 +127,18 @@ def write(path: Path, rows: Mapping[str, Sequence[Row]], *, schema: str = "3.28"
     with closing(sqlite3.connect(path)) as db, db:
         for table, columns in known.items():
             if rows.get(table) or not lazy:
-                _create(db, table, columns)
-                _insert(db, table, columns, rows.get(table, ()))
+                create(db, table, columns)
+                insert(db, table, columns, rows.get(table, ()))
     return path
 
 
-def _create(db: sqlite3.Connection, table: str, columns: list[Spec]) -> None:
+def create(db: sqlite3.Connection, table: str, columns: list[Spec]) -> None:
     described = (f'"{c.name}" {c.sql_type}{" NOT NULL" if c.required else ""}' for c in columns)
     key = ", PRIMARY KEY (id)" if table == "StringIds" else ""
     db.execute(f'CREATE TABLE "{table}" ({", ".join(described)}{key})')
 
 
-def _insert(db: sqlite3.Connection, table: str, columns: list[Spec], rows: Sequence[Row]) -> None:
+def insert(db: sqlite3.Connection, table: str, columns: list[Spec], rows: Sequence[Row]) -> None:
     names = {c.name for c in columns}
     if strangers := {key for row in rows for key in row} - names:
         raise ValueError(f"{table} has no column {', '.join(sorted(strangers))}")

@@ -1,0 +1,56 @@
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from benchmarks.generate import generate
+from bubblefinder.steps.find import find_steps
+from bubblefinder.timeline.build import build_timeline
+from bubblefinder.timeline.ledger import window_ledger
+from bubblefinder.trace.open import open_trace
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.mark.parametrize(
+    ("kernels", "options"),
+    [
+        pytest.param(4_000, {"nodes": 200, "eager": 20}, id="one GPU"),
+        pytest.param(6_000, {"nodes": 160, "eager": 10, "gpus": 3}, id="three GPUs"),
+        pytest.param(1_500, {"nodes": 30, "eager": 0}, id="graphs only"),
+    ],
+)
+def test_the_analysis_gives_the_generators_answer(tmp_path: Path, kernels: int, options: dict[str, Any]) -> None:
+    answer: Any = generate(tmp_path / "made.sqlite", kernels, **options)
+    timeline = build_timeline(open_trace(tmp_path / "made.sqlite"))
+    windows = find_steps(timeline).windows
+    assert [device.gpu for device in timeline.devices] == [known["gpu"] for known in answer["devices"]]
+    for device, known in zip(timeline.devices, answer["devices"], strict=True):
+        whole = pl.Series([device.start_ns]).to_numpy(), pl.Series([device.end_ns]).to_numpy()
+        found = window_ledger(timeline, device.gpu, *whole).row(0, named=True)
+        names = ("busy_ns", "intra_graph_ns", "host_late_ns", "launching_ns", "queued_ns")
+        assert {name: found[name] for name in names} == {name: known[name] for name in names}
+        assert (device.end_ns - device.start_ns, device.replays) == (known["span_ns"], known["replays"])
+        assert len(windows.filter(pl.col("gpu") == device.gpu)) == known["steps"]
+        assert len(timeline.operations.filter(pl.col("gpu") == device.gpu)) == known["operations"]
+
+
+def test_the_benchmark_compares_all_four(tmp_path: Path) -> None:
+    generate(tmp_path / "made.sqlite", 2_000, nodes=100)
+    command = [sys.executable, "-m", "benchmarks.load", str(tmp_path / "made.sqlite"), "--repeat", "1"]
+    run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stderr
+    assert len(re.findall(r"\d+\.\d\d s +\d+ MB peak +\d+\.\d\d x", run.stdout)) == 4
+
+
+def test_the_generator_writes_its_answer_beside_the_export(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "benchmarks.generate", str(tmp_path / "made.sqlite"), "--kernels", "500"]
+    run = subprocess.run([*command, "--nodes", "50"], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert json.loads((tmp_path / "made.answer.json").read_text()) == json.loads(run.stdout)
