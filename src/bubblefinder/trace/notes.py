@@ -84,7 +84,7 @@ def _repeated_correlations(trace: Trace) -> Iterator[QualityNote]:
     keys = keyed.select(pl.col("correlation") ^ ((pl.col("process") & 0xFFFF_FFFF) * (1 << 32))).to_series()
     repeated = keys.len() - keys.n_unique()
     if repeated:
-        message = "API calls share a correlation id inside one process; work is charged to the earliest of them"
+        message = "API calls share a correlation id inside one process; work goes to the latest that began before it"
         yield QualityNote("repeated-correlations", "info", message, repeated)
 
 

@@ -1,0 +1,84 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from bubblefinder.trace.open import open_trace
+from bubblefinder.trace.quality import scrubbed
+from tests.unit.trace.rows import save
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from bubblefinder.trace.model import QualityNote
+
+
+def said(tmp_path: Path, text: str, severity: int = 1, times: int = 1) -> list[QualityNote]:
+    rows = [{"severity": severity, "text": text}] * times
+    trace = open_trace(save(tmp_path / "x.sqlite", DIAGNOSTIC_EVENT=rows))
+    return [note for note in trace.notes if note.code != "no-nvtx-ranges"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "CUPTI dropped 512 records",
+        "Number of incomplete CUPTI events dropped: 4",
+        "Couldn't allocate CUPTI bufer 3 times. Some CUPTI events may be missing",
+        "Could not parse 7 CUPTI activity records",
+        "Reached the size limit on recording trace events for this process",
+        "Number of CUPTI events produced: 1513, CUPTI buffers: 49 of 50. Some CUPTI events might be missing.",
+    ],
+)
+def test_lost_records_are_a_warning_at_any_severity(tmp_path: Path, text: str) -> None:
+    (note,) = said(tmp_path, text)
+    assert (note.code, note.level, note.count) == ("records-lost", "warn", 1)
+    assert text in note.message
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Number of incomplete CUPTI events dropped: 0",
+        "Number of CUPTI events produced: 1513, CUPTI buffers: 50.",
+        "Number of CUDA events collected: 99.",
+        "Profiling has started.",
+        "CUDA injection initialized successfully.",
+    ],
+)
+def test_good_news_is_no_note(tmp_path: Path, text: str) -> None:
+    assert said(tmp_path, text) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "level"),
+    [
+        ("Not all CUDA events might have been collected.", "events-incomplete", "warn"),
+        ("CUDA profiling might have not been started correctly.", "diagnostic", "warn"),
+        ("No CUDA events collected. Does the process use CUDA?", "diagnostic", "info"),
+        ("Unable to collect CPU kernel IP samples.", "other-diagnostics", "info"),
+    ],
+)
+def test_warnings_are_sorted_and_counted(tmp_path: Path, text: str, code: str, level: str) -> None:
+    assert [(note.code, note.level, note.count) for note in said(tmp_path, text, 2, 3)] == [(code, level, 3)]
+
+
+def test_an_export_without_diagnostics_is_unknown_and_not_clean(tmp_path: Path) -> None:
+    notes = open_trace(save(tmp_path / "x.sqlite", schema="3.7")).notes
+    assert [note.level for note in notes if note.code == "no-diagnostics"] == ["info"]
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("see /home/ada/run/pid_1.log and ~/x/y.txt", "see <path> and <path>"),
+        (r"loaded C:\Users\ada\tool.dll", "loaded <path>"),
+        ("IP/backtrace samples and/or more", "IP/backtrace samples and/or more"),
+        ("started with HF_TOKEN=hunter2 set", "started with <setting> set"),
+        ("two\nlines\x1b[31m red", "two lines [31m red"),
+        ("x" * 300, "x" * 199 + "…"),
+    ],
+)
+def test_texts_are_shown_without_paths_settings_or_control_characters(text: str, shown: str) -> None:
+    assert scrubbed(text) == shown
