@@ -66,7 +66,8 @@ def test_it_loads_alone_and_in_silence(watched: Watched, tmp_path: Path, which: 
         chart.press("+")
         chart.press("ArrowRight")
         chart.press("0")
-    page.locator("summary").first.click()
+    for fold in page.locator("summary").all()[:1]:
+        fold.click()
     page.get_by_role("button", name="Dark theme").click()
     page.emulate_media(media="print")
     assert watched.problems == []
