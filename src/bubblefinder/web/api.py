@@ -1,0 +1,164 @@
+"""The API: what programs, and the scripts of the pages, talk to."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, Final
+
+from starlette.concurrency import run_in_threadpool
+from starlette.responses import FileResponse, JSONResponse, Response
+from starlette.routing import Route
+
+from bubblefinder.web.events import window
+from bubblefinder.web.limits import RefusedError
+from bubblefinder.web.safety import ALONE
+from bubblefinder.web.service import service
+from bubblefinder.web.trend import METRICS, values
+from bubblefinder.web.uploads import Wanted, file_name, text
+from bubblefinder.web.worker import DIFF_OUTPUTS, EVENTS, PERFETTO, STAGES
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+
+    from bubblefinder.web.service import Service
+    from bubblefinder.web.store import StoredRun
+
+_TYPES: Final = {
+    "json": ("report.json", "application/json"),
+    "html": ("report.html", "text/html; charset=utf-8"),
+    "md": ("report.md", "text/markdown; charset=utf-8"),
+    "perfetto.json.gz": (PERFETTO, "application/gzip"),
+}
+_DIFF_TYPES: Final = {
+    "json": "application/json",
+    "html": "text/html; charset=utf-8",
+    "markdown": "text/markdown; charset=utf-8",
+}
+_LISTED: Final = (
+    "id", "name", "label", "commit", "baseline", "state", "error", "hint", "gpu", "nsys", "step_p50_ns",
+    "bubble_share", "at_least", "verdict", "created_s", "finished_s",
+)  # fmt: skip
+
+
+async def put_run(request: Request) -> Response:
+    """Take a trace as the raw body and queue it."""
+    here = service(request)
+    query = request.query_params
+    wanted = Wanted(
+        file_name(query.get("name")), text(query.get("label")), text(query.get("commit")), query.get("baseline") or None
+    )
+    run = await here.intake.receive(request.stream(), wanted, request.headers.get("content-length"))
+    await here.jobs.added()
+    return JSONResponse({"id": run.id, "url": f"/runs/{run.id}"}, 202, {"location": f"/runs/{run.id}"})
+
+
+async def list_runs(request: Request) -> Response:
+    """List runs, newest first."""
+    found, total = service(request).store.listed(search=request.query_params.get("search", ""))
+    return JSONResponse({"total": total, "runs": [shown(service(request), run) for run in found]})
+
+
+async def get_run(request: Request) -> Response:
+    """Say how a run is doing."""
+    here = service(request)
+    return JSONResponse(shown(here, here.run(request.path_params["run_id"])))
+
+
+async def delete_run(request: Request) -> Response:
+    """Delete a run and everything stored of it."""
+    here = service(request)
+    await here.delete(here.run(request.path_params["run_id"]).id)
+    return Response(status_code=204)
+
+
+async def cancel_run(request: Request) -> Response:
+    """Stop a run that waits or is worked on."""
+    here = service(request)
+    run = here.run(request.path_params["run_id"])
+    await here.jobs.cancel(run.id)
+    return JSONResponse(shown(here, here.run(run.id)))
+
+
+async def get_report(request: Request) -> Response:
+    """Send a finished report."""
+    here = service(request)
+    suffix = request.path_params["suffix"]
+    if suffix not in _TYPES:
+        raise RefusedError(404, "There is no such report format.", hint="Formats: " + ", ".join(_TYPES))
+    run = here.finished(request.path_params["run_id"])
+    stored, media_type = _TYPES[suffix]
+    return FileResponse(
+        here.folder.report(run.id) / stored,
+        media_type=media_type,
+        filename=f"{run.name}.report.{suffix}",
+        content_disposition_type="inline",
+        headers={"content-security-policy": ALONE},
+    )
+
+
+async def get_window(request: Request) -> Response:
+    """Send what to draw of a run between two moments."""
+    here = service(request)
+    run = here.finished(request.path_params["run_id"])
+    start, end = (_moment(request, name) for name in ("start", "end"))
+    if start is not None and end is not None and start >= end:
+        raise RefusedError(400, "The window ends before it starts.", hint="Give start and end in ns.")
+    drawn = await run_in_threadpool(window, here.folder.report(run.id) / EVENTS, start, end)
+    return Response(json.dumps(drawn, separators=(",", ":")), media_type="application/json")
+
+
+async def get_diff(request: Request) -> Response:
+    """Compare runs: `base` and `head` may be repeated."""
+    here = service(request)
+    query = request.query_params
+    name = query.get("format", "json")
+    if name not in DIFF_OUTPUTS:
+        raise RefusedError(404, "There is no such format.", hint="Formats: " + ", ".join(DIFF_OUTPUTS))
+    base, head = (here.comparer.side(query.getlist(side)) for side in ("base", "head"))
+    async with here.comparer.compared(base, head) as folder:
+        content = (folder / DIFF_OUTPUTS[name]).read_bytes()
+    return Response(content, media_type=_DIFF_TYPES[name], headers={"content-security-policy": ALONE})
+
+
+async def get_trend(request: Request) -> Response:
+    """Send a metric of the runs with a label, oldest first."""
+    metric = request.query_params.get("metric", next(iter(METRICS)))
+    runs = service(request).store.of_label(request.query_params.get("label", ""))
+    points = [
+        {"id": p.run.id, "created_s": p.run.created_s, "commit": p.run.commit, "value": p.value}
+        for p in values(runs, metric)
+    ]
+    return JSONResponse({"metric": metric, "points": points})
+
+
+def shown(here: Service, run: StoredRun) -> dict[str, Any]:
+    """Return what the API says of a run."""
+    facts = {name: getattr(run, name) for name in _LISTED}
+    stage = here.jobs.stage(run.id) if run.state == "running" else None
+    done = STAGES.index(stage) if stage in STAGES else 0
+    progress = {"stage": stage, "stages": STAGES, "done": len(STAGES) if run.state == "done" else done}
+    waiting = {"ahead": here.store.ahead_of(run)} if run.state == "queued" else {}
+    return facts | {"url": f"/runs/{run.id}", "progress": progress} | waiting
+
+
+def _moment(request: Request, name: str) -> int | None:
+    given = request.query_params.get(name)
+    if given is None:
+        return None
+    digits = given.removeprefix("-")
+    if not (digits.isascii() and digits.isdecimal() and len(digits) < 19):  # noqa: PLR2004 - fits 64 bits
+        raise RefusedError(400, f"{name} is not a time in ns.", hint="Give a whole number.")
+    return int(given)
+
+
+ROUTES: Final = [
+    Route("/api/runs", put_run, methods=["PUT"]),
+    Route("/api/runs", list_runs),
+    Route("/api/runs/{run_id}", get_run),
+    Route("/api/runs/{run_id}", delete_run, methods=["DELETE"]),
+    Route("/api/runs/{run_id}/cancel", cancel_run, methods=["POST"]),
+    Route("/api/runs/{run_id}/report.{suffix:path}", get_report),
+    Route("/api/runs/{run_id}/window", get_window),
+    Route("/api/diff", get_diff),
+    Route("/api/trend", get_trend),
+]

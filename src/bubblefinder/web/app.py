@@ -1,0 +1,59 @@
+"""The application: routes, what wraps them, and the files they need."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.responses import FileResponse, Response
+from starlette.routing import Route
+
+from bubblefinder.errors import BubblefinderError
+from bubblefinder.web import api, pages
+from bubblefinder.web.limits import RefusedError
+from bubblefinder.web.refusal import on_http_error, on_refused
+from bubblefinder.web.render import STATIC
+from bubblefinder.web.safety import Safety
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+
+    from bubblefinder.web.service import Service
+
+_TYPES: Final = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
+_CACHED: Final = {"cache-control": "private, max-age=600"}
+
+
+def create_app(service: Service) -> Starlette:
+    """Return the application that serves a data folder."""
+    app = Starlette(
+        routes=[*pages.ROUTES, *api.ROUTES, Route("/static/{name}", static)],
+        middleware=[Middleware(Safety, token=service.token)],
+        exception_handlers={BubblefinderError: on_refused, HTTPException: on_http_error},
+        lifespan=service.lifespan,
+    )
+    app.state.service = service
+    return app
+
+
+async def static(request: Request) -> Response:
+    """Send one of the files that come with the program."""
+    name = request.path_params["name"]
+    if name in _REPORT_ASSETS:
+        return Response(_report_asset(name), media_type=_TYPES[name[name.rindex(".") :]], headers=_CACHED)
+    path = next((path for path in STATIC.iterdir() if path.name == name), None)
+    if path is None:
+        raise RefusedError(404, "There is nothing at this address.", hint="See the list of runs.")
+    return FileResponse(path, media_type=_TYPES[path.suffix], headers=_CACHED)
+
+
+_REPORT_ASSETS: Final = {"plotly.js": "plotly", "report.js": "script", "report.css": "style"}
+
+
+def _report_asset(name: str) -> str:
+    from bubblefinder.report.html import report_assets
+
+    content: str = getattr(report_assets(), _REPORT_ASSETS[name])
+    return content

@@ -1,0 +1,62 @@
+"""What the server allows, and the refusal that says which limit was met."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from bubblefinder.errors import InputError
+
+GIB = 1 << 30
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """Bounds on everything a client can make grow; bytes count as they arrive, whatever a header says.
+
+    Attributes:
+        upload_bytes: longest upload.
+        unpacked_bytes: most bytes that a compressed file or an archive may unpack to.
+        archive_files: most files in an archive.
+        disk_bytes: most bytes that the data folder may hold.
+        keep_s: age at which a run is deleted.
+        waiting: most runs in the queue.
+        jobs: runs worked on at once.
+        job_bytes: memory of one job.
+        job_s: time of one job.
+        header_s: time to send a request's head.
+        stall_s: longest silence inside an upload.
+        slow_bytes_s: slowest average rate of an upload, once `stall_s` have passed.
+        connections: open connections.
+    """
+
+    upload_bytes: int = 8 * GIB
+    unpacked_bytes: int = 32 * GIB
+    archive_files: int = 1_000
+    disk_bytes: int = 100 * GIB
+    keep_s: float = 90 * 86_400
+    waiting: int = 200
+    jobs: int = 2
+    job_bytes: int = 6 * GIB
+    job_s: float = 1_800
+    header_s: float = 10
+    stall_s: float = 20
+    slow_bytes_s: int = 4_096
+    connections: int = 200
+
+
+class RefusedError(InputError):
+    """A request that the server turns down, with its HTTP status."""
+
+    def __init__(self, status: int, message: str, *, hint: str = "") -> None:
+        """Keep the status beside the message."""
+        super().__init__(message, hint=hint)
+        self.status = status
+
+
+def size(number: float) -> str:
+    """Return a number of bytes in words: ``1.2 GiB``."""
+    for unit in ("bytes", "KiB", "MiB", "GiB"):
+        if number < 1024 or unit == "GiB":  # noqa: PLR2004 - bytes in a KiB
+            break
+        number /= 1024
+    return f"{number:,.0f} bytes" if unit == "bytes" else f"{number:,.1f} {unit}"

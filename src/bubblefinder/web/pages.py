@@ -1,0 +1,160 @@
+"""The pages people read. Each works without JavaScript; scripts add drag and drop, progress and the timeline."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from starlette.requests import ClientDisconnect
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import Route
+
+from bubblefinder.web.api import shown
+from bubblefinder.web.form import receive_form
+from bubblefinder.web.limits import RefusedError
+from bubblefinder.web.render import page
+from bubblefinder.web.safety import COOKIE, same, session
+from bubblefinder.web.service import service
+from bubblefinder.web.store import SORTS
+from bubblefinder.web.trend import HEIGHT, METRICS, WIDTH, chart, values, words
+from bubblefinder.web.worker import BODY, DIFF_STYLE
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+
+PER_PAGE: Final = 50
+_CHOICES: Final = 100
+_TOKEN_BYTES: Final = 4_096
+_COOKIE_S: Final = 30 * 86_400
+
+
+async def index(request: Request) -> Response:
+    """Show where to drop a trace, and the runs."""
+    here = service(request)
+    query = request.query_params
+    search = query.get("search", "")[:200]
+    sort = query.get("sort", "created") if query.get("sort") in SORTS else "created"
+    ascending = query.get("order") == "asc"
+    number = max(int(query.get("page", "1")) if query.get("page", "1").isdecimal() else 1, 1)
+    runs, total = here.store.listed(
+        search=search, sort=sort, descending=not ascending, limit=PER_PAGE, offset=(number - 1) * PER_PAGE
+    )
+    return page(
+        request, "index.html", limits=here.limits, folder=here.folder.root, labels=here.store.labels(), runs=runs,
+        total=total, search=search, sort=sort, ascending=ascending, number=number, pages=-(-total // PER_PAGE),
+    )  # fmt: skip
+
+
+async def upload(request: Request) -> Response:
+    """Take the form of a browser without JavaScript."""
+    here = service(request)
+    run = await receive_form(request, here.intake, here.limits)
+    await here.jobs.added()
+    await here.jobs.added()
+    return RedirectResponse(f"/runs/{run.id}", 303)
+
+
+async def show_run(request: Request) -> Response:
+    """Show a run: its progress, its failure, or its report."""
+    here = service(request)
+    run = here.run(request.path_params["run_id"])
+    if run.state != "done":
+        return page(request, "progress.html", run=run, facts=shown(here, run))
+    others = [one for one in here.store.listed(limit=_CHOICES)[0] if one.state == "done" and one.id != run.id]
+    return page(
+        request,
+        "run.html",
+        run=run,
+        body=(here.folder.report(run.id) / BODY).read_text(encoding="utf-8"),
+        baseline=here.store.get(run.baseline) if run.baseline else None,
+        before=here.store.before(run),
+        others=others,
+    )
+
+
+async def show_timeline(request: Request) -> Response:
+    """Show the timeline, whose windows the script loads as they come into view."""
+    return page(request, "timeline.html", run=service(request).finished(request.path_params["run_id"]))
+
+
+async def delete_run(request: Request) -> Response:
+    """Delete a run and go back to the list."""
+    here = service(request)
+    await here.delete(here.run(request.path_params["run_id"]).id)
+    return RedirectResponse("/", 303)
+
+
+async def cancel_run(request: Request) -> Response:
+    """Stop a run and show it."""
+    here = service(request)
+    run = here.run(request.path_params["run_id"])
+    await here.jobs.cancel(run.id)
+    return RedirectResponse(f"/runs/{run.id}", 303)
+
+
+async def show_diff(request: Request) -> Response:
+    """Show what changed between two runs, or two groups of runs."""
+    here = service(request)
+    base, head = (here.comparer.side(request.query_params.getlist(side)) for side in ("base", "head"))
+    async with here.comparer.compared(base, head) as folder:
+        body, style = ((folder / name).read_text(encoding="utf-8") for name in (BODY, DIFF_STYLE))
+    return page(request, "diff.html", base=base, head=head, body=body, style=style, query=request.url.query)
+
+
+async def show_trend(request: Request) -> Response:
+    """Show a metric over the runs of a label."""
+    store = service(request).store
+    labels = store.labels()
+    label = request.query_params.get("label") or (labels[0] if labels else "")
+    metric = request.query_params.get("metric", "")
+    metric = metric if metric in METRICS else next(iter(METRICS))
+    points = values(store.of_label(label), metric)
+    return page(
+        request, "trend.html", labels=labels, label=label, metrics=METRICS, metric=metric, points=points,
+        chart=chart(points, metric), words=words, width=WIDTH, height=HEIGHT,
+    )  # fmt: skip
+
+
+async def show_login(request: Request) -> Response:
+    """Ask for the token."""
+    return page(request, "login.html", wrong=False)
+
+
+async def login(request: Request) -> Response:
+    """Set the cookie of somebody who knows the token."""
+    token = service(request).token
+    given = await _field(request, "token")
+    if token is None or not same(given, token):
+        return page(request, "login.html", status=401, wrong=True)
+    answer = RedirectResponse("/", 303)
+    secure = request.url.scheme == "https"
+    answer.set_cookie(COOKIE, session(token), max_age=_COOKIE_S, httponly=True, samesite="strict", secure=secure)
+    return answer
+
+
+async def _field(request: Request, name: str) -> str:
+    """Return a field of a small form."""
+    from urllib.parse import parse_qs
+
+    body = b""
+    try:
+        async for chunk in request.stream():
+            body += chunk
+            if len(body) > _TOKEN_BYTES:
+                raise RefusedError(413, "The form is too long.")
+    except ClientDisconnect as error:
+        raise RefusedError(400, "The form was cut short.") from error
+    return parse_qs(body.decode(errors="replace")).get(name, [""])[0]
+
+
+ROUTES: Final = [
+    Route("/", index),
+    Route("/upload", upload, methods=["POST"]),
+    Route("/runs/{run_id}", show_run),
+    Route("/runs/{run_id}/timeline", show_timeline),
+    Route("/runs/{run_id}/delete", delete_run, methods=["POST"]),
+    Route("/runs/{run_id}/cancel", cancel_run, methods=["POST"]),
+    Route("/diff", show_diff),
+    Route("/trend", show_trend),
+    Route("/login", show_login),
+    Route("/login", login, methods=["POST"]),
+]

@@ -1,0 +1,63 @@
+"""Pages from templates. Everything from a capture or a request is escaped, and words come from `units`."""
+
+from __future__ import annotations
+
+import time
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from starlette.responses import HTMLResponse
+
+from bubblefinder import units
+from bubblefinder.web import limits
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from jinja2 import Environment
+    from starlette.requests import Request
+
+HERE: Final = Path(__file__).parent
+STATIC: Final = HERE / "static"
+
+
+def page(
+    request: Request,
+    template: str,
+    *,
+    status: int = 200,
+    headers: Mapping[str, str] | None = None,
+    **values: Any,  # noqa: ANN401
+) -> HTMLResponse:
+    """Return a rendered template; it can use the request's nonce."""
+    html = environment().get_template(template).render(nonce=request.state.nonce, **values)
+    return HTMLResponse(html, status, dict(headers or {}))
+
+
+@cache
+def environment() -> Environment:
+    """Return the templates, with escaping on for all of them and unknown names an error."""
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+    made = Environment(
+        loader=FileSystemLoader(HERE / "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.filters |= {
+        "duration": units.duration,
+        "share": units.share,
+        "count": units.count,
+        "size": limits.size,
+        "moment": moment,
+        "printable": units.printable,
+    }
+    return made
+
+
+def moment(seconds: float | None) -> str:
+    """Return a time of day as ``2026-03-01 14:05`` in UTC; an en dash for unknown."""
+    return units.UNKNOWN if seconds is None else time.strftime("%Y-%m-%d %H:%M", time.gmtime(seconds))

@@ -1,0 +1,89 @@
+"""Uvicorn around the application: one process, a socket that is bound before anything else, patience that ends."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
+
+from bubblefinder.web.app import create_app
+from bubblefinder.web.service import Service
+
+if TYPE_CHECKING:
+    import asyncio
+    import socket
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from bubblefinder.web.limits import Limits
+
+
+def serve(listener: socket.socket, root: Path, limits: Limits, token: str | None = None) -> None:
+    """Serve a data folder on a bound socket until interrupted.
+
+    Raises:
+        UsageError: the folder can't be used, or another server uses it.
+    """
+    run([listener], Service(root, limits, token=token), limits)
+
+
+def run(listeners: Sequence[socket.socket], service: Service, limits: Limits) -> None:
+    """Serve a service on bound sockets until interrupted."""
+    config = uvicorn.Config(
+        create_app(service),
+        http=Patient,
+        ws="none",
+        lifespan="on",
+        access_log=False,
+        log_level="warning",
+        server_header=False,
+        date_header=False,
+        proxy_headers=False,
+        limit_concurrency=limits.connections,
+        timeout_keep_alive=int(limits.header_s),
+        timeout_graceful_shutdown=3,
+    )
+    uvicorn.Server(config).run(sockets=list(listeners))
+
+
+class Patient(H11Protocol):
+    """Closes a connection whose request's head isn't there within the keep-alive time.
+
+    Uvicorn itself waits for a head for as long as a client cares to drip it.
+    """
+
+    deadline: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Start the clock for the first head."""
+        super().connection_made(transport)
+        self._watch()
+
+    def data_received(self, data: bytes) -> None:
+        """Pass on what came, and see whether a head was completed or begun."""
+        super().data_received(data)
+        self._watch()
+
+    def on_response_complete(self) -> None:
+        """Start the clock for the next head."""
+        super().on_response_complete()
+        self._watch()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Stop the clock."""
+        self._stop()
+        super().connection_lost(exc)
+
+    def _watch(self) -> None:
+        """Let the clock run between requests, and stop it while one is answered."""
+        answering: RequestResponseCycle | None = self.cycle
+        if answering is not None and not answering.response_complete:
+            self._stop()
+        elif self.deadline is None:
+            self.deadline = self.loop.call_later(self.timeout_keep_alive, self.transport.close)
+
+    def _stop(self) -> None:
+        if self.deadline is not None:
+            self.deadline.cancel()
+            self.deadline = None

@@ -1,0 +1,102 @@
+"""What the routes share: the store, the queue, and what keeps the data folder in order."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Final
+
+from bubblefinder.web.comparing import Comparer
+from bubblefinder.web.folder import DataFolder
+from bubblefinder.web.jobs import Jobs
+from bubblefinder.web.limits import RefusedError
+from bubblefinder.web.process import WORKER
+from bubblefinder.web.store import Store
+from bubblefinder.web.uploads import Intake
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Sequence
+    from pathlib import Path
+
+    from starlette.applications import Starlette
+    from starlette.requests import Request
+
+    from bubblefinder.web.limits import Limits
+    from bubblefinder.web.store import StoredRun
+
+_TIDY_S: Final = 600
+
+
+class Service:
+    """The server's state. It owns the data folder from start to end."""
+
+    def __init__(self, root: Path, limits: Limits, *, token: str | None = None, worker: Sequence[str] = WORKER) -> None:
+        """Open the data folder and put right what a killed server left.
+
+        Raises:
+            UsageError: the folder can't be used, or another server uses it.
+        """
+        self.limits = limits
+        self.token = token
+        self.folder = DataFolder(root)
+        self._lock = self.folder.lock()
+        self.store = Store(self.folder.database)
+        self.store.recover()
+        self.folder.sweep(self.store.ids(), self.store.ids("queued"))
+        self.intake = Intake(self.store, self.folder, limits)
+        self.jobs = Jobs(self.store, self.folder, limits, worker)
+        self.comparer = Comparer(self.store, self.folder, limits, worker)
+
+    @asynccontextmanager
+    async def lifespan(self, _app: Starlette) -> AsyncIterator[None]:
+        """Work off the queue and tidy up while the server runs."""
+        tasks = [asyncio.create_task(self.jobs.run()), asyncio.create_task(self._tidy())]
+        try:
+            yield
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            self.store.close()
+            self._lock.close()
+
+    def run(self, run_id: str) -> StoredRun:
+        """Return a run.
+
+        Raises:
+            RefusedError: there is none of this id.
+        """
+        run = self.store.get(run_id)
+        if run is None:
+            raise RefusedError(404, "There is no run at this address.", hint="It may have been deleted.")
+        return run
+
+    def finished(self, run_id: str) -> StoredRun:
+        """Return a run whose report is done.
+
+        Raises:
+            RefusedError: there is none of this id, or it has no report.
+        """
+        run = self.run(run_id)
+        if run.state != "done":
+            raise RefusedError(409, f"This run has no report: it is {run.state}.", hint="Ask for its state first.")
+        return run
+
+    async def delete(self, run_id: str) -> None:
+        """Stop a run's job and delete everything that is stored of it."""
+        await self.jobs.cancel(run_id)
+        self.folder.delete(run_id)
+        self.store.delete(run_id)
+
+    async def _tidy(self) -> None:
+        while True:
+            for run_id in self.store.older_than(time.time() - self.limits.keep_s):
+                await self.delete(run_id)
+            await asyncio.sleep(_TIDY_S)
+
+
+def service(request: Request) -> Service:
+    """Return the service that a request's application runs on."""
+    found: Service = request.app.state.service
+    return found

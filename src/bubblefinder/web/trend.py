@@ -1,0 +1,95 @@
+"""The trend of a metric over the runs of a label, as points and as a line to draw."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from bubblefinder.units import duration, share
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from bubblefinder.web.store import StoredRun
+
+METRICS: Final = {
+    "step.duration.p50": "Step, median",
+    "bubble.share.total": "Idle share of the step",
+    "bubble.share.inter_graph": "Idle share between graph replays",
+    "bubble.share.intra_graph": "Idle share inside graph replays",
+    "step.host_late.p50": "Host late, median a step",
+    "step.launching.p50": "Launching, median a step",
+    "step.queued.p50": "Queued, median a step",
+    "step.busy.p50": "Busy, median a step",
+}
+WIDTH: Final = 860
+HEIGHT: Final = 240
+_LEFT, _RIGHT, _TOP, _BOTTOM = 84, 16, 16, 34
+_TICKS: Final = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """A run and its value of the metric; null where unknown."""
+
+    run: StoredRun
+    value: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A point with its place in the drawing."""
+
+    x: float
+    y: float
+    point: Point
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """What to draw: marks, the line through them in pieces, and (y, words) of the ticks."""
+
+    marks: list[Mark]
+    lines: list[str]
+    ticks: list[tuple[float, str]]
+
+
+def values(runs: Sequence[StoredRun], metric: str) -> list[Point]:
+    """Return the metric of every run, oldest first as given."""
+    return [Point(run, run.metrics.get(metric)) for run in runs]
+
+
+def words(metric: str, value: float | None) -> str:
+    """Return a value with its unit."""
+    return share(value) if metric.startswith("bubble.share") else duration(value)
+
+
+def chart(points: Sequence[Point], metric: str) -> Chart:
+    """Return the drawing of a trend from zero; a run without the metric leaves a hole in the line."""
+    top = max((p.value for p in points if p.value is not None), default=0.0) * 1.1 or 1.0
+    step = (WIDTH - _LEFT - _RIGHT) / max(len(points) - 1, 1)
+    marks = [
+        Mark(_LEFT + step * position, _height(point.value, top), point)
+        for position, point in enumerate(points)
+        if point.value is not None
+    ]
+    ticks = [
+        (_height(top * number / _TICKS, top), words(metric, top * number / _TICKS)) for number in range(_TICKS + 1)
+    ]
+    return Chart(marks, _lines(points, marks), ticks)
+
+
+def _height(value: float, top: float) -> float:
+    return HEIGHT - _BOTTOM - (HEIGHT - _TOP - _BOTTOM) * value / top
+
+
+def _lines(points: Sequence[Point], marks: Sequence[Mark]) -> list[str]:
+    placed = {mark.point.run.id: f"{mark.x:.1f},{mark.y:.1f}" for mark in marks}
+    lines: list[list[str]] = [[]]
+    for point in points:
+        place = placed.get(point.run.id)
+        if place is None:
+            lines.append([])
+        else:
+            lines[-1].append(place)
+    return [" ".join(line) for line in lines if len(line) > 1]
