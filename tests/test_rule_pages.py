@@ -6,6 +6,9 @@ Run this file to write them: ``python tests/test_rule_pages.py``.
 from __future__ import annotations
 
 import json
+import re
+import tomllib
+from functools import cache
 from pathlib import Path
 
 import jsonschema
@@ -14,6 +17,7 @@ import pytest
 from bubblefinder.rules.cases import CaseFile, read_cases
 from bubblefinder.rules.config import Config
 from bubblefinder.rules.explain import fields_page, index, written_page
+from bubblefinder.rules.model import Pack
 from bubblefinder.rules.packs import SCHEMAS, load_packs, schema, shipped
 from bubblefinder.rules.suggest import read_toml
 
@@ -21,6 +25,7 @@ ROOT = Path(__file__).parent.parent
 CASES = ROOT / "tests" / "cases"
 
 
+@cache
 def pages() -> dict[str, str]:
     packs = load_packs()
     made = {"docs/rules/README.md": index(packs), "docs/rules/fields.md": fields_page()}
@@ -63,6 +68,14 @@ def test_editors_refuse_what_the_tool_refuses() -> None:
     pack["rule"][0]["wait"][0]["copy_kid"] = "DtoH"
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.validate(pack, schema("rules-1.json"))
+
+
+def test_the_guide_shows_rules_cases_and_settings_that_work() -> None:
+    guide = (ROOT / "docs" / "rule-packs.md").read_text()
+    rule, cases, settings = (tomllib.loads(block) for block in re.findall(r"```toml\n(.*?)```", guide, re.DOTALL))
+    Pack.model_validate(rule)
+    CaseFile.model_validate(cases)
+    Config.model_validate(settings)
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ from bubblefinder.rules.suggest import FileError
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from click.testing import Result
+    from typer.testing import Result
 
 PACK = """
 pack = "ours"

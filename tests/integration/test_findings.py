@@ -1,0 +1,130 @@
+"""What the rules must say of the sample captures, and what they must not."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+from typing import TYPE_CHECKING
+
+import pytest
+
+from bubblefinder.causes.facts import SiteFacts
+from bubblefinder.causes.facts_build import build_facts
+from bubblefinder.causes.find import find_causes
+from bubblefinder.rules.config import Config
+from bubblefinder.rules.engine import run_rules
+from bubblefinder.rules.packs import load_packs
+from bubblefinder.steps.find import find_steps
+from bubblefinder.timeline.build import build_timeline
+from bubblefinder.trace.open import open_trace
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from bubblefinder.rules.model import Match
+
+    Sample = Callable[[str], Path]
+
+INSIDE_GRAPHS = {"CUDA151", "CUDA152", "CUDA153"}
+HEALTHY = ["nextn_after.node", "dspark_after.node", "nextn_after_pdl.node", "tp2_after.graph", "null_gpu_1.graph"]
+RESOLVES = ["hard_before.graph", "null_host_1.graph", "null_host_2.graph", "null_host_3.graph"]
+
+
+@cache
+def findings(path: Path, *, names: bool = True) -> tuple[Match, ...]:
+    """Return the findings on a capture, with its NVTX ranges or as if it had none."""
+    trace = open_trace(path)
+    trace = trace if names else replace(trace, nvtx=trace.nvtx.clear())
+    timeline = build_timeline(trace)
+    steps = find_steps(timeline)
+    facts = build_facts(timeline, steps, find_causes(timeline, steps))
+    return run_rules(facts, load_packs(), Config()).findings
+
+
+def above_info(matches: tuple[Match, ...]) -> list[str]:
+    return [match.rule for match in matches if match.severity != "info" and match.rule not in INSIDE_GRAPHS]
+
+
+@pytest.mark.parametrize(
+    ("capture", "bubble_us", "in_all_steps"), [("nextn_before.node", 1630, 10), ("nextn_before.graph", 1440, 30)]
+)
+def test_the_resolve_is_one_high_finding(sample: Sample, capture: str, bubble_us: float, in_all_steps: int) -> None:
+    (match,) = [match for match in findings(sample(capture)) if match.severity == "high"]
+    site = match.subject
+    assert (match.rule, match.confidence) == ("SGL001", "high")
+    assert isinstance(site, SiteFacts)
+    assert (site.copy_kind, site.memory_kind, site.bytes) == ("DtoH", "pageable", 8)
+    assert site.nvtx == "FutureMap.resolve_seq_lens_cpu"
+    assert site.per_step_count == 1
+    assert site.steps_affected == in_all_steps
+    assert site.bubble_p50_ns == pytest.approx(bubble_us * 1000, rel=0.03)
+    assert "needs_cpu_seq_lens" in match.remedy
+
+
+@pytest.mark.parametrize("capture", ["nextn_before.node", "nextn_before.graph", "tp2_before.node"])
+def test_without_names_it_is_a_blocking_read_and_the_resolve_a_candidate(sample: Sample, capture: str) -> None:
+    match = findings(sample(capture), names=False)[0]
+    assert (match.rule, match.title, match.confidence) == ("CUDA001", "Blocking read after verify", "low")
+    assert "resolve_seq_lens_cpu" in match.message
+    assert ".tolist()" in match.message
+
+
+@pytest.mark.parametrize("capture", RESOLVES)
+def test_the_engines_own_shape_is_named_without_nvtx(sample: Sample, capture: str) -> None:
+    match = findings(sample(capture), names=False)[0]
+    assert (match.rule, match.confidence) == ("SGL001", "medium")
+
+
+def test_a_plan_is_one_finding_for_its_three_reads(sample: Sample) -> None:
+    waits = [match for match in findings(sample("dspark_before.node")) if isinstance(match.subject, SiteFacts)]
+    assert [(match.rule, match.confidence) for match in waits] == [("FI001", "high")]
+    assert waits[0].bubble_p50_ns == pytest.approx(180_000, rel=0.1)
+    assert isinstance(waits[0].subject, SiteFacts)
+    assert waits[0].subject.per_step_count == 3
+
+
+def test_a_plan_is_told_by_its_shape(sample: Sample) -> None:
+    waits = [match for match in findings(sample("dspark_before.node"), names=False) if match.sites]
+    assert [(match.rule, match.confidence) for match in waits] == [("FI002", "medium")]
+
+
+def test_a_scalar_read(sample: Sample) -> None:
+    assert findings(sample("nextn_item_nonvtx.node"))[0].rule == "TORCH001"
+
+
+def test_without_graphs_the_host_is_the_headline(sample: Sample) -> None:
+    match, *others = findings(sample("eager_item"))
+    assert (match.rule, match.severity) == ("CUDA102", "high")
+    assert [other.rule for other in others] == ["TORCH001"]
+
+
+def test_both_ranks_share_one_finding(sample: Sample) -> None:
+    resolves = [match for match in findings(sample("tp2_before.node")) if match.rule == "SGL001"]
+    assert [[gpu for gpu, _ in match.devices] for match in resolves] == [[0, 1]]
+    assert len(resolves[0].sites) == 2
+
+
+@pytest.mark.parametrize("capture", HEALTHY)
+@pytest.mark.parametrize("names", [True, False])
+def test_a_healthy_loop_has_nothing_above_info_between_its_graphs(sample: Sample, capture: str, *, names: bool) -> None:
+    assert above_info(findings(sample(capture), names=names)) == []
+
+
+def test_gaps_inside_graphs_say_how_much_overlaps(sample: Sample) -> None:
+    plain, overlapping = (
+        next(match for match in findings(sample(capture)) if match.rule in INSIDE_GRAPHS)
+        for capture in ("nextn_after.node", "nextn_after_pdl.node")
+    )
+    assert (plain.rule, overlapping.rule) == ("CUDA151", "CUDA152")
+    assert "0.0 % of neighbouring kernels overlap" in plain.message
+    assert "2.5 % of neighbouring kernels overlap" in overlapping.message
+
+
+def test_a_slow_host_without_a_wait(sample: Sample) -> None:
+    match = findings(sample("hard_after.graph"))[0]
+    assert (match.rule, match.severity) == ("CUDA101", "high")
+
+
+def test_nothing_is_said_where_graph_work_is_missing(sample: Sample) -> None:
+    assert findings(sample("dspark_before.nsys2023.graph")) == ()
