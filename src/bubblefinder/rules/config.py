@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from bubblefinder.errors import InputError
+from bubblefinder.errors import UsageError
 from bubblefinder.rules.match import About, Conditions, TextTest, holds
 from bubblefinder.rules.subjects import kind_of
 from bubblefinder.rules.suggest import read_toml, validate
@@ -89,12 +89,12 @@ def load_config(path: Path | None) -> Config:
 
     Raises:
         FileError: with every mistake in it.
-        InputError: it isn't there.
+        UsageError: it isn't there.
     """
     if path is None:
         return Config()
     if not path.is_file():
-        raise InputError(f"{path}: no such file", hint="name a bubblefinder.toml or a pyproject.toml")
+        raise UsageError(f"{path}: no such file", hint="name a bubblefinder.toml or a pyproject.toml")
     tables = read_toml(path)
     if path.name == PROJECT_NAME:
         tables = tables.get("tool", {}).get("bubblefinder", {})

@@ -9,7 +9,7 @@ from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from bubblefinder.errors import InputError
+from bubblefinder.errors import UsageError
 from bubblefinder.rules.model import Kernels, Pack
 from bubblefinder.rules.suggest import FileError, read_toml, validate
 
@@ -53,7 +53,7 @@ def load_packs(folders: Iterable[Path] = ()) -> Packs:
 
     Raises:
         FileError: with every mistake in every file, or an id or name that two rules share.
-        InputError: a folder isn't there or holds no pack.
+        UsageError: a folder isn't there or holds no pack.
     """
     own = [path for folder in folders for path in _files(folder)]
     return _assemble((*own, *_files(shipped())))
@@ -102,7 +102,7 @@ def _files(folder: Path) -> Sequence[Path]:
     """Return the packs of a folder by name."""
     found = sorted(folder.glob("*.toml")) if folder.is_dir() else []
     if not found:
-        raise InputError(f"{folder}: no rule packs here", hint="name a folder with *.toml rule packs")
+        raise UsageError(f"{folder}: no rule packs here", hint="name a folder with *.toml rule packs")
     return found
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from bubblefinder.errors import InputError, UsageError
+from bubblefinder.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -33,15 +33,14 @@ def read_toml(path: Path) -> dict[str, Any]:
     """Return a TOML file's tables.
 
     Raises:
-        FileError: it is no TOML.
-        InputError: it can't be read.
+        FileError: it can't be read, or it is no TOML.
     """
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise FileError(f"{path}: not TOML: {error}") from error
     except OSError as error:
-        raise InputError(f"{path}: {error.strerror or error}") from error
+        raise FileError(f"{path}: {error.strerror or error}", hint="check the path") from error
 
 
 def validate(model: type[Model], data: object, where: str) -> Model:

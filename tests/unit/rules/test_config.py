@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from bubblefinder.errors import InputError
+from bubblefinder.errors import UsageError
 from bubblefinder.rules.config import Config, find_config, load_config
 from bubblefinder.rules.suggest import FileError
 
@@ -43,7 +43,7 @@ def test_no_file_means_defaults() -> None:
 
 
 def test_a_file_that_was_named_must_be_there(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="no such file"):
+    with pytest.raises(UsageError, match="no such file"):
         load_config(tmp_path / "bubblefinder.toml")
 
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from bubblefinder.errors import InputError
+from bubblefinder.errors import UsageError
 from bubblefinder.rules.packs import load_packs, own_rules, read_pack, shipped
 from bubblefinder.rules.suggest import FileError
 
@@ -64,9 +64,9 @@ def test_an_id_or_name_is_used_once(tmp_path: Path) -> None:
 
 
 def test_a_folder_without_packs_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="no rule packs"):
+    with pytest.raises(UsageError, match="no rule packs"):
         load_packs([tmp_path])
-    with pytest.raises(InputError, match="no rule packs"):
+    with pytest.raises(UsageError, match="no rule packs"):
         load_packs([tmp_path / "missing"])
 
 

@@ -4,7 +4,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from bubblefinder.errors import InputError
 from bubblefinder.rules.model import Pack
 from bubblefinder.rules.suggest import FileError, did_you_mean, read_toml, validate
 
@@ -55,5 +54,5 @@ def test_a_file_that_is_no_toml(tmp_path: Path) -> None:
     path.write_bytes(b"\xff\xfe")
     with pytest.raises(FileError, match="not TOML"):
         read_toml(path)
-    with pytest.raises(InputError, match="No such file"):
+    with pytest.raises(FileError, match="No such file"):
         read_toml(tmp_path / "missing.toml")
