@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import lzma
+import sqlite3
+from contextlib import closing
 from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING
 
+import polars as pl
 import pytest
 
 from bubblefinder.causes.facts import SiteFacts
@@ -128,3 +132,31 @@ def test_a_slow_host_without_a_wait(sample: Sample) -> None:
 
 def test_nothing_is_said_where_graph_work_is_missing(sample: Sample) -> None:
     assert findings(sample("dspark_before.nsys2023.graph")) == ()
+
+
+@pytest.mark.parametrize("capture", ["nextn_before.node", "nextn_before.graph", "tp2_before.node"])
+def test_every_row_of_evidence_lies_where_it_says(sample: Sample, tmp_path: Path, capture: str) -> None:
+    path = tmp_path / "capture.sqlite"
+    path.write_bytes(lzma.decompress(sample(capture).read_bytes()))
+    rows = [row for match in findings(sample(capture)) for row in match.evidence]
+    assert rows
+    with closing(sqlite3.connect(path)) as export:
+        for row in rows:
+            stored = export.execute(f'SELECT start, "end" FROM "{row.table}" LIMIT 1 OFFSET {row.row}').fetchone()
+            assert stored == (row.start_ns, row.end_ns)
+
+
+def test_evidence_in_a_folder_of_parquet_files(sample: Sample) -> None:
+    folder = sample("dspark_before.node_pqtdir")
+    rows = [row for match in findings(folder) for row in match.evidence]
+    assert rows
+    tables = {row.table: pl.read_parquet(folder / f"{row.table}.parquet", columns=["start", "end"]) for row in rows}
+    assert all(tables[row.table].row(row.row) == (row.start_ns, row.end_ns) for row in rows)
+
+
+def test_both_formats_say_the_same(sample: Sample) -> None:
+    told = [
+        [(m.rule, m.severity, m.message) for m in findings(sample(f"dspark_before.node{end}"))]
+        for end in ("", "_pqtdir")
+    ]
+    assert told[0] == told[1]
