@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 VERSION: Final = 1
 SCHEMA_ID: Final = "bubblefinder.budget/1"
 _DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
+_KINDS: Final = frozenset({"float", "str", "int"})
 _STRICT: Final = ConfigDict(extra="forbid", strict=True, frozen=True)
 
 Limit = Annotated[
@@ -93,7 +94,8 @@ def load_budget(path: Path) -> BudgetFile:
         return BudgetFile.model_validate(document)
     except ValidationError as error:
         lines = text.splitlines()
-        told = [f"  {_place(problem, lines)}: {_told(problem)}" for problem in error.errors(include_url=False)]
+        problems = {_place(one, lines): _told(one) for one in error.errors(include_url=False)}
+        told = [f"  {place}: {problem}" for place, problem in problems.items()]
         raise UsageError(
             "\n".join([f"{path} is wrong in {len(told)} {'place' if len(told) == 1 else 'places'}", *told]),
             hint="docs/budgets.md shows the format, `bubblefinder metrics` the metrics",
@@ -164,6 +166,8 @@ def _told(problem: Any) -> str:  # noqa: ANN401 - pydantic's own shape
     if kind == "extra_forbidden":
         model = Budget if location[0] == "budget" else BudgetFile
         return f"there is no key {str(location[-1])!r}{nearest(str(location[-1]), model.model_fields)}"
+    if location[-1] in _KINDS:
+        return "it is neither a number nor text in quotes"
     if location == ("version",):
         return f"this bubblefinder reads version {VERSION}"
     message: str = problem["msg"].removeprefix("Value error, ")
@@ -173,7 +177,7 @@ def _told(problem: Any) -> str:  # noqa: ANN401 - pydantic's own shape
 def _place(problem: Any, lines: list[str]) -> str:  # noqa: ANN401 - pydantic's own shape
     """Return the line a problem is on, as well as a scan can tell, and its path."""
     location = problem["loc"]
-    path = ".".join(str(part) for part in location if part not in {"float", "str", "int"})
+    path = ".".join(str(part) for part in location if part not in _KINDS)
     first = 0
     if location[:1] == ("budget",) and len(location) > 1:
         heads = [number for number, line in enumerate(lines) if line.replace(" ", "").startswith("[[budget]]")]

@@ -7,14 +7,14 @@ don't know.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, Literal
+from typing import Final, Literal
 
-if TYPE_CHECKING:
-    from bubblefinder.compare.noise import Regime
-    from bubblefinder.report.model import Confidence, Site, StepTimeline, Tool
+# msgspec reads the annotations at run time.
+from bubblefinder.report.model import Confidence, Site, StepTimeline, Tool  # noqa: TC001
 
 SCHEMA: Final = "bubblefinder.diff/1"
 
+Regime = Literal["gpu", "host"]
 Verdict = Literal["regression", "improvement", "no change", "mixed", "incomparable"]
 Status = Literal["better", "worse", "changed", "same", "new", "gone", "unknown"]
 

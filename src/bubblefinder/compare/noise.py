@@ -9,20 +9,19 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from statistics import median
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Final
 
 from bubblefinder.compare.metrics import Noise, decode_rows, ranks
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from bubblefinder.compare.model import Regime
     from bubblefinder.report.model import Report, StepRow
-
-Regime = Literal["gpu", "host"]
 
 HOST_BOUND_SHARE: Final = 0.05
 WHOLLY_HOST_BOUND_SHARE: Final = 0.15
-PRIOR_DEGREES: Final = 4
+PRIOR_DEGREES: Final = 3
 COUNT_FLOOR: Final = 0.05
 QUEUE_FLOOR: Final = 0.25
 SMALLEST_ROLE_SHARE: Final = 0.002
@@ -148,20 +147,28 @@ def line_between(
 def threshold(floor: float, spread: Spread, captures: tuple[int, int], least: float) -> float:
     """Return the difference between two sides' means beyond which it isn't noise.
 
-    A moderated t-test (Smyth 2004): the stated floor is what one capture a side must exceed, and it weighs as
-    much as `PRIOR_DEGREES` degrees of freedom against the spread that was measured. With nothing measured
-    the threshold is the floor itself.
+    A t-test at 99 % whose variance is pooled from two sources: the captures, and the stated floor, which stands for
+    `PRIOR_DEGREES` degrees of freedom and is what one capture a side must exceed. The degrees of freedom of the sum are
+    Welch and Satterthwaite's, so whichever source dominates also says how well the sum is known.
     """
-    prior = floor / (quantile_t(PRIOR_DEGREES) * math.sqrt(2))
-    degrees = PRIOR_DEGREES + spread.degrees
-    deviation = math.sqrt((PRIOR_DEGREES * prior**2 + spread.squares) / degrees)
-    width = math.sqrt(1 / captures[0] + 1 / captures[1])
-    return max(least, quantile_t(degrees) * deviation * width)
+    stated = PRIOR_DEGREES * (floor / (quantile_t(PRIOR_DEGREES) * math.sqrt(2))) ** 2
+    total = stated + spread.squares
+    if total <= 0:
+        return least
+    measured = spread.squares**2 / spread.degrees if spread.degrees else 0.0
+    degrees = total**2 / (stated**2 / PRIOR_DEGREES + measured)
+    deviation = math.sqrt(total / (PRIOR_DEGREES + spread.degrees))
+    return max(least, quantile_t(degrees) * deviation * math.sqrt(1 / captures[0] + 1 / captures[1]))
 
 
-def quantile_t(degrees: int) -> float:
-    """Return Student's t at 99.5 % (99 % two-sided)."""
-    return _T_995[degrees - 1] if degrees <= len(_T_995) else _Z_995
+def quantile_t(degrees: float) -> float:
+    """Return Student's t at 99.5 % (99 % two-sided) for at least one degree of freedom."""
+    whole = max(int(degrees), 1)
+    if whole >= len(_T_995):
+        return _Z_995 + (_T_995[-1] - _Z_995) * len(_T_995) / degrees
+    low, high = _T_995[whole - 1], _T_995[whole]
+    part = (1 / whole - 1 / max(degrees, 1.0)) / (1 / whole - 1 / (whole + 1))
+    return low + (high - low) * part
 
 
 def _waiting(rows: Sequence[StepRow]) -> float:

@@ -1,0 +1,39 @@
+"""The interval that the steps of one capture leave for their median."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bubblefinder.compare.bootstrap import interval
+
+
+@given(st.lists(st.integers(0, 10**9), min_size=2, max_size=60), st.sampled_from([0.5, 0.95]))
+def test_the_interval_lies_within_the_steps_and_repeats(samples: list[int], quantile: float) -> None:
+    bounds = interval(samples, quantile)
+    assert bounds is not None
+    assert min(samples) <= bounds[0] <= bounds[1] <= max(samples)
+    assert interval(samples, quantile) == bounds
+
+
+def test_one_step_has_no_interval() -> None:
+    assert interval([5], 0.5) is None
+    assert interval([], 0.5) is None
+
+
+def test_the_interval_covers_the_true_median() -> None:
+    noise = np.random.default_rng(3)
+    covered = 0
+    for _ in range(200):
+        low, high = interval([int(v) for v in noise.normal(1e6, 1e4, 30)], 0.5) or (0, 0)
+        covered += low <= 1e6 <= high
+    assert covered >= 170
+
+
+def test_slow_drift_widens_the_interval() -> None:
+    noise = np.random.default_rng(4)
+    independent = noise.normal(0, 1e4, 64)
+    walk = np.repeat(noise.normal(0, 1e4, 16), 4)
+    widths = [(b[1] - b[0]) for s in (independent, walk) if (b := interval([int(1e6 + v) for v in s], 0.5))]
+    assert widths[1] > 1.2 * widths[0]

@@ -1,0 +1,117 @@
+"""Budget files: everything that is wrong is told at once."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from bubblefinder.compare.budget import json_schema, load_budget
+from bubblefinder.errors import EXIT_USAGE, UsageError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+GOOD = """
+version = 1
+
+[[budget]]
+metric = "step.duration.p50"
+where = { rank = 0 }
+max = "7.4 ms"
+regress = "2 %"
+severity = "warn"
+why = "agreed"
+owner = "decode team"
+until = 2026-12-31
+"""
+
+
+def written(tmp_path: Path, text: str) -> Path:
+    path = tmp_path / "budget.toml"
+    path.write_text(text)
+    return path
+
+
+def refused(tmp_path: Path, text: str) -> str:
+    with pytest.raises(UsageError) as error:
+        load_budget(written(tmp_path, text))
+    assert error.value.exit_code == EXIT_USAGE
+    return str(error.value)
+
+
+def test_a_budget_is_read(tmp_path: Path) -> None:
+    budget = load_budget(written(tmp_path, GOOD)).budget[0]
+    assert budget.limit("max") == 7_400_000
+    assert budget.limit("min") is None
+    assert budget.tolerance == pytest.approx(0.02)
+    assert budget.until is not None
+    assert budget.until.isoformat() == "2026-12-31"
+
+
+def test_everything_wrong_is_told_at_once_with_lines_and_guesses(tmp_path: Path) -> None:
+    message = refused(
+        tmp_path,
+        """
+version = 1
+
+[[budget]]
+metric = "step.duraton.p50"
+max = 7.4
+[[budget]]
+metric = "bubble.share.total"
+maxx = 0.2
+[[budget]]
+metric = "waits.per_step"
+max = true
+severity = "fatal"
+""",
+    )
+    assert "wrong in 4 places" in message
+    for told in (
+        "there is no metric 'step.duraton.p50'; did you mean step.duration.p50?",
+        "line 9, budget.1.maxx: there is no key 'maxx'; did you mean max?",
+        "line 12, budget.2.max",
+        "line 13, budget.2.severity: input should be 'error' or 'warn'",
+    ):
+        assert told in message
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ('metric = "step.duration.p50"', "it has no limit"),
+        ('metric = "step.duration.p50"\nmax = 7', "write one with its unit"),
+        ('metric = "step.duration.p50"\nmax = "1 ms"\nmin = "2 ms"', "min is above max"),
+        ('metric = "step.duration.p50"\nmax = "1 ms"\nuntil = 2026-12-31', "needs why and owner"),
+        ('metric = "step.duration.p50"\nwhere = { role = "draft" }\nmax = "1 ms"', "no dimension 'role'"),
+        ('metric = "role.nodes"\nregress = 0.1', "neither better high nor low"),
+        ('metric = "step.duration.p50"\nregress = -0.1', "regress is below 0"),
+        ('metric = "step.duration.p50"\nregress = "much"', "regress: 'much' is no share"),
+    ],
+)
+def test_a_budget_that_makes_no_sense_is_refused(tmp_path: Path, body: str, said: str) -> None:
+    assert said in refused(tmp_path, f"version = 1\n[[budget]]\n{body}\n")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("version = 2\nbudget = []", "reads version 1"),
+        ("budget = []", "version"),
+        ("version = 1\nbudget = []", "at least 1"),
+        ("version = ", "is no TOML"),
+    ],
+)
+def test_other_versions_and_broken_files_are_refused(tmp_path: Path, text: str, said: str) -> None:
+    assert said in refused(tmp_path, text)
+
+
+def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="can't be read"):
+        load_budget(tmp_path / "none.toml")
+
+
+def test_the_published_schema_is_the_one_in_force(root: Path) -> None:
+    assert json.loads((root / "docs/schema/budget-1.json").read_text()) == json_schema()
