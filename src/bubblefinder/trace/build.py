@@ -72,16 +72,17 @@ def build_trace(source: Source, name: str) -> Trace:
 
 
 def _operations(source: Source, calls: pl.DataFrame, tally: Tally) -> pl.DataFrame:
-    """Read the operations, place them on their GPUs and sort them by time."""
-    stored = frames.read_operations(source, tally)
-    stored = _with_process(stored, calls, tally)
-    placed = place(stored, source, tally)
-    if stored.height and not placed.height:
+    """Read the operations, sort them by time and place them on their GPUs."""
+    operations = frames.in_time_order(frames.read_operations(source, tally))
+    stored = operations.height
+    operations = _with_process(operations, calls, tally)
+    operations = place(operations, source, tally)
+    if stored and operations.is_empty():
         raise CannotAnswerError(
-            f"the {stored.height:,} GPU operations of this capture are on no device that it names",
+            f"the {stored:,} GPU operations of this capture are on no device that it names",
             hint="export the report again with a current Nsight Systems; if that changes nothing, record again",
         )
-    return frames.in_time_order(placed)
+    return operations
 
 
 def _with_process(operations: pl.DataFrame, calls: pl.DataFrame, tally: Tally) -> pl.DataFrame:

@@ -18,6 +18,8 @@ _RANGES: Final = (59, 60, 70, 71)
 _UNSET: Final = (-1, 0xFFFF_FFFF)
 _RAW_CUPTI_TYPE: Final = 65_536
 _DEEPEST_FRAME: Final = 32
+_LATEST_NS: Final = 1 << 62
+_AS_STORED: Final = ("start_ns", "end_ns", "device", "context", "stream", "thread")
 _UPPER_HALF: Final = pl.col("graph_node") // (1 << 32) & 0xFFFF_FFFF
 
 _OPERATION: Final = {
@@ -34,13 +36,24 @@ def process_key(column: str) -> pl.Expr:
 
 
 def in_time_order(frame: pl.DataFrame) -> pl.DataFrame:
-    """Sort by (start_ns, end_ns), open ends last; a frame that is in order is returned as it is."""
-    start = frame["start_ns"].to_numpy()
-    end = frame["end_ns"].fill_null(np.iinfo(np.int64).max).to_numpy()
-    later = start[1:] - start[:-1]
-    if bool((later > 0).all()) or bool(((later > 0) | ((later == 0) & (end[1:] >= end[:-1]))).all()):
-        return frame
-    return frame[np.lexsort((end, start))]
+    """Sort by (start_ns, end_ns), open ends last, and lay each column out in one piece.
+
+    The frame given is emptied on the way, times first, so that it never exists twice.
+    """
+    order = _order(frame["start_ns"].to_numpy(), frame["end_ns"].fill_null(_LATEST_NS).to_numpy())
+    names = frame.columns
+    laid = {}
+    for name in sorted(names, key=lambda name: name not in _AS_STORED):
+        column = frame.drop_in_place(name)
+        laid[name] = column.rechunk() if order is None else column.gather(order)
+    return pl.DataFrame([laid[name] for name in names])
+
+
+def _order(starts: np.ndarray, ends: np.ndarray) -> pl.Series | None:
+    """Return the positions that sort by start and end, or None where they are sorted already."""
+    if bool(((starts[1:] > starts[:-1]) | ((starts[1:] == starts[:-1]) & (ends[1:] >= ends[:-1]))).all()):
+        return None
+    return pl.Series(np.lexsort((ends, starts)), dtype=pl.get_index_type())
 
 
 def read(source: Source, table: Table, tally: Tally) -> pl.DataFrame:
@@ -53,11 +66,13 @@ def read(source: Source, table: Table, tally: Tally) -> pl.DataFrame:
 def timed(frame: pl.DataFrame, table: Table, tally: Tally, *, open_end: bool = False) -> pl.DataFrame:
     """Leave out and count the rows whose times are missing or impossible.
 
-    Both zero means that the time could not be collected; a zero start alone is a clock that starts at zero.
+    Both zero means that the time could not be collected; a zero start alone is a clock that starts
+    at zero. Times that no clock reaches are impossible too: differences of what is left can't overflow.
     """
     start, end = pl.col("start_ns"), pl.col("end_ns")
     missing = start.is_null() if open_end else start.is_null() | end.is_null()
-    invalid = (((start == 0) & (end == 0)) | (end < start)).fill_null(value=False)
+    beyond = (start < -_LATEST_NS) | (end > _LATEST_NS)
+    invalid = (((start == 0) & (end == 0)) | (end < start) | beyond).fill_null(value=False)
     untimed, impossible = frame.select(missing.sum(), (invalid & ~missing).sum().alias("impossible")).row(0)
     tally.untimed[table.name] += untimed
     tally.invalid[table.name] += impossible
@@ -71,14 +86,7 @@ def _none_if_zero(column: str) -> pl.Expr:
 
 def read_operations(source: Source, tally: Tally) -> pl.DataFrame:
     """Read kernels, copies, memsets and graph launches into one frame, `device` still as stored."""
-    return _gathered(
-        pl.concat([_operations_of(kind, table, source, tally) for kind, table in enumerate(schema.OPERATIONS)])
-    )
-
-
-def _gathered(frame: pl.DataFrame) -> pl.DataFrame:
-    """Lay each column out in one piece, emptying the frame on the way, so that it never exists twice."""
-    return pl.DataFrame([frame.drop_in_place(name).rechunk() for name in frame.columns])
+    return pl.concat([_operations_of(kind, table, source, tally) for kind, table in enumerate(schema.OPERATIONS)])
 
 
 def _operations_of(kind: int, table: Table, source: Source, tally: Tally) -> pl.DataFrame:
@@ -99,11 +107,10 @@ def _operations_of(kind: int, table: Table, source: Source, tally: Tally) -> pl.
 
 def read_calls(source: Source, tally: Tally) -> pl.DataFrame:
     """Read the runtime and driver API calls."""
-    calls = _gathered(timed(read(source, schema.CALLS, tally), schema.CALLS, tally).select(
+    return in_time_order(timed(read(source, schema.CALLS, tally), schema.CALLS, tally).select(
         "row", "start_ns", "end_ns", process_key("thread"), "thread", _none_if_zero("correlation"),
         "name", "return_value", _none_if_zero("callchain"),
     ))  # fmt: skip
-    return in_time_order(calls)
 
 
 def read_nvtx(source: Source, tally: Tally) -> tuple[pl.DataFrame, pl.DataFrame]:
@@ -124,7 +131,7 @@ def read_overheads(source: Source, tally: Tally) -> pl.DataFrame:
         )
         for table in schema.OVERHEADS
     ]  # fmt: skip
-    return in_time_order(pl.concat(parts, rechunk=True))
+    return in_time_order(pl.concat(parts))
 
 
 def read_graph_nodes(source: Source, tally: Tally) -> pl.DataFrame:

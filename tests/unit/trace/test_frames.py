@@ -210,3 +210,10 @@ def test_missing_tables_are_empty_frames_with_their_columns(tmp_path: Path) -> N
         assert frame.is_empty()
         assert frame.schema == getattr(bare, name).schema
         assert frame.width > 1
+
+
+def test_times_that_no_clock_reaches_are_impossible(load: Loader) -> None:
+    rows = [kernel(-(2**63), 5), kernel(7, 2**63 - 1), kernel(10, 20)]
+    loaded = load(**{KERNELS: rows})
+    assert loaded.operations["row"].to_list() == [2]
+    assert counts(loaded)["invalid-times"] == 2
