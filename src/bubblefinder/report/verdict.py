@@ -82,12 +82,15 @@ def _window_headline(report: Report) -> tuple[str, str]:
 
 def _blame(report: Report) -> str:
     finding = leading_finding(report)
+    if finding is None and report.expected:
+        return f"Nothing to fix but what is expected: {plain(report.expected[0].finding.title)}."
     if finding is None:
         known = report.trace.capture_mode != "unseen"
         return "No host call is to blame for idle time." if known else "No cause can be named without the graph work."
-    api = plain(finding.site.api, 80)
-    where = " ".join(part for part in (api, place_words(finding.site)) if part)
-    return f"First to fix: {plain(finding.title)}" + (f" ({where})." if where else ".")
+    title, place = plain(finding.title), place_words(finding.site)
+    told = (finding.site.nvtx or finding.site.frame or "") in finding.title
+    where = " ".join(part for part in (plain(finding.site.api, 80), "" if told else place) if part)
+    return f"First to fix: {title}" + (f", by {where}." if where else ".")
 
 
 def _gain(report: Report) -> str:

@@ -70,3 +70,9 @@ def test_without_steps_the_window_is_told() -> None:
 def test_a_capture_without_devices_says_so() -> None:
     base = sample_report(findings=[], devices=[])
     assert verdict(replace(base, steps=without_steps(base.steps))).headline == "The capture holds no GPU work."
+
+
+def test_where_only_what_is_expected_is_left_it_says_so() -> None:
+    report = replace(sample_report(), findings=[])
+    assert report.expected
+    assert verdict(report).blame == f"Nothing to fix but what is expected: {report.expected[0].finding.title}."
