@@ -178,7 +178,7 @@ def _small_runs(timeline: Timeline, kernels: pl.DataFrame, spans: int) -> tuple[
 def _long_kernels(timeline: Timeline, kernels: pl.DataFrame) -> tuple[str, ...]:
     """Return the names of the kernels that take at least 2 % of the time in kernels, costliest first."""
     totals = kernels.group_by("name").agg(pl.col("length").sum())
-    long = totals.filter(pl.col("length") >= LONG_SHARE * totals["length"].sum())
+    long = totals.filter(pl.col("length") >= LONG_SHARE * pl.col("length").sum())
     names = long.sort("length", "name", descending=[True, False])["name"].head(_MOST_NAMES)
     return tuple(timeline.trace.names.get(name, "?") for name in names)
 

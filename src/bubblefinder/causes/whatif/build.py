@@ -1,0 +1,78 @@
+"""From a timeline to the model that a what-if replays."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from bubblefinder.causes.collectives import find_collectives
+from bubblefinder.causes.whatif.device import device_arcs, inside_arcs
+from bubblefinder.causes.whatif.host import host_arcs, place_waits
+from bubblefinder.causes.whatif.model import Model
+from bubblefinder.causes.whatif.moments import Moments
+from bubblefinder.causes.whatif.record import find_blocks, find_calls, span_of_steps
+
+if TYPE_CHECKING:
+    from bubblefinder.causes.model import Causes
+    from bubblefinder.steps.model import Steps
+    from bubblefinder.timeline.model import Timeline
+
+
+def build_model(timeline: Timeline, steps: Steps, causes: Causes) -> Model:
+    """Return the recorded run as moments and their dependencies."""
+    blocks = find_blocks(timeline, causes, span_of_steps(timeline, steps))
+    calls = find_calls(timeline, causes, blocks)
+    numbered = calls.select("call_index").with_row_index("call")
+    blocks = blocks.join(numbered, on="call_index", how="left", maintain_order="left")
+    waits = place_waits(causes, calls, blocks)
+    meets = _meets(timeline, blocks)
+    moments = Moments.of(calls, blocks, meets)
+    guesses = host_arcs(moments, timeline, calls, blocks, waits)
+    usual, seen = device_arcs(moments, timeline, calls, blocks)
+    inside_arcs(moments, blocks, meets)
+    recorded, place, arcs = moments.ordered()
+    blocks = blocks.with_columns(
+        begin=place[moments.blocks.begin],
+        end=place[moments.blocks.end],
+        latency_ns=usual.latency,
+        queued_ns=usual.queued,
+    )
+    return Model(
+        recorded=recorded,
+        arcs=arcs,
+        calls=calls.with_columns(begin=place[moments.calls.begin], end=place[moments.calls.end]),
+        blocks=blocks,
+        windows=_windows(steps, blocks),
+        waits=waits,
+        guesses=guesses + seen,
+    )
+
+
+def _meets(timeline: Timeline, blocks: pl.DataFrame) -> pl.DataFrame:
+    """Return the collectives inside the blocks: collective, block, start_ns, end_ns; by block and time."""
+    found = find_collectives(timeline)
+    numbered = blocks.select("op_index", "replay_index").with_row_index("block")
+    replayed = found.join(numbered.drop("op_index").drop_nulls(), on="replay_index")
+    eager = found.filter(pl.col("replay_index").is_null()).join(numbered.drop("replay_index"), on="op_index")
+    meets = pl.concat([part.select("collective", "block", "start_ns", "end_ns") for part in (replayed, eager)])
+    complete = pl.len().over("collective") == found["gpu"].n_unique()
+    return meets.filter(complete).sort("block", "start_ns")
+
+
+def _windows(steps: Steps, blocks: pl.DataFrame) -> pl.DataFrame:
+    """Return the closed decode steps whose first operation, and whose successor's, begin a block."""
+    starts = blocks.select("gpu", "process", "start_ns", "begin").unique(["gpu", "process", "start_ns"], keep="first")
+    timed = (
+        steps.windows.filter(pl.col("excluded").is_null())
+        .join(starts, on=["gpu", "process", "start_ns"], how="inner", maintain_order="left")
+        .join(
+            starts.rename({"start_ns": "end_ns", "begin": "end"}),
+            on=["gpu", "process", "end_ns"],
+            how="inner",
+            maintain_order="left",
+        )
+    )
+    return timed.select(
+        "gpu", "process", "begin", "end", recorded_ns=(pl.col("end_ns") - pl.col("start_ns")).cast(pl.Int64)
+    )

@@ -1,0 +1,254 @@
+"""What can be changed about a recorded run, each as an edit of its lags."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import polars as pl
+
+from bubblefinder.causes.whatif.model import Lag
+from bubblefinder.timeline.apis import CallRole
+from bubblefinder.timeline.launches import LAUNCHES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from bubblefinder.causes.whatif.model import Model
+    from bubblefinder.intervals import Bools, Ints
+
+ASYNC_COPY_NS: Final = 10_000
+"""How long the call of an asynchronous copy takes where the capture has no example."""
+GRAPH_LAUNCH_NS: Final = 30_000
+"""How long a graph launch takes where the capture has no example."""
+NODE_GAP_NS: Final = 1_000
+"""Gap between the nodes of a graph where the capture has no example."""
+
+
+@dataclass(slots=True)
+class Draft:
+    """The lags of a model while changes are applied, and what has to be said of them."""
+
+    model: Model
+    lag: Ints
+    keep: Bools
+    notes: list[str] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, model: Model) -> Draft:
+        """Return the recorded run, unchanged."""
+        return cls(model, model.arcs.lag.copy(), np.ones(len(model.arcs.lag), np.bool_))
+
+    def arcs(self, kind: Lag, owners: Ints) -> Bools:
+        """Tell the dependencies of one kind that belong to some calls or blocks."""
+        chosen: Bools = (self.model.arcs.kind == kind) & np.isin(self.model.arcs.owner, owners)
+        return chosen
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveWaits:
+    """Nobody waits at these sites: a copy to the host goes, any other becomes asynchronous."""
+
+    sites: frozenset[int]
+
+    def apply(self, draft: Draft) -> None:
+        """Edit the draft."""
+        model = draft.model
+        waits = model.waits.filter(pl.col("site").is_in(list(self.sites)))
+        syncs, copies = (_calls(waits.filter(pl.col("synchronises") == which)) for which in (True, False))
+        draft.keep &= ~draft.arcs(Lag.AWAIT, np.concatenate([syncs, copies]))
+        draft.lag[draft.arcs(Lag.CALL, syncs)] = 0
+        inside = draft.arcs(Lag.CALL, copies)
+        draft.lag[inside] = np.minimum(draft.lag[inside], _async_copy_ns(model))
+        reads = model.blocks["copy_kind"].gather(waits["copy_block"]).is_in([2, 4]).fill_null(value=False)
+        _drop_blocks(draft, waits.filter(reads)["copy_block"].drop_nulls().cast(pl.Int64).to_numpy())
+
+
+@dataclass(frozen=True, slots=True)
+class HostSpeed:
+    """The host works `factor` times as fast; waits stay what they are."""
+
+    factor: float
+
+    def apply(self, draft: Draft) -> None:
+        """Edit the draft."""
+        host = np.isin(draft.model.arcs.kind, (Lag.SEGMENT, Lag.CALL))
+        draft.lag[host] = np.floor(draft.lag[host] / self.factor).astype(np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class FreeLaunches:
+    """Launch calls take no time, and work starts as soon after them as the quickest launch of the capture."""
+
+    def apply(self, draft: Draft) -> None:
+        """Edit the draft."""
+        model = draft.model
+        launches = model.calls["api_role"].is_in([int(role) for role in LAUNCHES]) & ~model.calls["waits"]
+        draft.lag[draft.arcs(Lag.CALL, np.flatnonzero(launches.to_numpy()))] = 0
+        latency = model.arcs.kind == Lag.LAUNCH
+        if latency.any():
+            quickest = int(np.percentile(model.blocks["latency_ns"].to_numpy(), 5))
+            draft.lag[latency] = np.minimum(draft.lag[latency], quickest)
+
+
+@dataclass(frozen=True, slots=True)
+class CaptureEager:
+    """The launches of an eager phase become one graph replay."""
+
+    role: str
+
+    def apply(self, draft: Draft) -> None:
+        """Edit the draft."""
+        model = draft.model
+        mine = model.blocks.with_row_index("block").filter(
+            (pl.col("role") == self.role) & pl.col("replay_index").is_null()
+        )
+        launched = mine.filter(pl.col("call").is_not_null() & pl.col("phase").is_not_null())
+        first = launched.select(pl.col("call").min().over("gpu", "process", "phase")).to_series()
+        rest = launched.filter(pl.col("call") != first)
+        heads = first.unique().cast(pl.Int64).to_numpy()
+        tails, blocks = _calls(rest), rest["block"].cast(pl.Int64).to_numpy()
+        draft.lag[draft.arcs(Lag.CALL, heads)] = _graph_launch_ns(draft)
+        for kind in (Lag.CALL, Lag.SEGMENT):
+            draft.lag[draft.arcs(kind, tails)] = 0
+        draft.keep &= ~draft.arcs(Lag.LAUNCH, blocks)
+        queued = draft.arcs(Lag.QUEUE, blocks)
+        draft.lag[queued] = np.minimum(draft.lag[queued], _node_gap_ns(draft))
+
+
+@dataclass(frozen=True, slots=True)
+class CloseGaps:
+    """The idle inside graph replays shrinks by a share, as programmatic dependent launch may do: a bound."""
+
+    share: float
+
+    def apply(self, draft: Draft) -> None:
+        """Edit the draft."""
+        idle = draft.model.blocks["intra_ns"].fill_null(0).to_numpy()
+        _shorten(draft, np.floor(idle * self.share).astype(np.int64))
+        draft.notes.append("a bound: no capture here shows how much of the gaps inside graphs can be closed")
+
+
+@dataclass(frozen=True, slots=True)
+class DropKernels:
+    """The kernels whose name matches are gone, as fusion may do: a bound.
+
+    Attributes:
+        name: the pattern, for the notes.
+        block_ns: how much time each block loses, see `kernel_time`.
+    """
+
+    name: str
+    block_ns: tuple[int, ...]
+
+    def apply(self, draft: Draft) -> None:
+        """Edit the draft."""
+        _shorten(draft, np.array(self.block_ns, np.int64))
+        draft.notes.append(f"a bound: the kernels that match {self.name!r} are gone and nothing took over their work")
+
+
+@dataclass(frozen=True, slots=True)
+class NoProfiler:
+    """The profiler's own time is taken away.
+
+    Attributes:
+        node_ns: what tracing adds to each graph node on the GPU.
+        launch_node_ns: what it adds to a graph launch call for each node.
+    """
+
+    node_ns: float
+    launch_node_ns: float
+
+    def apply(self, draft: Draft) -> None:
+        """Edit the draft."""
+        blocks = draft.model.blocks
+        nodes = blocks["nodes"].fill_null(0).to_numpy()
+        _shorten(draft, np.floor(nodes * self.node_ns).astype(np.int64))
+        launches = blocks.filter(pl.col("nodes").is_not_null() & pl.col("call").is_not_null())
+        cheaper = np.zeros(len(draft.model.calls), np.int64)
+        cheaper[_calls(launches)] = np.floor(launches["nodes"].to_numpy() * self.launch_node_ns).astype(np.int64)
+        inside = draft.arcs(Lag.CALL, np.flatnonzero(cheaper))
+        draft.lag[inside] = np.maximum(draft.lag[inside] - cheaper[draft.model.arcs.owner[inside]], 0)
+
+
+Change = RemoveWaits | HostSpeed | FreeLaunches | CaptureEager | CloseGaps | DropKernels | NoProfiler
+
+
+def draft_of(model: Model, changes: Iterable[Change]) -> Draft:
+    """Return the model's lags with all the changes applied together."""
+    draft = Draft.of(model)
+    for change in changes:
+        change.apply(draft)
+    return draft
+
+
+def kernel_time(operations: pl.DataFrame, blocks: pl.DataFrame, names: dict[int, str], pattern: str) -> tuple[int, ...]:
+    """Return how long the kernels whose name matches keep each block busy; overlaps among them count once."""
+    wanted = [name for name, text in names.items() if re.search(pattern, text)]
+    numbered = blocks.select("replay_index", "op_index").with_row_index("block")
+    hit = (
+        operations.with_row_index("op_index")
+        .filter(pl.col("name").is_in(wanted))
+        .select("op_index", "replay_index", "start_ns", "end_ns")
+    )
+    inside = hit.join(numbered.drop("op_index").drop_nulls(), on="replay_index")
+    alone = hit.filter(pl.col("replay_index").is_null()).join(numbered.drop("replay_index"), on="op_index")
+    lost = pl.concat([part.select("block", "start_ns", "end_ns") for part in (inside, alone)]).sort("block", "start_ns")
+    reach = pl.col("end_ns").cum_max().shift(1).over("block").fill_null(0)
+    once = lost.with_columns(length=(pl.col("end_ns") - pl.max_horizontal("start_ns", reach)).clip(lower_bound=0))
+    total = np.zeros(len(blocks), np.int64)
+    sums = once.group_by("block").agg(pl.col("length").sum())
+    total[sums["block"].to_numpy()] = sums["length"].to_numpy()
+    return tuple(total.tolist())
+
+
+def _calls(rows: pl.DataFrame) -> Ints:
+    return rows["call"].drop_nulls().unique().cast(pl.Int64).to_numpy()
+
+
+def _drop_blocks(draft: Draft, blocks: Ints) -> None:
+    """Let blocks take no time: they begin when the work before them has ended, however late they are launched."""
+    draft.keep &= ~draft.arcs(Lag.LAUNCH, blocks[_chained(draft, blocks)])
+    for kind in (Lag.WORK, Lag.QUEUE):
+        mine = draft.arcs(kind, blocks)
+        draft.lag[mine] = np.minimum(draft.lag[mine], 0)
+
+
+def _chained(draft: Draft, blocks: Ints) -> Bools:
+    """Tell the blocks that have work before them: the others keep their launch, else nothing would tell their time."""
+    behind = draft.model.arcs.owner[draft.keep & (draft.model.arcs.kind == Lag.QUEUE)]
+    return np.isin(blocks, behind)
+
+
+def _shorten(draft: Draft, less: Ints) -> None:
+    """Take time from the insides of blocks, spread over the stretches between their collectives."""
+    work = np.flatnonzero(draft.model.arcs.kind == Lag.WORK)
+    owner = draft.model.arcs.owner[work]
+    total = np.bincount(owner, weights=draft.lag[work], minlength=len(less))
+    share = np.divide(less, total, out=np.zeros(len(less)), where=total > 0).clip(0, 1)
+    draft.lag[work] -= np.floor(draft.lag[work] * share[owner]).astype(np.int64)
+
+
+def _async_copy_ns(model: Model) -> int:
+    copies = model.calls.filter((pl.col("api_role") == CallRole.COPY) & ~pl.col("waits"))
+    lengths = (copies["end_ns"] - copies["start_ns"]).to_numpy()
+    return int(np.median(lengths)) if len(lengths) else ASYNC_COPY_NS
+
+
+def _graph_launch_ns(draft: Draft) -> int:
+    launches = draft.model.calls.filter(pl.col("api_role") == CallRole.LAUNCH_GRAPH)
+    lengths = (launches["end_ns"] - launches["start_ns"]).to_numpy()
+    if len(lengths):
+        return int(np.median(lengths))
+    draft.notes.append(f"no graph launch in the capture: {GRAPH_LAUNCH_NS / 1000:.0f} us assumed for one")
+    return GRAPH_LAUNCH_NS
+
+
+def _node_gap_ns(draft: Draft) -> int:
+    inside = draft.model.blocks.filter(pl.col("intra_ns").is_not_null() & (pl.col("nodes") > 1))
+    if len(inside):
+        return int((inside["intra_ns"] / (inside["nodes"] - 1)).median() or 0)  # type: ignore[arg-type]
+    draft.notes.append(f"no graph nodes in the capture: {NODE_GAP_NS / 1000:.0f} us assumed between two of them")
+    return NODE_GAP_NS

@@ -1,0 +1,235 @@
+"""Dependencies of the GPU: launches, the order in a stream, events between streams, collectives between ranks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import polars as pl
+
+from bubblefinder.causes.whatif.model import Lag
+from bubblefinder.timeline.apis import CallRole
+
+if TYPE_CHECKING:
+    from bubblefinder.causes.whatif.moments import Moments
+    from bubblefinder.intervals import Bools, Ints
+    from bubblefinder.timeline.model import Timeline
+
+QUEUED_NS: Final = 5_000
+"""Queued gap between blocks where the capture has no example: what the H200 captures at hand show."""
+LATENCY_NS: Final = 5_000
+"""From a launch call's begin to its work on an idle GPU where the capture has no example."""
+SLACK_NS: Final = 20_000
+"""A block that starts so much later than its launch and its stream explain waited for something else."""
+
+
+@dataclass(frozen=True, slots=True)
+class Usual:
+    """What is usual for each block: launch latency on an idle GPU, and the gap behind work it was queued after."""
+
+    latency: Ints
+    queued: Ints
+
+
+def device_arcs(moments: Moments, timeline: Timeline, calls: pl.DataFrame, blocks: pl.DataFrame) -> tuple[Usual, int]:
+    """Add the dependencies of the blocks; return what is usual, and how many had to be told by the order seen alone."""
+    call = blocks["call"].cast(pl.Int64).fill_null(-1).to_numpy()
+    known = (call >= 0) & (moments.calls.starts[call] <= moments.blocks.starts) if len(calls) else call >= 0
+    before = _previous(blocks)
+    usual = _usual(moments, blocks, call, known, before)
+    target = np.arange(len(blocks))
+    chained = before >= 0
+    pairs = [(before[chained], target[chained]), _event_pairs(timeline, calls, blocks)]
+    seen = _seen_pairs(moments, blocks, pairs, call, known, usual)
+    source, target = (np.concatenate([pair[side] for pair in (*pairs, seen)]) for side in (0, 1))
+    _starts(moments, call, known, usual, source, target, len(seen[0]))
+    return usual, len(seen[0])
+
+
+def _previous(blocks: pl.DataFrame) -> Ints:
+    """Return the block before each in its stream, -1 for the first."""
+    numbered = blocks.with_row_index("block").select(
+        previous=pl.col("block").cast(pl.Int64).shift(1).over("gpu", "process", "context", "stream"),
+    )
+    return numbered["previous"].fill_null(-1).to_numpy()
+
+
+def _usual(moments: Moments, blocks: pl.DataFrame, call: Ints, known: Bools, before: Ints) -> Usual:
+    """Read usual latencies off blocks launched on an idle GPU, and usual gaps off blocks queued behind others."""
+    spans = moments.blocks
+    reach = pl.DataFrame({"gpu": blocks["gpu"], "end": spans.ends}).select(pl.col("end").cum_max().shift(1).over("gpu"))
+    idle_since = reach.to_series().fill_null(np.iinfo(np.int64).max).to_numpy()
+    begun = (
+        np.where(known, moments.calls.starts[call], np.iinfo(np.int64).max) if len(moments.calls.starts) else idle_since
+    )
+    late = known & (begun >= idle_since)
+    kinds = [blocks.select("kind", "role"), blocks.select("kind"), blocks.select(kind=pl.repeat(0, pl.len()))]
+    latency = _typical(kinds, spans.starts - begun, late, LATENCY_NS)
+    behind = spans.starts - spans.ends[before]
+    queued = known & (before >= 0) & (begun + latency < spans.ends[before]) & (behind >= 0)
+    return Usual(latency, _typical(kinds[1:], behind, queued, QUEUED_NS))
+
+
+def _typical(keys: list[pl.DataFrame], values: Ints, sampled: Bools, fallback: int) -> Ints:
+    """Return the median of the sampled values by the first key that has any, else the fallback."""
+    chosen = np.full(len(values), -1, np.int64)
+    for key in keys:
+        names = key.columns
+        known = key.with_columns(value=values).filter(pl.Series(sampled)).group_by(names).agg(pl.col("value").median())
+        medians = key.join(known, on=names, how="left", nulls_equal=True, maintain_order="left")["value"].fill_null(-1)
+        chosen = np.where(chosen < 0, medians.to_numpy().round().astype(np.int64), chosen)
+    return np.where(chosen < 0, fallback, chosen)
+
+
+def _event_pairs(timeline: Timeline, calls: pl.DataFrame, blocks: pl.DataFrame) -> tuple[Ints, Ints]:
+    """Return (earlier, later) blocks of two streams that cudaStreamWaitEvent ties, as far as the capture shows it."""
+    trace = timeline.trace
+    waiting = timeline.calls.filter(pl.col("role") == CallRole.STREAM_WAIT).select(
+        "process", "correlation", asked_ns="start_ns"
+    )
+    made = timeline.calls.select("process", recorded_by="correlation", recorded_ns="start_ns").drop_nulls()
+    records = trace.events.select("process", "event", "event_sync", recorded_stream="stream", recorded_by="correlation")
+    ties = (
+        waiting.join(
+            trace.syncs.select("process", "correlation", "stream", "event", "event_sync"), on=["process", "correlation"]
+        )
+        .join(records.unique(["process", "event", "event_sync"], keep="last"), on=["process", "event", "event_sync"])
+        .join(made.unique(["process", "recorded_by"]), on=["process", "recorded_by"])
+        .filter(pl.col("stream") != pl.col("recorded_stream"))
+    )
+    submitted = (
+        blocks.select("process", "stream", at=calls["start_ns"].gather(blocks["call"]))
+        .with_row_index("block")
+        .drop_nulls("at")
+        .sort("at")
+    )
+    earlier = (
+        ties.sort("recorded_ns")
+        .join_asof(
+            submitted.select("process", "at", "block", recorded_stream="stream"),
+            left_on="recorded_ns",
+            right_on="at",
+            by=["process", "recorded_stream"],
+            check_sortedness=False,
+        )
+        .rename({"block": "earlier"})
+    )
+    both = (
+        earlier.drop("at", strict=False)
+        .sort("asked_ns")
+        .join_asof(
+            submitted,
+            left_on="asked_ns",
+            right_on="at",
+            by=["process", "stream"],
+            strategy="forward",
+            check_sortedness=False,
+        )
+        .drop_nulls(["earlier", "block"])
+    )
+    ends, starts = (
+        blocks["end_ns"].gather(both["earlier"]).to_numpy(),
+        blocks["start_ns"].gather(both["block"]).to_numpy(),
+    )
+    both = both.filter(pl.Series(ends <= starts, dtype=pl.Boolean))
+    return both["earlier"].to_numpy().astype(np.int64), both["block"].to_numpy().astype(np.int64)
+
+
+def _seen_pairs(
+    moments: Moments,
+    blocks: pl.DataFrame,
+    pairs: list[tuple[Ints, Ints]],
+    call: Ints,
+    known: Bools,
+    usual: Usual,
+) -> tuple[Ints, Ints]:
+    """Return (earlier, later) blocks of two streams where only the order seen explains the later one's start."""
+    spans = moments.blocks
+    ready = np.full(len(blocks), np.iinfo(np.int64).min)
+    for source, target in pairs:
+        np.maximum.at(ready, target, spans.ends[source] + usual.queued[target])
+    if len(moments.calls.starts):
+        ready = np.where(known, np.maximum(ready, moments.calls.starts[call] + usual.latency), ready)
+    unexplained = np.flatnonzero(spans.starts - ready > SLACK_NS) if len(blocks) else np.empty(0, np.int64)
+    points = pl.DataFrame(
+        {
+            "gpu": blocks["gpu"][unexplained],
+            "process": blocks["process"][unexplained],
+            "at": spans.starts[unexplained],
+            "later": unexplained,
+        }
+    )
+    ended = blocks.select("gpu", "process", at="end_ns").with_row_index("earlier").sort("at")
+    found = (
+        points.sort("at").join_asof(ended, on="at", by=["gpu", "process"], check_sortedness=False).drop_nulls("earlier")
+    )
+    earlier, later = found["earlier"].to_numpy().astype(np.int64), found["later"].to_numpy().astype(np.int64)
+    near = (
+        (spans.starts[later] - spans.ends[earlier] < SLACK_NS)
+        & (spans.ends[earlier] > ready[later])
+        & (earlier != later)
+    )
+    return earlier[near], later[near]
+
+
+def _starts(moments: Moments, call: Ints, known: Bools, usual: Usual, source: Ints, target: Ints, seen: int) -> None:
+    """A block starts after its launch and after the work before it; what came last when recorded takes the exact lag.
+
+    The last `seen` pairs are those that only the order seen tells.
+    """
+    spans = moments.blocks
+    lowest = np.iinfo(np.int64).min
+    launched = (
+        np.where(known, moments.calls.starts[call] + usual.latency, lowest)
+        if len(moments.calls.starts)
+        else np.full(len(call), lowest)
+    )
+    moment, distance = spans.after(source, spans.starts[target])
+    behind = spans.starts[target] - distance
+    freed = np.full(len(call), lowest)
+    np.maximum.at(freed, target, behind)
+    by_launch = known & (launched >= freed + usual.queued)
+    own = np.flatnonzero(known)
+    latency = spans.starts[own] - moments.calls.starts[call[own]]
+    lag = np.where(by_launch[own] | (freed[own] == lowest), latency, np.minimum(latency, usual.latency[own]))
+    moments.add(Lag.LAUNCH, moments.calls.begin[call[own]], spans.begin[own], lag, own)
+    exact = ~by_launch[target] & (behind == freed[target])
+    gap = np.where(exact, distance, np.minimum(distance, usual.queued[target]))
+    told = len(source) - seen
+    for kind, part in ((Lag.QUEUE, slice(told)), (Lag.SEEN, slice(told, None))):
+        moments.add(kind, moment[part], spans.begin[target[part]], gap[part], target[part])
+
+
+def inside_arcs(moments: Moments, blocks: pl.DataFrame, meets: pl.DataFrame) -> None:
+    """Add the insides of the blocks: one stretch each, or the stretches between their collectives, which join ranks."""
+    spans, joints = moments.blocks, moments.meets
+    block = meets["block"].to_numpy().astype(np.int64)
+    plain = np.setdiff1d(np.arange(len(blocks)), block)
+    moments.add(Lag.WORK, spans.begin[plain], spans.end[plain], spans.ends[plain] - spans.starts[plain], plain)
+    first = np.flatnonzero(np.concatenate(([True], block[1:] != block[:-1]))[: len(block)])
+    last = np.flatnonzero(np.concatenate((block[1:] != block[:-1], [True]))[-len(block) :]) if len(block) else first
+    later = np.setdiff1d(np.arange(len(block)), first)
+    moments.add(
+        Lag.WORK,
+        spans.begin[block[first]],
+        joints.begin[first],
+        joints.starts[first] - spans.starts[block[first]],
+        block[first],
+    )
+    source, distance = joints.after(later - 1, joints.starts[later])
+    moments.add(Lag.WORK, source, joints.begin[later], distance, block[later])
+    source, distance = joints.after(last, spans.ends[block[last]])
+    moments.add(Lag.WORK, source, spans.end[block[last]], distance, block[last])
+    _meet(moments, meets, block)
+
+
+def _meet(moments: Moments, meets: pl.DataFrame, block: Ints) -> None:
+    """A collective ends on every rank a fixed time after the last has arrived."""
+    joints = moments.meets
+    rows = meets.select("collective").with_row_index("mine")
+    pairs = rows.join(rows.rename({"mine": "theirs"}), on="collective")
+    mine, theirs = pairs["mine"].to_numpy().astype(np.int64), pairs["theirs"].to_numpy().astype(np.int64)
+    arrived = np.full(len(meets), np.iinfo(np.int64).min)
+    np.maximum.at(arrived, mine, joints.starts[theirs])
+    moments.add(Lag.MEET, joints.begin[theirs], joints.end[mine], joints.ends[mine] - arrived[mine], block[mine])

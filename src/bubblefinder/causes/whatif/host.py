@@ -1,0 +1,154 @@
+"""Dependencies of the host: a thread's own order, what its waits wait for, and who waits for whom."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import polars as pl
+
+from bubblefinder.causes.waits import awaited_streams
+from bubblefinder.causes.whatif.model import Lag
+
+if TYPE_CHECKING:
+    from bubblefinder.causes.model import Causes
+    from bubblefinder.causes.whatif.moments import Moments
+    from bubblefinder.intervals import Ints
+    from bubblefinder.timeline.model import Timeline
+
+RETURN_NS: Final = 5_000
+"""How long a wait takes to return after its work, where the capture has no example."""
+CHECK_NS: Final = 2_000
+"""How long a wait takes that finds its work done, where the capture has no example."""
+
+
+def place_waits(causes: Causes, calls: pl.DataFrame, blocks: pl.DataFrame) -> pl.DataFrame:
+    """Return the waits of a replay: wait_index, call, copy_block and what else of `causes.waits` a change needs."""
+    numbered = calls.select("call_index").with_row_index("call")
+    copies = blocks.select(copy_index="op_index").with_row_index("copy_block")
+    wanted = (
+        "call_index",
+        "copy_index",
+        "synchronises",
+        "site",
+        "group",
+        "thread",
+        "launcher",
+        "process",
+        "gpu",
+        "api",
+        "start_ns",
+        "end_ns",
+    )
+    return (
+        causes.waits.select(*wanted)
+        .with_row_index("wait_index")
+        .join(numbered, on="call_index", how="inner", maintain_order="left")
+        .join(copies, on="copy_index", how="left", maintain_order="left")
+    )
+
+
+def host_arcs(
+    moments: Moments, timeline: Timeline, calls: pl.DataFrame, blocks: pl.DataFrame, waits: pl.DataFrame
+) -> int:
+    """Add the dependencies of the host; return how many waits had to be told by the order seen alone."""
+    _segments(moments, calls, waits)
+    awaited, guesses = _awaited(timeline, calls, blocks, waits)
+    _waiting(moments, calls, awaited)
+    return guesses
+
+
+def _segments(moments: Moments, calls: pl.DataFrame, waits: pl.DataFrame) -> None:
+    """Each call begins after its thread's work since the one before; if another thread held it up, after that."""
+    thread = calls["thread"].to_numpy()
+    later = np.flatnonzero(thread[1:] == thread[:-1]) + 1
+    begins = moments.calls.starts[later]
+    source, distance = moments.calls.after(later - 1, begins)
+    held, blocked, ended = _handovers(calls, waits)
+    shorter = np.zeros(len(calls), np.int64)
+    shorter[held] = blocked
+    moments.add(Lag.SEGMENT, source, moments.calls.begin[later], np.maximum(distance - shorter[later], 0), later)
+    moments.add(
+        Lag.HANDOVER,
+        moments.calls.end[ended],
+        moments.calls.begin[held],
+        moments.calls.starts[held] - moments.calls.ends[ended],
+        held,
+    )
+
+
+def _handovers(calls: pl.DataFrame, waits: pl.DataFrame) -> tuple[Ints, Ints, Ints]:
+    """Return the calls that a thread made after another thread's wait, how long that wait was, and its call."""
+    foreign = waits.filter(pl.col("thread") != pl.col("launcher")).sort("end_ns")
+    made = calls.select("start_ns", launcher="thread").with_row_index("next").sort("start_ns")
+    found = foreign.join_asof(
+        made, left_on="end_ns", right_on="start_ns", by="launcher", strategy="forward", check_sortedness=False
+    )
+    found = found.drop_nulls("next").unique("next", keep="last", maintain_order=True)
+    return (
+        found["next"].to_numpy().astype(np.int64),
+        (found["end_ns"] - found["start_ns"]).to_numpy(),
+        found["call"].to_numpy().astype(np.int64),
+    )
+
+
+def _awaited(
+    timeline: Timeline, calls: pl.DataFrame, blocks: pl.DataFrame, waits: pl.DataFrame
+) -> tuple[pl.DataFrame, int]:
+    """Return which blocks each wait waits for (call, block), and how many waits were told by the order seen alone."""
+    submitted = blocks.select(
+        "process", "gpu", "stream", "end_ns", at=pl.coalesce(calls["start_ns"].gather(blocks["call"]), "start_ns")
+    )
+    submitted = submitted.with_row_index("block").sort("at")
+    unique = waits.unique("call", keep="first", maintain_order=True)
+    copied = unique.filter(~pl.col("synchronises")).select("call", block="copy_block").drop_nulls()
+    syncs = unique.filter("synchronises")
+    syncs = syncs.hstack(awaited_streams(syncs, timeline)).with_columns(at=pl.coalesce("recorded_ns", "start_ns"))
+    whole = pl.col("api").cast(pl.String).str.contains("Device|Ctx|Thread")
+    event = pl.col("api").cast(pl.String).str.contains("Event")
+    streams = submitted.select("process", "stream").unique()
+    everything = syncs.filter(whole).drop("stream").join(streams, on="process")
+    told = pl.concat(
+        [
+            everything,
+            syncs.filter(~whole & pl.col("stream").is_not_null() & (~event | pl.col("recorded_ns").is_not_null())),
+        ],
+        how="diagonal",
+    )
+    told = _last_before(told, submitted, ["process", "stream"])
+    unknown = syncs.join(told.select("call").unique(), on="call", how="anti").filter(
+        pl.col("end_ns") > pl.col("start_ns")
+    )
+    guessed = _last_before(
+        unknown.with_columns(at="end_ns"), submitted.with_columns(at="end_ns").sort("at"), ["process"]
+    )
+    guessed = guessed.filter(pl.col("block_end_ns") > pl.col("start_ns"))
+    found = [rows.select("call", pl.col("block").cast(pl.UInt32)) for rows in (copied, told, guessed)]
+    return pl.concat(found), len(guessed)
+
+
+def _last_before(waits: pl.DataFrame, submitted: pl.DataFrame, by: list[str]) -> pl.DataFrame:
+    """Return the last block submitted to the same stream before each wait, if it ended by the wait's return."""
+    candidates = submitted.select("at", "block", *by, block_end_ns="end_ns").with_columns(pl.col("at"))
+    found = waits.sort("at").join_asof(candidates, on="at", by=by, check_sortedness=False)
+    return found.filter(pl.col("block_end_ns") <= pl.col("end_ns"))
+
+
+def _waiting(moments: Moments, calls: pl.DataFrame, awaited: pl.DataFrame) -> None:
+    """A wait returns when the latest of what it waits for has ended; every call takes its own time."""
+    call, block = (awaited[name].to_numpy().astype(np.int64) for name in ("call", "block"))
+    latest = np.full(len(calls), np.iinfo(np.int64).min)
+    np.maximum.at(latest, call, moments.blocks.ends[block])
+    length = moments.calls.ends - moments.calls.starts
+    blocked = latest > moments.calls.starts
+    returning = np.where(blocked, moments.calls.ends - latest, 0)
+    usual_return = int(np.median(returning[blocked])) if blocked.any() else RETURN_NS
+    at_once = calls["waits"].to_numpy() & ~blocked
+    check = int(np.median(length[at_once])) if at_once.any() else CHECK_NS
+    own = np.where(blocked, np.minimum(check, length), length)
+    every = np.arange(len(calls))
+    moments.add(Lag.CALL, moments.calls.begin, moments.calls.end, own, every)
+    distance = moments.calls.ends[call] - moments.blocks.ends[block]
+    binding = blocked[call] & (moments.blocks.ends[block] == latest[call])
+    lag = np.where(binding, distance, np.minimum(distance, usual_return))
+    moments.add(Lag.AWAIT, moments.blocks.end[block], moments.calls.end[call], lag, call)

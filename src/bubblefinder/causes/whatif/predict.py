@@ -1,0 +1,134 @@
+"""How long the step would be after some changes, and what bounds it then."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from bubblefinder.causes.whatif.bound import Bound, bound_of
+from bubblefinder.causes.whatif.changes import HostSpeed, draft_of
+from bubblefinder.causes.whatif.model import Lag
+from bubblefinder.causes.whatif.replay import replay
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import polars as pl
+    from numpy.typing import NDArray
+
+    from bubblefinder.causes.whatif.changes import Change, Draft
+    from bubblefinder.causes.whatif.model import Model
+    from bubblefinder.intervals import Ints
+
+HOST_NOISE: Final = 0.125
+"""How far the host work of two captures of one program lies from the middle: five captures spread over a quarter."""
+_SIGMA: Final = 1.4826
+"""Standard deviation over median absolute deviation, of a normal distribution."""
+
+Lane = tuple[int, int]
+"""A physical GPU and a process key."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """The median decode step of one process on one GPU after some changes.
+
+    Attributes:
+        gpu: physical GPU.
+        process: process key.
+        now_ns: the recorded median step.
+        step_ns: the predicted one, never longer. The host is taken to be slower than recorded by as
+            much as its work varies from step to step, so that noise isn't promised as a gain.
+        low_ns: the step with a host as fast as another capture may show it.
+        high_ns: with one as slow, never longer than now.
+        bound: what bounds the step afterwards.
+        notes: what the prediction rests on that the capture doesn't show.
+    """
+
+    gpu: int
+    process: int
+    now_ns: int
+    step_ns: int
+    low_ns: int
+    high_ns: int
+    bound: Bound
+    notes: tuple[str, ...] = ()
+
+    @property
+    def recoverable_ns(self) -> int:
+        """What the median step loses."""
+        return self.now_ns - self.step_ns
+
+
+def predict(model: Model, changes: Sequence[Change]) -> dict[Lane, Prediction]:
+    """Return the step of every process and GPU with decode steps after all the changes together."""
+    caution = host_spread(model) if changes else 0.0
+    draft = draft_of(model, [*changes, HostSpeed(1 / (1 + caution))])
+    times = replay(model, draft.lag, draft.keep)
+    best, worst = _extreme(model, changes, 1 + HOST_NOISE), _extreme(model, changes, 1 - HOST_NOISE)
+    notes = (*draft.notes, *_notes(model))
+    lanes = model.windows.partition_by("gpu", "process", as_dict=True, maintain_order=True)
+    found = {}
+    for (gpu, process), windows in lanes.items():
+        now = _median(windows["recorded_ns"].to_numpy())
+        step = min(_step(windows, times), now)
+        low, high = (min(_step(windows, extreme), now) for extreme in (best, worst))
+        found[gpu, process] = Prediction(
+            gpu,
+            process,
+            now,
+            step,
+            min(low, step),
+            max(high, step),
+            _bound(draft, times, windows),
+            notes,
+        )
+    return found
+
+
+def host_spread(model: Model) -> float:
+    """Return how much the host's work varies from step to step: a standard deviation over the median, by medians.
+
+    The steadiest process counts, since the others may just wait for it.
+    """
+    host = np.isin(model.arcs.kind, (Lag.SEGMENT, Lag.CALL))
+    moment, work = model.arcs.target[host], model.arcs.lag[host]
+    process = model.calls["process"].to_numpy()[model.arcs.owner[host]]
+    spreads = []
+    for (_, name), windows in model.windows.partition_by("gpu", "process", as_dict=True, maintain_order=True).items():
+        mine = process == name
+        edges = np.append(windows["begin"].to_numpy(), windows["end"].to_numpy()[-1])
+        step = np.searchsorted(edges, moment[mine], side="right") - 1
+        inside = (step >= 0) & (step < len(windows))
+        sums = np.bincount(step[inside], weights=work[mine][inside], minlength=len(windows))
+        middle = float(np.median(sums))
+        spreads.append(_SIGMA * float(np.median(np.abs(sums - middle))) / middle if middle else 0.0)
+    return min(spreads, default=0.0)
+
+
+def _extreme(model: Model, changes: Sequence[Change], speed: float) -> Ints:
+    """Return the moments with a host of another speed; with the fast one, what only the order seen tells is dropped."""
+    draft: Draft = draft_of(model, [*changes, HostSpeed(speed)])
+    if speed > 1 and changes:
+        draft.keep &= model.arcs.kind != Lag.SEEN
+    return replay(model, draft.lag, draft.keep)
+
+
+def _step(windows: pl.DataFrame, times: Ints) -> int:
+    return _median(times[windows["end"].to_numpy()] - times[windows["begin"].to_numpy()])
+
+
+def _median(values: NDArray[np.int64]) -> int:
+    return round(float(np.median(values)))
+
+
+def _bound(draft: Draft, times: Ints, windows: pl.DataFrame) -> Bound:
+    return bound_of(draft, times, int(windows["begin"][0]), int(windows["end"][-1]), len(windows))
+
+
+def _notes(model: Model) -> tuple[str, ...]:
+    if not model.guesses:
+        return ()
+    return (f"{model.guesses:,} orders between streams or waits are told by the times seen alone",)

@@ -1,0 +1,97 @@
+"""From a timeline to the blocks and calls that a what-if replay is made of."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import polars as pl
+
+from bubblefinder.timeline.model import IdleClass
+from bubblefinder.trace.model import KERNEL, MEMCPY, MEMSET
+
+if TYPE_CHECKING:
+    from bubblefinder.causes.model import Causes
+    from bubblefinder.steps.model import Steps
+    from bubblefinder.timeline.model import Timeline
+
+MOST_STEPS: Final = 64
+"""So many steps are replayed at most, from the middle of a capture: more don't change a median."""
+
+_KINDS: Final = {KERNEL: "kernel", MEMCPY: "copy", MEMSET: "memset"}
+
+
+def find_blocks(timeline: Timeline, causes: Causes, span: tuple[int, int]) -> pl.DataFrame:
+    """Return the blocks of GPU work that start inside a span of time, by start; columns as in `Model.blocks`."""
+    operations = timeline.operations.with_row_index("op_index")
+    columns = ["gpu", "process", "context", "stream", "start_ns", "end_ns", "call_index", "op_index"]
+    singles = operations.filter(pl.col("replay_index").is_null()).select(
+        *columns,
+        "copy_kind",
+        kind=pl.col("kind").replace_strict(_KINDS, default="graph", return_dtype=pl.String),
+    )
+    blocks = pl.concat([singles, _replay_blocks(timeline, operations)], how="diagonal")
+    inside = pl.col("start_ns").is_between(*span, closed="left")
+    roles = causes.submitted.select("gpu", "call_index", "role", "phase")
+    return (
+        blocks.filter(inside)
+        .sort("start_ns", "end_ns", maintain_order=True)
+        .join(roles, on=["gpu", "call_index"], how="left", maintain_order="left")
+    )
+
+
+def _replay_blocks(timeline: Timeline, operations: pl.DataFrame) -> pl.DataFrame:
+    first = operations.filter(pl.col("replay_index").is_not_null()).unique(
+        "replay_index", keep="first", maintain_order=True
+    )
+    place = first.select("replay_index", "op_index", "context", "stream")
+    return (
+        timeline.replays.select("gpu", "process", "start_ns", "end_ns", "call_index", "nodes")
+        .with_row_index("replay_index")
+        .join(place, on="replay_index", how="left", maintain_order="left")
+        .with_columns(
+            kind=pl.lit("graph"),
+            intra_ns=pl.when(pl.col("nodes").is_not_null()).then(_idle_inside(timeline)),
+        )
+    )
+
+
+def _idle_inside(timeline: Timeline) -> pl.Series:
+    """Return the idle inside each replay."""
+    pieces = timeline.pieces.filter(pl.col("idle_class") == int(IdleClass.INTRA_GRAPH)).sort("start_ns")
+    replays = timeline.replays.select("gpu", "start_ns").with_row_index("replay_index").sort("start_ns")
+    owned = pieces.join_asof(replays, on="start_ns", by="gpu", check_sortedness=False)
+    idle = owned.group_by("replay_index").agg(idle=(pl.col("end_ns") - pl.col("start_ns")).sum())
+    every = timeline.replays.select("gpu").with_row_index("replay_index")
+    return every.join(idle, on="replay_index", how="left", maintain_order="left")["idle"].fill_null(0)
+
+
+def find_calls(timeline: Timeline, causes: Causes, blocks: pl.DataFrame) -> pl.DataFrame:
+    """Return the calls that matter to a replay, by thread and time: those that submit the blocks, and the waits.
+
+    All other calls are part of the work between these.
+    """
+    calls = timeline.calls.select("thread", "process", "start_ns", "end_ns", api_role="role").with_row_index(
+        "call_index"
+    )
+    submit = blocks["call_index"].drop_nulls().unique()
+    first = calls.filter(pl.col("call_index").is_in(submit.implode()))["start_ns"].min()
+    late = pl.col("start_ns") >= (first if first is not None else 0)
+    waiting = causes.waits.filter(late & (pl.col("start_ns") <= pl.lit(blocks["end_ns"].max())))["call_index"].unique()
+    chosen = calls.filter(pl.col("call_index").is_in(submit.implode()) | pl.col("call_index").is_in(waiting.implode()))
+    return chosen.with_columns(waits=pl.col("call_index").is_in(waiting.implode())).sort(
+        "thread", "start_ns", "call_index"
+    )
+
+
+def span_of_steps(timeline: Timeline, steps: Steps) -> tuple[int, int]:
+    """Return the span of time to replay: the capture, or the middle of a long one."""
+    windows = steps.windows
+    counts = windows.group_by("gpu", "process").len()["len"]
+    if windows.is_empty() or int(counts.max() or 0) <= MOST_STEPS:  # type: ignore[arg-type]
+        return min(device.start_ns for device in timeline.devices), max(
+            device.end_ns for device in timeline.devices
+        ) + 1
+    lane = windows.filter((pl.col("gpu") == windows["gpu"][0]) & (pl.col("process") == windows["process"][0]))
+    first = max(0, (len(lane) - MOST_STEPS) // 2)
+    last = min(first + MOST_STEPS, len(lane)) - 1
+    return int(lane["start_ns"][first]), int(lane["end_ns"][last])

@@ -1,0 +1,115 @@
+"""What removing each cause would give: the predictions behind `recoverable_ns`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Final
+
+import polars as pl
+
+from bubblefinder.causes.places import general
+from bubblefinder.causes.whatif.build import build_model
+from bubblefinder.causes.whatif.changes import CaptureEager, HostSpeed, RemoveWaits
+from bubblefinder.causes.whatif.predict import Lane, Prediction, predict
+from bubblefinder.timeline.model import CaptureMode
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from bubblefinder.causes.facts import Facts, SiteFacts, StepFacts
+    from bubblefinder.causes.model import Causes
+    from bubblefinder.causes.whatif.model import Model
+    from bubblefinder.steps.model import Steps
+    from bubblefinder.timeline.model import Timeline
+
+NEVER_LATE: Final = HostSpeed(1e9)
+"""A host whose work takes no time; the waits stay."""
+_ALIKE: Final = (
+    "api",
+    "copy_kind",
+    "memory_kind",
+    "size_class",
+    "place",
+    "frame",
+    "after_role",
+    "before_role",
+    "order",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Recoverable:
+    """Predictions by what would be cured, each for the process and GPU that it belongs to.
+
+    Attributes:
+        sites: by the sites of a finding, as in `SiteFacts.sites`: without their waits, on every rank.
+        hosts: by GPU and process: with a host that is never late.
+        roles: by GPU, process and role: with an eager phase captured as a graph.
+    """
+
+    sites: dict[tuple[int, ...], Prediction] = field(default_factory=dict)
+    hosts: dict[Lane, Prediction] = field(default_factory=dict)
+    roles: dict[tuple[int, int, str], Prediction] = field(default_factory=dict)
+
+    def fill(self, facts: Facts) -> Facts:
+        """Return the facts with what is recoverable of each."""
+        return replace(
+            facts,
+            sites=tuple(self._filled(site) for site in facts.sites),
+            steps=tuple(self._filled_step(step) for step in facts.steps),
+        )
+
+    def _filled(self, site: SiteFacts) -> SiteFacts:
+        found = self.sites.get(site.sites)
+        return replace(site, recoverable_ns=found.recoverable_ns) if found else site
+
+    def _filled_step(self, step: StepFacts) -> StepFacts:
+        found = self.hosts.get((step.gpu, step.process))
+        return replace(step, host_slow_recoverable_ns=found.recoverable_ns) if found else step
+
+
+def recoverable(timeline: Timeline, steps: Steps, causes: Causes, facts: Facts) -> Recoverable:
+    """Return what the median step would lose without each cause; nothing where no step can be timed."""
+    if timeline.mode is CaptureMode.UNSEEN or steps.windows.is_empty():
+        return Recoverable()
+    model = build_model(timeline, steps, causes)
+    if model.windows.is_empty():
+        return Recoverable()
+    return Recoverable(
+        sites=dict(_by_site(model, causes, facts)),
+        hosts=predict(model, [NEVER_LATE]),
+        roles=dict(_by_role(model, facts)),
+    )
+
+
+def _by_site(model: Model, causes: Causes, facts: Facts) -> Iterable[tuple[tuple[int, ...], Prediction]]:
+    known: dict[frozenset[int], dict[Lane, Prediction]] = {}
+    for site in facts.sites:
+        removed = everywhere(causes, site.sites)
+        if removed not in known:
+            known[removed] = predict(model, [RemoveWaits(removed)])
+        if found := known[removed].get((site.gpu, site.process)):
+            yield site.sites, found
+
+
+def _by_role(model: Model, facts: Facts) -> Iterable[tuple[tuple[int, int, str], Prediction]]:
+    eager = [(step.gpu, step.process, role.role) for step in facts.steps for role in step.roles if role.eager]
+    captured = {name: predict(model, [CaptureEager(name)]) for _, _, name in eager}
+    for gpu, process, name in eager:
+        if found := captured[name].get((gpu, process)):
+            yield (gpu, process, name), found
+
+
+def everywhere(causes: Causes, sites: tuple[int, ...]) -> frozenset[int]:
+    """Return some sites, the same of other ranks, and the blocking copies of their groups: one cure removes all."""
+    every = causes.sites.with_columns(place=general(pl.col("nvtx")))
+    chosen = every.filter(pl.col("site").is_in(sites))
+    groups = chosen["group"].unique().implode()
+    copies = pl.col("group").is_in(groups) & pl.col("site").is_in(_copying(causes).implode())
+    chosen = every.filter(pl.col("site").is_in(sites) | copies)
+    return frozenset(every.join(chosen.select(_ALIKE).unique(), on=list(_ALIKE), how="semi", nulls_equal=True)["site"])
+
+
+def _copying(causes: Causes) -> pl.Series:
+    """Return the sites whose waits are blocking copies."""
+    return causes.waits.filter(~pl.col("synchronises"))["site"].unique()
