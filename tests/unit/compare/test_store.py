@@ -1,0 +1,80 @@
+"""The history file: who may write when, and which files it is."""
+
+from __future__ import annotations
+
+import sqlite3
+import subprocess
+import sys
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+import pytest
+
+from bubblefinder.compare.store import MIGRATIONS, open_store
+from bubblefinder.errors import InputError, UsageError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+WRITER = """
+import sys
+from pathlib import Path
+from bubblefinder.compare.history import add
+from bubblefinder.compare.store import open_store
+from tests.unit.compare.builders import a_report
+for number in range(5):
+    with open_store(Path(sys.argv[1]), create=True) as database:
+        add(database, a_report(sys.argv[2] + str(number)))
+"""
+
+
+def test_a_new_file_has_the_newest_version(tmp_path: Path) -> None:
+    path = tmp_path / "history.sqlite"
+    with open_store(path, create=True) as database:
+        assert set(database.table_names()) == {"runs", "measures"}
+    with sqlite3.connect(path) as connection:
+        assert connection.execute("PRAGMA user_version").fetchone() == (len(MIGRATIONS),)
+    connection.close()
+
+
+def test_an_error_undoes_what_was_written(tmp_path: Path) -> None:
+    path = tmp_path / "history.sqlite"
+    with suppress(ZeroDivisionError), open_store(path, create=True) as database:
+        database.execute("CREATE TABLE extra (x)")
+        raise ZeroDivisionError
+    with open_store(path) as database:
+        assert "extra" not in database.table_names()
+
+
+def test_a_newer_version_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "history.sqlite"
+    with open_store(path, create=True):
+        pass
+    with sqlite3.connect(path) as connection:
+        connection.execute("PRAGMA user_version = 99")
+    connection.close()
+    with pytest.raises(UsageError, match="history of version 99"), open_store(path):
+        pass
+
+
+def test_other_files_are_refused_and_left_alone(tmp_path: Path) -> None:
+    trace, text = tmp_path / "trace.sqlite", tmp_path / "notes.txt"
+    with sqlite3.connect(trace) as connection:
+        connection.execute("CREATE TABLE StringIds (id)")
+    connection.close()
+    text.write_text("not a database, and long enough to be read as one" * 40)
+    for path, said in ((trace, "no history"), (text, "can't be used"), (tmp_path / "none", "there is no history file")):
+        before = path.read_bytes() if path.exists() else None
+        with pytest.raises(InputError, match=said), open_store(path):
+            pass
+        assert (path.read_bytes() if path.exists() else None) == before
+
+
+def test_writers_at_the_same_time_lose_nothing(tmp_path: Path, root: Path) -> None:
+    path = tmp_path / "history.sqlite"
+    commands = [[sys.executable, "-c", WRITER, str(path), name] for name in ("a", "b", "c")]
+    writers = [subprocess.Popen(command, cwd=root, stderr=subprocess.PIPE, text=True) for command in commands]
+    assert [(w.communicate()[1], w.returncode) for w in writers] == [("", 0)] * 3
+    with open_store(path) as database:
+        assert database.table("runs").count == 15
+        assert database.execute("SELECT count(DISTINCT run) FROM measures").fetchone() == (15,)
