@@ -86,7 +86,7 @@ def gap_histogram(histograms: Sequence[Histogram]) -> Figure:
             "x": [index + 0.5 for index in range(len(histogram.counts))],
             "y": list(histogram.counts),
             "customdata": spans,
-            "hovertemplate": "%{y:,} gaps of %{customdata}<extra>%{fullData.name}</extra>",
+            "hovertemplate": "%{fullData.name}: %{y:,} gaps of %{customdata}<extra></extra>",
             "marker": class_marker(histogram.gap_class),
             "yaxis": _row_name("y", row),
         }
@@ -117,7 +117,7 @@ def launch_lead(report: Report) -> Figure:
                 "x": [lead.index for lead in mine],
                 "y": [ms(lead.lead_ns) for lead in mine],
                 "customdata": [duration(lead.lead_ns) for lead in mine],
-                "hovertemplate": "window %{x}: %{customdata}<extra>%{fullData.name}</extra>",
+                "hovertemplate": "%{fullData.name}, window %{x}: %{customdata}<extra></extra>",
                 "marker": {"size": 7, "symbol": SYMBOLS[number % len(SYMBOLS)], "color": colour},
             }
         )
@@ -149,7 +149,7 @@ def _steps_layout(bins: Sequence[Sequence[StepRow]]) -> Figure:
         hovermode="x unified",
         showlegend=True,
         margin={"l": 48, "r": 8, "t": 48, "b": 44},
-        xaxis=axis(title="window"),
+        xaxis=axis(title="window", showspikes=False),
         yaxis=axis(title="ms", fixedrange=True),
     )
 

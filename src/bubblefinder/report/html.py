@@ -214,7 +214,7 @@ def _environment() -> Environment:
         words.plain,
         words.class_label,
         words.site_words,
-        words.cost_words,
+        words.reference_url,
     )
     environment.filters |= {helper.__name__: helper for helper in helpers}
     environment.filters["unbroken"] = unbroken
@@ -222,6 +222,7 @@ def _environment() -> Environment:
         "LEDGER_CLASSES": LEDGER_CLASSES,
         "CLASS_MEANINGS": words.CLASS_MEANINGS,
         "EXCLUDED_LABELS": words.EXCLUDED_LABELS,
+        "MODE_LABELS": words.MODE_LABELS,
         "scope_words": words.scope_words,
     }
     return environment

@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING, Final
 from bubblefinder.errors import InternalError
 from bubblefinder.report.model import LEDGER_CLASSES
 from bubblefinder.report.verdict import verdict
-from bubblefinder.report.words import EXCLUDED_LABELS, class_label, cost_words, plain, scope_words, site_words
+from bubblefinder.report.words import (
+    EXCLUDED_LABELS,
+    MODE_LABELS,
+    class_label,
+    cost_words,
+    plain,
+    scope_words,
+    site_words,
+)
 from bubblefinder.units import count, duration, milliseconds, share
 
 if TYPE_CHECKING:
@@ -121,7 +129,7 @@ def _steps_table(report: Report) -> str:
 def _provenance(report: Report, report_url: str) -> str:
     run, trace = report.run, report.trace
     gpus = ", ".join(sorted({plain(gpu.name, 60) for gpu in trace.gpus if gpu.name}))
-    mode = f"{trace.capture_mode} capture"
+    mode = MODE_LABELS.get(trace.capture_mode, trace.capture_mode)
     parts = [
         escape(run.label),
         code(run.commit),
@@ -154,7 +162,7 @@ def _finding(number: int, finding: Finding) -> str:
         f"Host blocked: {duration(finding.host_blocked_ns.p50)} (p50), {duration(finding.host_blocked_ns.p95)} (p95)"
         if finding.host_blocked_ns.p50 is not None
         else "",
-        f"Seen: {_times(finding)}",
+        f"Seen: {_times(finding)}" if _times(finding) else "",
         f"Remedy: {escape(finding.remedy, 800)}",
         "References: " + ", ".join(escape(one, 200) for one in finding.references) if finding.references else "",
         f"Rule: {code(finding.rule)}, {finding.confidence} confidence",
@@ -163,9 +171,10 @@ def _finding(number: int, finding: Finding) -> str:
 
 
 def _times(finding: Finding) -> str:
-    each = f"{count(finding.per_step_count)} a step, " if finding.per_step_count is not None else ""
-    steps = f" in {count(finding.steps_affected)} steps" if finding.steps_affected is not None else ""
-    return f"{each}{count(finding.occurrences)} times{steps}"
+    each = f"{count(finding.per_step_count)} a step" if finding.per_step_count is not None else ""
+    times = f"{count(finding.occurrences)} times" if finding.occurrences is not None else ""
+    steps = f"in {count(finding.steps_affected)} steps" if finding.steps_affected is not None else ""
+    return ", ".join(part for part in (each, " ".join(part for part in (times, steps) if part)) if part)
 
 
 def _left_out(number: int, report_url: str) -> str:

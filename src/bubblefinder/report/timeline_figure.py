@@ -38,9 +38,7 @@ _KIND_COLOURS: Final = {
     "operations": "operation",
 }
 _NAMED: Final = {"replay": "paper", "blamed_wait": "paper", "wait": "paper", "nvtx": "ink"}
-_HOVER: Final = (
-    "%{customdata[0]}<br>%{customdata[2]} long<br>from %{customdata[1]}<extra>%{fullData.name}</extra>"
-)
+_HOVER: Final = "%{customdata[0]}<br>%{fullData.name}, %{customdata[2]} long<br>from %{customdata[1]}<extra></extra>"
 _LANE_PIXELS: Final = 24
 _TITLE: Final = 0.85
 _MAX_DEPTH: Final = 5
@@ -155,7 +153,7 @@ def _drains(timeline: StepTimeline, placed: Sequence[Placed]) -> Figure:
         "x": [ms(one.bar.start_ns - timeline.start_ns) for one in placed],
         "y": [one.y - 0.02 for one in placed],
         "customdata": [label(one.bar.name) for one in placed],
-        "hovertemplate": "%{customdata}<br>%{x:.6f} ms into the step<extra>%{fullData.name}</extra>",
+        "hovertemplate": "%{customdata}<br>%{fullData.name}, %{x:.6f} ms into the step<extra></extra>",
         "marker": {
             "symbol": "triangle-down",
             "size": 11,

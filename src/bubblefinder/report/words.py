@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Final
 
 from bubblefinder.units import count, duration, plural, printable
@@ -35,7 +36,14 @@ EXCLUDED_LABELS: Final = {
     "capture_start": "capture start",
     "prefill": "prefill work",
 }
-SEVERITIES: Final = ("high", "medium", "low", "info")
+MODE_LABELS: Final = {
+    "node": "node capture",
+    "graph": "graph capture",
+    "mixed": "capture of nodes and of whole graphs",
+    "none": "capture without CUDA graphs",
+    "unseen": "capture whose graph work is not in the export",
+}
+_GITHUB: Final = re.compile(r"([\w.-]+/[\w.-]+)#(\d+)", re.ASCII)
 
 
 def class_label(name: str) -> str:
@@ -76,6 +84,14 @@ def cost_words(finding: Finding) -> str:
     bubble = f"{duration(finding.bubble_ns.p50)} of idle a step" if finding.bubble_ns.p50 is not None else ""
     gain = f"about {duration(finding.recoverable_ns)} a step to recover" if finding.recoverable_ns is not None else ""
     return ", ".join(part for part in (bubble, gain) if part)
+
+
+def reference_url(text: str) -> str:
+    """Return where a reference can be read: a https address as it is, ``owner/project#12`` on GitHub, else nothing."""
+    short = _GITHUB.fullmatch(text)
+    if short:
+        return f"https://github.com/{short[1]}/issues/{short[2]}"
+    return plain(text, 400) if text.startswith("https://") else ""
 
 
 def scope_words(report: Report) -> str:

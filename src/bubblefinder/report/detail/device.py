@@ -136,7 +136,8 @@ def _gap_bars(timeline: Timeline, steps: Steps, lane: Lane, span: tuple[int, int
     pieces = _within(timeline.pieces, lane.gpu, span)
     inner = pl.col("idle_class") == IdleClass.INTRA_GRAPH
     outer = _longest(pieces.filter(~inner), MAX_GAPS)
-    thin = merged(pieces.filter(inner).with_columns(label=pl.lit(0)), ["idle_class"], span)
+    runs = pieces.with_columns(label=pl.lit(0), run=(~inner).cum_sum()).filter(inner)
+    thin = merged(runs, ["run"], span)
     track = f"GPU {lane.gpu} · idle"
     seams = _seams(timeline, steps)
     bars = [

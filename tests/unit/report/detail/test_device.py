@@ -1,0 +1,31 @@
+"""Thin intervals are merged, wide ones stay exact."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from bubblefinder.report.detail.device import CELLS, merged
+
+SPAN = (0, CELLS * 100)
+
+
+def rows(*intervals: tuple[int, int]) -> pl.DataFrame:
+    schema = {"start_ns": pl.Int64, "end_ns": pl.Int64}
+    return pl.DataFrame(intervals, schema=schema, orient="row").with_columns(
+        label=pl.int_range(pl.len()), key=pl.lit(0)
+    )
+
+
+def test_neighbours_in_one_cell_become_one_and_keep_their_sum() -> None:
+    (row,) = merged(rows((0, 10), (20, 30), (90, 95)), ["key"], SPAN).to_dicts()
+    assert (row["start_ns"], row["end_ns"], row["covered_ns"], row["number"]) == (0, 95, 25, 3)
+
+
+def test_wide_intervals_and_those_alone_stay_exact() -> None:
+    found = merged(rows((0, 10), (20, 500), (700, 701)), ["key"], SPAN)
+    assert found.select("start_ns", "end_ns", "number").rows() == [(0, 10, 1), (20, 500, 1), (700, 701, 1)]
+
+
+def test_keys_keep_intervals_apart() -> None:
+    apart = rows((0, 10), (20, 30)).with_columns(key=pl.Series([1, 2]))
+    assert len(merged(apart, ["key"], SPAN)) == 2

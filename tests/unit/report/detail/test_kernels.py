@@ -1,0 +1,66 @@
+"""Kernels of a step: counts, times and the runs of small ones."""
+
+from __future__ import annotations
+
+import pytest
+
+from bubblefinder.report.detail import kernels
+from bubblefinder.trace.model import KERNEL
+from tests.loops import Graph, Loop
+from tests.unit.report.detail.analysed import Analysed, analysed, loop
+
+
+def rows(one: Analysed) -> list[kernels.KernelRow]:
+    operations = kernels.decode_operations(one.timeline, one.steps, one.decode, one.lane)
+    return kernels.kernel_rows(operations, len(one.decode), one.timeline.trace.names, lambda name: name[:3])
+
+
+def test_counts_and_times_a_step_are_those_of_the_graphs() -> None:
+    found = {(row.role, row.name): row for row in rows(loop())}
+    attention = found["verify", "attn"]
+    assert attention.per_step_count == 15
+    assert attention.per_step_ns == pytest.approx(15 * 10_000, rel=0.02)
+    assert attention.p50_ns == pytest.approx(10_000, rel=0.02)
+    assert attention.category == "att"
+    assert found["draft", "embed"].per_step_count == 1
+
+
+def test_graph_mode_has_no_kernels_inside() -> None:
+    assert [row for row in rows(loop(node_mode=False)) if row.role] == []
+
+
+def test_runs_of_small_kernels_are_found_and_summed() -> None:
+    small, big = "s", "B"
+    made = Loop(jitter=0)
+    for _ in range(6):
+        made.step((Graph(6, (big, small, small, small, small, big, small, small), 10),))
+    sizes = {big: 20_000, small: 2_000}
+    trace = made.sketch.trace()
+    one = analysed(trace)
+    operations = kernels.decode_operations(one.timeline, one.steps, one.decode, one.lane)
+    names = one.timeline.trace.names
+    shrunk = operations.with_columns(
+        end_ns=operations["start_ns"]
+        + operations["name"].map_elements(
+            lambda name: sizes.get(names.get(name, ""), 1_000), return_dtype=int, skip_nulls=False
+        )
+    )
+    (run,) = kernels.kernel_runs(shrunk, len(one.decode), names)
+    assert (run.first, run.last, run.kernels, run.per_step_count) == (small, small, 4, 1.0)
+    assert run.per_step_busy_ns == 8_000
+    assert run.per_step_gap_ns == 3 * 9_000
+
+
+def test_overlap_counts_kernels_that_begin_before_the_one_before_ends() -> None:
+    one = loop()
+    operations = kernels.decode_operations(one.timeline, one.steps, one.decode, one.lane)
+    assert kernels.overlap_share(operations) == 0
+    inside = operations.filter((operations["kind"] == KERNEL) & operations["replay_index"].is_not_null())
+    longer = inside.with_columns(end_ns=inside["end_ns"] + 2_000)
+    assert kernels.overlap_share(longer) == 1
+    assert kernels.overlap_share(inside.clear()) is None
+
+
+def test_a_kernel_without_a_name_and_one_with_a_long_one() -> None:
+    assert kernels.kernel_name(None, {}) == "unnamed"
+    assert len(kernels.kernel_name(1, {1: "k" * 5000})) == kernels.NAME_LENGTH

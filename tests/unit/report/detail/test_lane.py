@@ -1,0 +1,31 @@
+"""Which windows are drawn, and what lies in them."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from bubblefinder.report.detail.lane import decode_windows, inside, lane_of, roles_of
+from tests.unit.report.detail.analysed import loop
+
+
+def test_only_decode_steps_of_the_lowest_gpu_count() -> None:
+    one = loop()
+    assert one.lane.gpu == 0
+    assert set(decode_windows(one.steps, one.lane)["excluded"]) == {None}
+    none = one.steps.windows.with_columns(excluded=pl.lit("head"))
+    assert lane_of(type(one.steps)("none", "low", None, none, one.steps.replays)) is None
+
+
+def test_rows_belong_to_the_window_they_start_in() -> None:
+    windows = pl.DataFrame({"start_ns": [10, 30], "end_ns": [20, 40], "window_index": [4, 6]})
+    rows = pl.DataFrame({"start_ns": [9, 10, 19, 20, 30, 39, 40]})
+    assert inside(rows, windows).rows() == [(10, 4), (19, 4), (30, 6), (39, 6)]
+
+
+def test_operations_inside_replays_have_their_role() -> None:
+    one = loop()
+    roles = roles_of(one.timeline, one.steps)
+    assert len(roles) == len(one.timeline.operations)
+    outside = one.timeline.operations["replay_index"].is_null()
+    assert roles["role"].is_null().to_list() == outside.to_list()
+    assert set(roles["role"].drop_nulls()) == {"draft", "verify", "draft-extend"}
