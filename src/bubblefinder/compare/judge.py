@@ -179,7 +179,8 @@ def _headline(judgements: Sequence[Judgement]) -> str:
     unanswered = [j for j in judgements if j.outcome in _UNANSWERED]
     warned = sum(j.outcome == "warn" for j in judgements)
     if failed:
-        more = f" {len(failed) - 1} more fail as well." if len(failed) > 1 else ""
+        others = len(failed) - 1
+        more = f" {others} more {'fails' if others == 1 else 'fail'} as well." if others else ""
         return f"Fail: {failed[0].metric}: {failed[0].message}.{more}"
     if gating := [j for j in unanswered if j.gates]:
         return f"Can't tell: {gating[0].metric}: {gating[0].message.rstrip('.')}."

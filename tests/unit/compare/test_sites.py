@@ -1,0 +1,73 @@
+"""Findings are matched by their place in the program."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from bubblefinder.compare.sites import site_changes
+from bubblefinder.report.model import DeviceRef, Expected, Site
+from tests.unit.compare.builders import MS, US, a_benign, a_finding, a_report
+
+LINE = 100.0 * US
+
+
+def statuses(base: list[object], head: list[object], **more: Any) -> list[tuple[str, bool]]:
+    before, after = a_report(findings=base), a_report(findings=head, **more)
+    return [(c.status, c.structural) for c in site_changes([before], [after], LINE)]
+
+
+def test_another_rule_about_the_same_read_is_the_same_finding() -> None:
+    assert statuses([a_finding("core.blocking-read")], [a_finding("sglang.seq-lens")]) == [("same", False)]
+
+
+def test_a_finding_is_worse_or_better_beyond_the_line_only() -> None:
+    for bubble, status in ((1.45 * MS, "same"), (1.6 * MS, "worse"), (1.2 * MS, "better")):
+        assert statuses([a_finding(bubble=1.4 * MS)], [a_finding(bubble=bubble)]) == [(status, False)]
+
+
+def test_reads_that_come_and_go_are_structural() -> None:
+    assert statuses([], [a_finding()]) == [("new", True)]
+    assert statuses([a_finding()], []) == [("gone", True)]
+
+
+def test_a_read_that_became_harmless_or_expected_is_gone_but_not_structural() -> None:
+    finding = a_finding()
+    expected = Expected(finding=finding, reason="known", owner="us")
+    assert statuses([finding], [], benign=[a_benign(finding.site)]) == [("gone", False)]
+    assert statuses([finding], [], expected=[expected]) == [("gone", False)]
+
+
+def test_reads_of_other_places_are_other_findings() -> None:
+    elsewhere = a_finding(site=replace(a_finding().site, nvtx="plan"))
+    assert sorted(statuses([a_finding()], [elsewhere])) == [("gone", True), ("new", True)]
+
+
+def test_renamed_parts_of_the_step_keep_a_finding() -> None:
+    renamed = a_finding(site=replace(a_finding().site, after_role="target", before_role="draft"))
+    assert statuses([a_finding()], [renamed]) == [("same", False)]
+
+
+def test_findings_about_a_part_match_by_the_part_and_those_about_all_by_their_rule() -> None:
+    inside = a_finding("gaps", site=Site(before_role="verify"))
+    everywhere = a_finding("host", site=Site())
+    assert statuses([inside], [replace(inside, rule="gaps-with-pdl")]) == [("same", False)]
+    assert sorted(statuses([everywhere], [replace(everywhere, rule="other")])) == [("gone", False), ("new", False)]
+
+
+def test_ranks_pair_in_their_order() -> None:
+    base = [a_finding(devices=[DeviceRef(gpu=g, pid=g)], bubble=(1 + g) * 1.0 * MS) for g in (0, 1)]
+    head = [a_finding(devices=[DeviceRef(gpu=g, pid=50 + g)], bubble=(1 + g) * 1.0 * MS) for g in (1, 0)]
+    assert statuses(list(base), list(head)) == [("same", False), ("same", False)]
+
+
+def test_a_side_has_what_most_of_its_captures_have() -> None:
+    with_it, without = a_report(findings=[a_finding()]), a_report()
+    assert [c.status for c in site_changes([without] * 3, [with_it, with_it, without], LINE)] == ["new"]
+    assert site_changes([without] * 3, [with_it, without, without], LINE) == []
+
+
+def test_costs_are_compared_by_one_measure() -> None:
+    unknown = a_finding(bubble=1.4 * MS, recoverable_ns=None)
+    known = a_finding(bubble=1.4 * MS, recoverable_ns=10 * US)
+    assert [c.delta_ns for c in site_changes([a_report(findings=[unknown])], [a_report(findings=[known])], LINE)] == [0]
