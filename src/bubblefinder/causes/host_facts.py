@@ -9,6 +9,7 @@ import polars as pl
 
 from bubblefinder.causes.decode import Lane, call_rows, p50
 from bubblefinder.causes.facts import HoleFacts, HostWork
+from bubblefinder.causes.places import general
 from bubblefinder.intervals import Cover, overlap_with, union
 from bubblefinder.timeline.model import IdleClass
 from bubblefinder.timeline.ranges import innermost, user_ranges
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from bubblefinder.timeline.model import Timeline
 
 _STEPS_LOOKED_INTO: Final = 64
+_MOST_RANGES: Final = 30
 _HOLE_FACTOR: Final = 3
 _HOLE_FLOOR_NS: Final = 100_000
 _MOSTLY: Final = 0.5
@@ -53,19 +55,24 @@ def host_work(timeline: Timeline, causes: Causes, lane: Lane, thread: int) -> tu
     place = innermost(ranges, np.full(len(starts), thread), starts)
     step = np.searchsorted(edges, starts, side="right") - 1
     texts = np.array([*ranges["text"].to_list(), None], dtype=object)[place]
-    spent = pl.DataFrame({"nvtx": pl.Series(list(texts), dtype=pl.String), "step": step, "work": work})
+    names = pl.Series(list(texts), dtype=pl.String)
+    spent = pl.DataFrame({"nvtx": names, "step": step, "work": work, "start_ns": starts})
     return _by_range(spent, len(edges) - 1, lane.step_p50_ns)
 
 
 def _by_range(spent: pl.DataFrame, steps: int, step_p50_ns: float) -> tuple[HostWork, ...]:
-    per_step = spent.group_by("nvtx", "step").agg(pl.col("work").sum())
+    """Return the median over the steps by range; names that differ in numbers only count as one, shown by the first."""
+    per_step = spent.group_by(general(pl.col("nvtx")).alias("place"), "step").agg(
+        pl.col("work").sum(), pl.col("nvtx").sort_by("start_ns").first()
+    )
+    usual = pl.col("step").len().over("place") * 2 >= steps
     found = []
-    for (name,), mine in per_step.partition_by("nvtx", as_dict=True, maintain_order=True).items():
+    for mine in per_step.filter(usual).sort("step").partition_by("place", maintain_order=True):
         sums = np.zeros(steps)
         sums[mine["step"].to_numpy()] = mine["work"].to_numpy()
         if typical := p50(sums):
-            found.append(HostWork(name, typical, typical / step_p50_ns))
-    return tuple(sorted(found, key=lambda work: -work.p50_ns))
+            found.append(HostWork(mine["nvtx"][0], typical, typical / step_p50_ns))
+    return tuple(sorted(found, key=lambda work: (-work.p50_ns, work.nvtx or ""))[:_MOST_RANGES])
 
 
 def _host_steps(causes: Causes, lane: Lane, thread: int) -> Ints:
