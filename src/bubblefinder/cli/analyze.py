@@ -45,6 +45,21 @@ def analyze(
     fail_on: Annotated[
         str | None, typer.Option(metavar="SEVERITY", help="Exit with 1 if a finding is low, medium or high, or worse.")
     ] = None,
+    reference: Annotated[
+        Path | None, typer.Option(metavar="TRACE", help="The same workload captured in graph mode, to correct by.")
+    ] = None,
+    untraced_step_ms: Annotated[
+        float | None, typer.Option(metavar="MS", help="How long a decode step takes with no profiler.")
+    ] = None,
+    tpot_ms: Annotated[
+        float | None, typer.Option(metavar="MS", help="Time per output token with no profiler, with --accept-length.")
+    ] = None,
+    accept_length: Annotated[
+        float | None, typer.Option(metavar="N", help="Tokens accepted a step; a step takes --tpot-ms times this.")
+    ] = None,
+    calibration: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="What `bubblefinder calibrate` measured on that machine.")
+    ] = None,
     label: Annotated[str | None, typer.Option(help="A name for the run, kept in the report.")] = None,
     commit: Annotated[str | None, typer.Option(help="The commit that was captured, kept in the report.")] = None,
     meta: Annotated[
@@ -60,6 +75,7 @@ def analyze(
 ) -> None:
     """Say how much of a decode step the GPU idled, why, and what to do."""
     from bubblefinder.cli.output import check_format, check_outputs, check_severity, emit
+    from bubblefinder.cli.overhead import overhead_source
     from bubblefinder.report.build import Options
     from bubblefinder.report.model import Run
     from bubblefinder.rules.config import find_config, load_config
@@ -77,6 +93,7 @@ def analyze(
             select=select or (), ignore=ignore or (), rules=rules or ()
         ),
         run=Run(label=label, commit=commit, meta=parse_meta(meta)),
+        overhead=overhead_source(reference, untraced_step_ms, (tpot_ms, accept_length), calibration),
     )
     report = load_and_analyze(trace, options, quiet=quiet)
     emit(report, form, output or [], quiet=quiet, verbose=verbose > 0, report_url=report_url or "")

@@ -9,6 +9,7 @@ from bubblefinder._version import __version__
 from bubblefinder.causes.facts_build import build_facts
 from bubblefinder.causes.find import find_causes
 from bubblefinder.errors import CannotAnswerError
+from bubblefinder.overhead.model import Source
 from bubblefinder.report.detail import detail
 from bubblefinder.report.findings import benign, expected, finding
 from bubblefinder.report.ledgers import (
@@ -26,7 +27,6 @@ from bubblefinder.report.model import (
     BubbleShare,
     DeviceSteps,
     GpuInfo,
-    OverheadReport,
     ProcessInfo,
     Quality,
     Report,
@@ -35,6 +35,7 @@ from bubblefinder.report.model import (
     Tool,
     TraceFacts,
 )
+from bubblefinder.report.overhead import overhead_report
 from bubblefinder.rules.config import Config
 from bubblefinder.rules.engine import run_rules
 from bubblefinder.rules.packs import load_packs
@@ -64,6 +65,7 @@ class Options:
         step_by: how to find the steps, see `steps.find.find_steps`.
         run: label, commit and meta of the run.
         rules: which rules run, and which waits are expected.
+        overhead: what is known of the run without a profiler.
     """
 
     gpu: int | None = None
@@ -73,6 +75,7 @@ class Options:
     step_by: str | None = None
     run: Run = field(default_factory=Run)
     rules: Config = field(default_factory=Config)
+    overhead: Source = field(default_factory=Source)
 
 
 def analyze_trace(
@@ -100,6 +103,9 @@ def analyze_trace(
     causes = find_causes(timeline, steps)
     packs = load_packs(asked.rules.rules)
     verdicts = run_rules(build_facts(timeline, steps, causes), packs, asked.rules)
+    progress("overhead")
+    rows = decode_rows(windows, lane) if lane else windows.clear()
+    overhead = overhead_report(timeline, steps, rows, asked.overhead)
     progress("report")
     return Report(
         schema=SCHEMA,
@@ -109,7 +115,7 @@ def analyze_trace(
         quality=_quality((*trace.notes, *timeline.notes, *steps.notes)),
         devices=[device_report(timeline, device) for device in timeline.devices],
         steps=_steps(timeline, steps, windows, lane),
-        overhead=OverheadReport(),
+        overhead=overhead,
         findings=[finding(match) for match in verdicts.findings],
         benign=benign(timeline, steps, causes),
         expected=[expected(covered) for covered in verdicts.expected],

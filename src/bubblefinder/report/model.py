@@ -222,6 +222,7 @@ class OverheadReport:
     corrected: dict[str, int | None] = field(default_factory=dict)
     corrected_roles: dict[str, int | None] = field(default_factory=dict)
     corrected_bubble_share: BubbleShare | None = None
+    corrected_bubble_share_range: dict[str, list[float] | None] = field(default_factory=dict)
     parameters: dict[str, Any] = field(default_factory=dict)
     message: str | None = None
 

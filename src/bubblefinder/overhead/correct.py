@@ -1,0 +1,145 @@
+"""What the profiler added, and what the step takes without it, by the best that is known of the run."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from bubblefinder.overhead.calibration import bundled_calibrations, mismatch
+from bubblefinder.overhead.corrected import Lane, correct_lane, lane_of
+from bubblefinder.overhead.model import Calibration, Cost, Costs, Overhead, Source, parameters_of
+from bubblefinder.overhead.reference import correct_by_reference
+from bubblefinder.overhead.solve import solve
+from bubblefinder.overhead.summary import summarise
+from bubblefinder.timeline.model import CaptureMode
+from bubblefinder.units import milliseconds
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from bubblefinder.overhead.model import Method
+    from bubblefinder.steps.model import Steps
+    from bubblefinder.timeline.model import Timeline
+
+_BETTER: Final = (
+    "Give --reference (the same workload captured in graph mode), --untraced-step-ms, or the file that "
+    "`bubblefinder calibrate` writes."
+)
+_UNIFORM: Final = Costs(
+    kernel_node=Cost(100.0, 100.0, 100.0),
+    branch_node=Cost(100.0, 100.0, 100.0),
+    dependent_node=Cost(100.0, 100.0, 100.0),
+    memset_node=Cost(100.0, 100.0, 100.0),
+    copy_node=Cost(100.0, 100.0, 100.0),
+    eager_operation=Cost(100.0, 100.0, 100.0),
+    kernel_call=Cost(1000.0, 1000.0, 1000.0),
+    copy_call=Cost(1000.0, 1000.0, 1000.0),
+    other_call=Cost(500.0, 500.0, 500.0),
+)
+"""The shape assumed where nothing was measured: the same for every node, and for every launch."""
+_MEASURED_LIMIT: Final = 2.5
+"""Measured costs of one kind differ by no more than this between chains; beyond it the difference has another cause."""
+_UNIFORM_LIMIT: Final = 10.0
+"""A microsecond a node: several times what has been measured anywhere."""
+
+
+def correct(timeline: Timeline, steps: Steps, rows: pl.DataFrame, source: Source) -> Overhead:
+    """Return the correction of a lane's decode steps.
+
+    Args:
+        timeline: the capture.
+        steps: its steps.
+        rows: the lane's decode steps with their raw ledger, see `corrected.lane_of`; may be empty.
+        source: what is known of the run without a profiler.
+
+    Raises:
+        CannotAnswerError: the reference is no graph-mode capture of the same steps.
+    """
+    if rows.is_empty():
+        return _nothing(None, "There are no decode steps to correct.")
+    traced = float(np.median(rows["duration_ns"].to_numpy()))
+    if timeline.mode in (CaptureMode.UNSEEN, CaptureMode.MIXED):
+        return _nothing(traced, f"A capture of mode {timeline.mode} can't be corrected: its graph work is incomplete.")
+    lane = lane_of(timeline, steps, rows)
+    costs, method, why = _measured_costs(timeline, lane, source)
+    if source.reference is not None:
+        return correct_by_reference(timeline, lane, source.reference, costs)
+    if source.untraced_step_ns is not None:
+        return _by_untraced_step(lane, costs, source.untraced_step_ns, why)
+    if costs is None:
+        return _nothing(traced, f"Raw numbers only: {why}. {_BETTER}")
+    return _by_costs(lane, costs, method, why)
+
+
+def _nothing(traced: float | None, message: str) -> Overhead:
+    return Overhead(
+        method="none",
+        traced_step_ns=None if traced is None else round(traced),
+        corrected={},
+        corrected_roles={},
+        shares_range={},
+        parameters={},
+        message=message,
+    )
+
+
+def _measured_costs(timeline: Timeline, lane: Lane, source: Source) -> tuple[Costs | None, Method, str]:
+    """Return the first calibration that holds for the capture, and where it comes from or why there is none."""
+    info, reasons = timeline.trace.info, list[str]()
+    candidates: list[tuple[Calibration, Method]] = [(source.calibration, "calibration")] if source.calibration else []
+    candidates += [(one, "assumed") for one in (bundled_calibrations() if source.bundled else ())]
+    for calibration, method in candidates:
+        reason = mismatch(calibration, info, lane.gpu)
+        if reason is None:
+            costs = calibration.graph if timeline.mode is CaptureMode.GRAPH else calibration.node
+            return costs, method, f"{calibration.gpu}, CUPTI {calibration.cupti}, driver {calibration.driver}"
+        reasons.append(reason)
+    return None, "none", reasons[0] if reasons else "nothing is known of the run without a profiler"
+
+
+def _by_costs(lane: Lane, costs: Costs, method: Method, where: str) -> Overhead:
+    middle = correct_lane(lane, costs)
+    ends = [correct_lane(lane, costs.least()), correct_lane(lane, costs.most())]
+    told = "assumed from measurements on" if method == "assumed" else "calibrated on"
+    summary = summarise(lane, middle, ends, method, {**parameters_of(costs), "from": f"{told} {where}"})
+    return replace(summary, message=_sentence(summary, f"Costs are {told} {where}."))
+
+
+def _by_untraced_step(lane: Lane, measured: Costs | None, step_ns: float, where: str) -> Overhead:
+    costs = measured or _UNIFORM
+    limit = _MEASURED_LIMIT if measured else _UNIFORM_LIMIT
+    factor = solve(lambda scale: correct_lane(lane, costs, scale).step_ns, step_ns, limit)
+    middle = correct_lane(lane, costs, factor)
+    ends = [
+        correct_lane(lane, replace(costs, gap_share=costs.gap_share.fixed(which)), factor) for which in ("low", "high")
+    ]
+    shape = f"in the proportions measured on {where}" if measured else "the same for every graph node"
+    parameters = {**parameters_of(costs.scaled(factor)), "factor": factor, "untraced_step_ns": step_ns, "from": shape}
+    summary = summarise(lane, middle, [middle, *ends], "untraced_step", parameters)
+    left = middle.step_ns - step_ns
+    summary = replace(
+        summary,
+        corrected_step_ns=round(step_ns),
+        range_ns=(round(step_ns), round(step_ns)),
+        inflation=(summary.traced_step_ns or 0) / step_ns,
+        unexplained_ns=round(left),
+    )
+    return replace(summary, message=_sentence(summary, f"Costs are solved for the untraced step given, {shape}."))
+
+
+def _sentence(overhead: Overhead, source: str) -> str:
+    traced, corrected = overhead.traced_step_ns or 0, overhead.corrected_step_ns or 0
+    change = traced - corrected
+    if not change:
+        said = f"The traced step of {milliseconds(traced)} ms needs no correction."
+    else:
+        sign = "added to" if change > 0 else "took off"
+        percent = abs(change) / corrected if corrected else 0
+        said = (
+            f"The profiler {sign} the step {milliseconds(abs(change))} ms ({percent:.1%}): "
+            f"{milliseconds(traced)} ms traced, {milliseconds(corrected)} ms without it."
+        )
+        said += "" if change > 0 else " The traced program was faster than the untraced one."
+    return f"{said} {source}"

@@ -1,0 +1,150 @@
+"""The GPU of a lane as blocks of work with gaps between, and what the profiler added to each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import polars as pl
+
+from bubblefinder.intervals import Cover, covered_before, inside, union
+from bubblefinder.timeline.model import IdleClass
+from bubblefinder.trace.model import GRAPH, KERNEL, MEMCPY, MEMSET
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from bubblefinder.intervals import Bools, Ints
+    from bubblefinder.overhead.model import Costs
+    from bubblefinder.timeline.model import Timeline
+
+    Floats = NDArray[np.float64]
+
+SEAM_CLASSES: Final = (
+    IdleClass.PROFILER,
+    IdleClass.UNRECORDED,
+    IdleClass.HOST_LATE,
+    IdleClass.LAUNCHING,
+    IdleClass.QUEUED,
+    IdleClass.UNATTRIBUTED,
+)
+_MEMSET_BY_KERNEL_BYTES: Final = 16_384
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What one GPU did: blocks without idle time outside graphs, the seams between them, and its graph nodes.
+
+    Attributes:
+        starts: start of each block.
+        ends: end of each block.
+        idle_ns: idle time inside each block: the intra-graph gaps.
+        call_index: launch call of the operation that ends the seam before each block, -1 where unknown or none.
+        by_replay: whether a graph replay ends that seam.
+        seam_ns: one row a seam (block), one column a class of `SEAM_CLASSES`.
+        node_block: block of each graph node.
+        node_kind: `NODE_KINDS` position of each graph node.
+    """
+
+    starts: Ints
+    ends: Ints
+    idle_ns: Ints
+    call_index: Ints
+    by_replay: Bools
+    seam_ns: Ints
+    node_block: Ints
+    node_kind: Ints
+
+
+@dataclass(frozen=True, slots=True)
+class Added:
+    """What the profiler added to each block, split by where it is taken from, and to the seam before it."""
+
+    gaps_ns: Floats
+    busy_ns: Floats
+    unplaced_ns: Floats
+    seam_ns: Floats
+
+    @property
+    def block_ns(self) -> Floats:
+        """What each block gets shorter by."""
+        return self.gaps_ns + self.busy_ns
+
+
+NODE_KINDS: Final = ("kernel_node", "branch_node", "dependent_node", "memset_node", "copy_node")
+
+
+def work_of(timeline: Timeline, gpu: int) -> Work:
+    """Return the blocks, seams and graph nodes of a GPU."""
+    operations = timeline.operations.with_row_index("op_index").filter(pl.col("gpu") == gpu)
+    gaps = timeline.gaps.with_row_index("gap_index").filter(pl.col("gpu") == gpu)
+    spans = timeline.replays.filter(pl.col("gpu") == gpu)
+    replays = union(spans["start_ns"].to_numpy(), spans["end_ns"].to_numpy())
+    outside = ~inside(gaps["start_ns"].to_numpy(), replays)
+    seams = gaps.filter(pl.Series(outside, dtype=pl.Boolean))
+    edges = operations.select(pl.col("start_ns").min(), pl.col("end_ns").max()).row(0)
+    starts = np.concatenate(([edges[0]], seams["end_ns"].to_numpy()))
+    ends = np.concatenate((seams["start_ns"].to_numpy(), [edges[1]]))
+    idle = _cover(gaps.filter(pl.Series(~outside, dtype=pl.Boolean)))
+    ending = timeline.operations["replay_index"].gather(seams["after_index"])
+    nodes = operations.filter(pl.col("replay_index").is_not_null() & (pl.col("kind") != GRAPH))
+    return Work(
+        starts=starts,
+        ends=ends,
+        idle_ns=covered_before(ends, idle) - covered_before(starts, idle),
+        call_index=np.concatenate(([-1], seams["call_index"].fill_null(-1).to_numpy())).astype(np.int64),
+        by_replay=np.concatenate(([False], ending.is_not_null().to_numpy())),
+        seam_ns=_seam_classes(timeline, seams["gap_index"]),
+        node_block=np.maximum(np.searchsorted(starts, nodes["start_ns"].to_numpy(), side="right") - 1, 0),
+        node_kind=_node_kinds(nodes),
+    )
+
+
+def _cover(rows: pl.DataFrame) -> Cover:
+    return Cover(rows["start_ns"].to_numpy(), rows["end_ns"].to_numpy())
+
+
+def _seam_classes(timeline: Timeline, gap_index: pl.Series) -> Ints:
+    """Return the length of every class in every seam; the first block has none before it."""
+    lengths = np.zeros((len(gap_index) + 1, len(SEAM_CLASSES)), np.int64)
+    pieces = timeline.pieces.join(
+        pl.DataFrame({"gap_index": gap_index, "seam": np.arange(1, len(gap_index) + 1)}), on="gap_index"
+    )
+    for column, idle_class in enumerate(SEAM_CLASSES):
+        chosen = pieces.filter(pl.col("idle_class") == int(idle_class))
+        np.add.at(lengths[:, column], chosen["seam"].to_numpy(), (chosen["end_ns"] - chosen["start_ns"]).to_numpy())
+    return lengths
+
+
+def _node_kinds(nodes: pl.DataFrame) -> Ints:
+    """Tell what kind of node each is: by its table, and by whether and where its predecessor still ran."""
+    reach = pl.col("end_ns").cum_max().shift(1).over("replay_index")
+    early = (pl.col("start_ns") < reach).fill_null(value=False)
+    same_stream = (pl.col("stream") == pl.col("stream").shift(1).over("replay_index")).fill_null(value=True)
+    kind = (
+        pl.when(pl.col("kind") == MEMCPY)
+        .then(pl.lit("copy_node"))
+        .when((pl.col("kind") == MEMSET) & (pl.col("bytes").fill_null(0) < _MEMSET_BY_KERNEL_BYTES))
+        .then(pl.lit("memset_node"))
+        .when(early & same_stream & (pl.col("kind") == KERNEL))
+        .then(pl.lit("dependent_node"))
+        .when(early)
+        .then(pl.lit("branch_node"))
+        .otherwise(pl.lit("kernel_node"))
+    )
+    names = nodes.select(kind.replace_strict(list(NODE_KINDS), list(range(len(NODE_KINDS))), return_dtype=pl.Int64))
+    return names.to_series().to_numpy()
+
+
+def added_to(work: Work, costs: Costs) -> Added:
+    """Return what the costs add to each block and seam; nothing is taken from where there isn't enough."""
+    prices = np.array([getattr(costs, name).value for name in NODE_KINDS])
+    total = np.bincount(work.node_block, weights=prices[work.node_kind], minlength=len(work.starts))
+    busy = (work.ends - work.starts) - work.idle_ns
+    wanted_gaps = total * costs.gap_share.value
+    gaps = np.minimum(wanted_gaps, work.idle_ns)
+    inside_kernels = np.minimum(total - wanted_gaps, busy)
+    seam = np.where(work.by_replay, costs.replay.value, costs.eager_operation.value)
+    seam[:1] = 0.0
+    return Added(gaps, inside_kernels, total - gaps - inside_kernels, seam)

@@ -1,0 +1,198 @@
+"""What a profiler costs, and what a step takes without it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Final, Literal
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from bubblefinder.trace.model import Trace
+
+Method = Literal["none", "assumed", "calibration", "untraced_step", "reference_capture"]
+
+TRUSTED: Final[tuple[Method, ...]] = ("calibration", "untraced_step", "reference_capture")
+"""The methods whose corrected values may be held against a budget."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """One parameter of the model: its value and the range in which it was measured."""
+
+    value: float
+    low: float
+    high: float
+
+    def scaled(self, factor: float) -> Cost:
+        """Return the parameter times `factor`."""
+        low, high = sorted((self.low * factor, self.high * factor))
+        return Cost(self.value * factor, low, high)
+
+    def fixed(self, which: Literal["value", "low", "high"]) -> Cost:
+        """Return the parameter with no range, at one of its three values."""
+        value = getattr(self, which)
+        return Cost(value, value, value)
+
+
+ZERO: Final = Cost(0.0, 0.0, 0.0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Costs:
+    """What one way of capturing costs, in ns unless the name says otherwise.
+
+    Attributes:
+        kernel_node: GPU time added by a kernel node of a graph, whatever its length.
+        branch_node: the same for a node that runs beside another branch of its graph.
+        dependent_node: the same for a node that began before its predecessor ended (early launch).
+        memset_node: the same for a small memset node.
+        copy_node: the same for a copy node.
+        replay: GPU time added before a graph replay.
+        eager_operation: GPU time added before an operation launched on its own.
+        gap_share: part of a node's cost that sits between kernels rather than inside them.
+        launch_call: what a graph launch call takes *untraced*, before its nodes are counted.
+        launch_node: what a node adds to an *untraced* graph launch call.
+        launch_start: the shortest *untraced* time from a launch call to its first operation.
+        kernel_call: host time added to a kernel launch call.
+        copy_call: host time added to a copy or memset call.
+        other_call: host time added to any other call.
+    """
+
+    kernel_node: Cost = ZERO
+    branch_node: Cost = ZERO
+    dependent_node: Cost = ZERO
+    memset_node: Cost = ZERO
+    copy_node: Cost = ZERO
+    replay: Cost = ZERO
+    eager_operation: Cost = ZERO
+    gap_share: Cost = Cost(1.0, 0.0, 1.0)
+    launch_call: Cost | None = None
+    launch_node: Cost | None = None
+    launch_start: Cost = ZERO
+    kernel_call: Cost = ZERO
+    copy_call: Cost = ZERO
+    other_call: Cost = ZERO
+
+    def least(self) -> Costs:
+        """Return the costs that subtract the least."""
+        return self._extreme("low", "high")
+
+    def most(self) -> Costs:
+        """Return the costs that subtract the most."""
+        return self._extreme("high", "low")
+
+    def scaled(self, factor: float) -> Costs:
+        """Return the added costs times `factor`; what a call takes untraced and where costs sit stay."""
+        changed = {name: getattr(self, name).scaled(factor) for name in ADDED}
+        return replace(self, **changed)
+
+    def _extreme(self, added: Literal["low", "high"], untraced: Literal["low", "high"]) -> Costs:
+        changed = {name: getattr(self, name).fixed(added) for name in ADDED}
+        known = {name: cost.fixed(untraced) for name in UNTRACED if (cost := getattr(self, name))}
+        return replace(self, **changed, **known)
+
+
+ADDED: Final = (
+    "kernel_node", "branch_node", "dependent_node", "memset_node", "copy_node", "replay", "eager_operation",
+    "kernel_call", "copy_call", "other_call",
+)  # fmt: skip
+UNTRACED: Final = ("launch_call", "launch_node", "launch_start")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeasuredRow:
+    """One chain of the calibration workload: its length on the GPU untraced and traced, and what an operation gains."""
+
+    recipe: str
+    operations: int
+    untraced_ns: float
+    graph_mode_ns: float | None
+    node_mode_ns: float | None
+    added_ns_per_operation: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Calibration:
+    """Costs measured on one kind of GPU with one driver and one collector."""
+
+    schema: str
+    gpu: str
+    driver: str
+    cupti: str
+    nsys: str | None
+    node: Costs
+    graph: Costs
+    measured: tuple[MeasuredRow, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """What the user knows about the run without a profiler; the best of it is used.
+
+    Attributes:
+        reference: the same workload captured in graph mode.
+        untraced_step_ns: how long a decode step takes with no profiler.
+        calibration: costs measured by `bubblefinder calibrate`.
+        bundled: whether the calibrations that come with the product may be assumed to hold.
+    """
+
+    reference: Trace | None = None
+    untraced_step_ns: float | None = None
+    calibration: Calibration | None = None
+    bundled: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shares:
+    """Idle over duration of the corrected decode steps; null where unknown or withheld."""
+
+    intra_graph: float | None = None
+    inter_graph: float | None = None
+    total: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Overhead:
+    """The correction of a capture's decode steps.
+
+    Attributes:
+        method: where the parameters come from.
+        traced_step_ns: p50 of the steps as captured.
+        corrected_step_ns: p50 of the steps without the profiler.
+        range_ns: lowest and highest value that the parameters' ranges allow.
+        inflation: traced over corrected; below 1 when the traced run was faster.
+        unexplained_ns: cost a step that could not be placed anywhere without going below zero.
+        corrected: p50 of duration and of every class.
+        corrected_roles: p50 of each role's replays.
+        shares: corrected bubble shares.
+        shares_range: lowest and highest of each share, null where unknown.
+        parameters: what was used: numbers with their ranges, and words on where they come from.
+        message: one or two sentences for the user.
+        rows: the corrected ledger, one row a decode step, columns as in the raw one (index, duration_ns,
+            busy_ns, ...); it sums exactly. Null for method none.
+    """
+
+    method: Method
+    traced_step_ns: int | None = None
+    corrected_step_ns: int | None = None
+    range_ns: tuple[int, int] | None = None
+    inflation: float | None = None
+    unexplained_ns: int | None = None
+    corrected: dict[str, int | None]
+    corrected_roles: dict[str, int | None]
+    shares: Shares | None = None
+    shares_range: dict[str, tuple[float, float] | None]
+    parameters: dict[str, object]
+    message: str
+    rows: pl.DataFrame | None = None
+
+
+def parameters_of(costs: Costs) -> dict[str, object]:
+    """Return the costs that count, each with value, low and high."""
+    known = {item.name: getattr(costs, item.name) for item in fields(costs)}
+    return {
+        f"{name}" if name == "gap_share" else f"{name}_ns": {"value": cost.value, "low": cost.low, "high": cost.high}
+        for name, cost in known.items()
+        if cost is not None and cost != ZERO
+    }

@@ -1,0 +1,137 @@
+"""Correction by a reference: the same workload captured in graph mode, which costs the GPU next to nothing."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import polars as pl
+
+from bubblefinder.errors import CannotAnswerError
+from bubblefinder.intervals import covered_before
+from bubblefinder.overhead.corrected import COLUMNS, Corrected, Lane, replays_in, role_medians
+from bubblefinder.overhead.model import Cost, Costs, Overhead
+from bubblefinder.overhead.summary import summarise
+from bubblefinder.steps.find import find_steps
+from bubblefinder.timeline.build import build_timeline
+from bubblefinder.timeline.ledger import cover_of, window_ledger
+from bubblefinder.timeline.model import CaptureMode, IdleClass
+from bubblefinder.units import milliseconds
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from bubblefinder.timeline.model import Timeline
+    from bubblefinder.trace.model import Trace
+
+    Floats = NDArray[np.float64]
+
+_GUESS = Cost(1.0, 0.0, 1.0)
+
+
+def correct_by_reference(timeline: Timeline, lane: Lane, trace: Trace, measured: Costs | None) -> Overhead:
+    """Return the correction of a lane by a graph-mode capture of the same workload.
+
+    Step lengths, gaps between replays and replay lengths are the reference's. The inside of each replay is the node
+    capture's, brought to the reference's length: what a replay lost comes out of its gaps, in the part that the
+    calibration measured.
+
+    Raises:
+        CannotAnswerError: the reference is not in graph mode, or plays other roles.
+    """
+    rows, replays = _decode(trace, lane.gpu)
+    _check_roles(lane.replays, replays)
+    share = measured.gap_share if measured else _GUESS
+    idle = _idle_by_role(timeline, lane) if timeline.mode is CaptureMode.NODE else None
+    middle, *ends = (_filled(rows, replays, lane.replays, idle, part) for part in (share.value, share.low, share.high))
+    overhead = summarise(lane, middle, ends, "reference_capture", _parameters(trace, rows, share))
+    spread = np.percentile(rows["duration_ns"].to_numpy(), (25, 75))
+    said = (
+        f"The traced step of {milliseconds(overhead.traced_step_ns)} ms takes "
+        f"{milliseconds(overhead.corrected_step_ns)} ms in the reference, a graph-mode capture of the same workload: "
+        "step, gaps between replays and replay lengths are the reference's."
+    )
+    return replace(overhead, range_ns=(round(spread[0]), round(spread[1])), message=said)
+
+
+def _parameters(trace: Trace, rows: pl.DataFrame, share: Cost) -> dict[str, object]:
+    return {
+        "reference": trace.info.name,
+        "reference_steps": len(rows),
+        "gap_share": {"value": share.value, "low": share.low, "high": share.high},
+        "from": "a graph-mode capture of the same workload",
+    }
+
+
+def _decode(trace: Trace, gpu: int) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Return the reference's decode steps with their ledger, and the replays in them."""
+    timeline = build_timeline(trace)
+    if timeline.mode is not CaptureMode.GRAPH:
+        raise CannotAnswerError(
+            f"the reference was captured in {timeline.mode} mode", hint="capture it with --cuda-graph-trace=graph"
+        )
+    steps = find_steps(timeline)
+    decode = steps.windows.filter(pl.col("excluded").is_null()).with_columns(
+        duration_ns=pl.col("end_ns") - pl.col("start_ns")
+    )
+    if decode.is_empty():
+        raise CannotAnswerError("the reference holds no decode steps", hint="capture more steps of the same workload")
+    same = decode.filter(pl.col("gpu") == gpu)
+    lane = (same if len(same) else decode).partition_by("gpu", "process", maintain_order=True)[0]
+    used, process = lane.select("gpu", "process").row(0)
+    ledger = window_ledger(timeline, used, lane["start_ns"].to_numpy(), lane["end_ns"].to_numpy())
+    return lane.hstack(ledger), replays_in(timeline, steps, lane, process)
+
+
+def _check_roles(ours: pl.DataFrame, theirs: pl.DataFrame) -> None:
+    played, reference = set(ours["role"].unique()), set(theirs["role"].unique())
+    if played != reference:
+        raise CannotAnswerError(
+            f"the reference plays {_listed(reference)}, the capture {_listed(played)}",
+            hint="capture the same workload in both modes",
+        )
+
+
+def _listed(roles: set[str]) -> str:
+    return ", ".join(sorted(roles)) or "no graphs"
+
+
+def _idle_by_role(timeline: Timeline, lane: Lane) -> dict[str, tuple[float, float]]:
+    """Return median length and median idle time inside the replays of each role of the node capture."""
+    pieces = timeline.pieces.filter((pl.col("gpu") == lane.gpu) & (pl.col("idle_class") == int(IdleClass.INTRA_GRAPH)))
+    cover = cover_of(pieces)
+    starts, ends = lane.replays["start_ns"].to_numpy(), lane.replays["end_ns"].to_numpy()
+    idle = covered_before(ends, cover) - covered_before(starts, cover)
+    medians = (
+        lane.replays.with_columns(idle=pl.Series(idle), length=pl.Series(ends - starts))
+        .group_by("role")
+        .agg(pl.col("length").median(), pl.col("idle").median())
+    )
+    return {role: (length, gaps) for role, length, gaps in medians.select("role", "length", "idle").iter_rows()}
+
+
+def _filled(
+    rows: pl.DataFrame,
+    replays: pl.DataFrame,
+    ours: pl.DataFrame,
+    idle: dict[str, tuple[float, float]] | None,
+    share: float,
+) -> Corrected:
+    """Return the reference's ledger with the replays' inside filled in from the node capture."""
+    lengths = (replays["end_ns"] - replays["start_ns"]).to_numpy().astype(float)
+    ledger = rows.select("index", *COLUMNS)
+    if idle is None or ours.is_empty():
+        ledger = ledger.with_columns(intra_graph_ns=pl.lit(None, pl.Int64))
+    else:
+        inside = np.bincount(
+            replays["step"].to_numpy(), weights=_inside(replays["role"], lengths, idle, share), minlength=len(rows)
+        )
+        gaps = pl.Series(np.rint(inside)).cast(pl.Int64)
+        ledger = ledger.with_columns(intra_graph_ns=gaps, busy_ns=pl.col("busy_ns") - gaps)
+    return Corrected(ledger, role_medians(replays, lengths), 0)
+
+
+def _inside(roles: pl.Series, lengths: Floats, idle: dict[str, tuple[float, float]], share: float) -> Floats:
+    recorded = np.array([idle[role] for role in roles.to_list()])
+    return np.clip(recorded[:, 1] - share * (recorded[:, 0] - lengths), 0.0, lengths)
