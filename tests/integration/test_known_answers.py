@@ -126,7 +126,7 @@ def test_the_plain_reference_agrees_on_real_captures(capture: str, timeline_of: 
         assert known == ledger(timeline.trace, device.gpu)
 
 
-# The p50 was taken between the first graphs of the cycles. Cut elsewhere in the seam it moves: by the skew of two ranks,
+# The p50 was taken between the first graphs of the cycles. Cut elsewhere in the seam it moves: by the skew of ranks,
 # and where garbage collection makes the steps bimodal.
 SPREAD = {"tp2_before.node": 0.015, "hard_after.graph": 0.025}
 STEPS = [(k.capture, k.gpu, k.cycles, k.step_p50) for k in KNOWN]

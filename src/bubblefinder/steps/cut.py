@@ -80,30 +80,33 @@ def _seam_operations(timeline: Timeline, lane: Lane, starts: Ints) -> pl.DataFra
     )
 
 
-def cut_marks(lane: Lane, calls: pl.DataFrame, marks: pl.DataFrame) -> Ints:
+def lane_launches(lane: Lane, calls: pl.DataFrame) -> pl.DataFrame:
+    """Return the calls that launched work of the lane: call_start_ns, thread, op_start_ns (its first), operations."""
+    launched = calls.select("thread", call_start_ns="start_ns").with_row_index("call_index")
+    return (
+        lane.operations.group_by("call_index")
+        .agg(op_start_ns=pl.col("start_ns").min(), operations=pl.len())
+        .join(launched, on="call_index", how="inner")
+        .sort("call_start_ns")
+    )
+
+
+def cut_marks(launches: pl.DataFrame, marks: pl.DataFrame) -> Ints:
     """Return the start of the first operation launched inside each mark; marks that launch nothing have none.
 
     Args:
-        lane: the lane to cut.
-        calls: the API calls.
+        launches: the lane's, from `lane_launches`.
         marks: ranges with thread, start_ns and end_ns that don't overlap each other on a thread.
     """
-    launched = launched_inside(lane, calls, marks)
+    launched = launched_inside(launches, marks)
     return np.unique(launched.group_by("mark").agg(pl.col("op_start_ns").min())["op_start_ns"].to_numpy())
 
 
-def launched_inside(lane: Lane, calls: pl.DataFrame, marks: pl.DataFrame) -> pl.DataFrame:
-    """Return mark and op_start_ns of every operation that was launched inside one of the marks.
+def launched_inside(launches: pl.DataFrame, marks: pl.DataFrame) -> pl.DataFrame:
+    """Return mark, op_start_ns and operations of every launch that began inside one of the marks.
 
     A mark counts for its own thread; where that thread launches nothing at all, for the whole process.
     """
-    launches = (
-        lane.operations.select("call_index", op_start_ns="start_ns")
-        .join(
-            calls.select("thread", call_start_ns="start_ns").with_row_index("call_index"), on="call_index", how="inner"
-        )
-        .sort("call_start_ns")
-    )
     rows = marks.select("thread", "start_ns", "end_ns").with_row_index("mark").sort("start_ns")
     own = launches["thread"].is_in(rows["thread"].unique().implode()).any()
     joined = launches.join_asof(
@@ -113,4 +116,4 @@ def launched_inside(lane: Lane, calls: pl.DataFrame, marks: pl.DataFrame) -> pl.
         by="thread" if own else None,
         check_sortedness=False,
     )
-    return joined.filter(pl.col("call_start_ns") < pl.col("end_ns")).select("mark", "op_start_ns")
+    return joined.filter(pl.col("call_start_ns") < pl.col("end_ns")).select("mark", "op_start_ns", "operations")

@@ -100,7 +100,9 @@ def _find(timeline: Timeline, lane: Lane, method: str | None, pattern: str) -> _
     cycles = None if method == "sequence" else _by_cadence(timeline, lane, cadence, roles)
     cycles = cycles or (None if method == "cadence" else _by_sequence(lane, roles))
     if method in (None, "nvtx"):
-        mark_found = find_mark(timeline, lane, cycles.anchors if cycles else np.empty(0, np.int64))
+        anchors = cycles.anchors if cycles else np.empty(0, np.int64)
+        trusted = cycles is not None and cycles.confidence == "high"
+        mark_found = find_mark(timeline, lane, anchors, trusted=trusted)
         if mark_found or method:
             return (
                 _Found(lane, "nvtx", mark_found.confidence, mark_found.text, mark_found.cuts, mark_found.cuts, roles)

@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from bubblefinder.errors import CannotAnswerError, UsageError
-from bubblefinder.steps.cut import cut_marks, launched_inside
+from bubblefinder.steps.cut import cut_marks, lane_launches, launched_inside
 from bubblefinder.timeline.ranges import user_ranges
 
 if TYPE_CHECKING:
@@ -51,7 +51,8 @@ def asked_mark(timeline: Timeline, lane: Lane, pattern: str) -> Mark:
         ranges = user_ranges(timeline.trace.nvtx).filter(pl.col("text").str.contains(pattern))
     except (re.error, pl.exceptions.ComputeError) as error:
         raise UsageError(f"--step-by nvtx: {pattern!r} is not a regular expression: {error}") from error
-    cuts = cut_marks(lane, timeline.calls, _outermost(ranges.filter(pl.col("process") == lane.process)))
+    marks = _outermost(ranges.filter(pl.col("process") == lane.process))
+    cuts = cut_marks(lane_launches(lane, timeline.calls), marks)
     if not len(cuts):
         raise CannotAnswerError(
             f"no NVTX range that matches {pattern!r} launches work on GPU {lane.gpu}",
@@ -60,8 +61,8 @@ def asked_mark(timeline: Timeline, lane: Lane, pattern: str) -> Mark:
     return Mark(pattern, cuts, "high")
 
 
-def find_mark(timeline: Timeline, lane: Lane, cycles: Ints) -> Mark | None:
-    """Return the best mark: one a cycle where the cadence is known, else one that repeats and covers the launches.
+def find_mark(timeline: Timeline, lane: Lane, cycles: Ints, *, trusted: bool) -> Mark | None:
+    """Return the best mark: one that comes once a cycle, else, where no cycle is sure, one that covers the launches.
 
     Known names win, then the outermost (longest) range.
 
@@ -69,18 +70,17 @@ def find_mark(timeline: Timeline, lane: Lane, cycles: Ints) -> Mark | None:
         timeline: the timeline.
         lane: the lane to cut.
         cycles: start of each cycle by cadence or sequence, empty if there is none.
+        trusted: the cycles are sure enough to refuse marks that come more or less often.
     """
     ranges = user_ranges(timeline.trace.nvtx).filter(pl.col("process") == lane.process)
+    launches = lane_launches(lane, timeline.calls)
     best: Mark | None = None
     for text, rows, known in _candidates(ranges):
         marks = _outermost(rows)
-        cuts = cut_marks(lane, timeline.calls, marks)
-        if len(cuts) < _FEWEST - 1:
-            continue
-        if len(cycles) >= _FEWEST - 1:
-            if _agrees(cuts, cycles):
-                return Mark(text, cuts, "high")
-        elif best is None and len(cuts) >= _FEWEST and (known or _covers(timeline, lane, marks)):
+        cuts = cut_marks(launches, marks)
+        if min(len(cuts), len(cycles)) >= _FEWEST - 1 and _agrees(cuts, cycles):
+            return Mark(text, cuts, "high")
+        if not trusted and best is None and len(cuts) >= _FEWEST and (known or _covers(lane, launches, marks)):
             best = Mark(text, cuts, "medium")
     return best
 
@@ -115,5 +115,5 @@ def _agrees(cuts: Ints, cycles: Ints) -> bool:
     return bool(len(between) and (between == 1).mean() >= _AGREES)
 
 
-def _covers(timeline: Timeline, lane: Lane, marks: pl.DataFrame) -> bool:
-    return len(launched_inside(lane, timeline.calls, marks)) >= _COVERS * len(lane.operations)
+def _covers(lane: Lane, launches: pl.DataFrame, marks: pl.DataFrame) -> bool:
+    return int(launched_inside(launches, marks)["operations"].sum()) >= _COVERS * len(lane.operations)

@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 
 from bubblefinder.intervals import covered_before, union
-from bubblefinder.steps.cut import cut_marks
+from bubblefinder.steps.cut import cut_marks, lane_launches
 from bubblefinder.timeline.ranges import user_ranges
 from bubblefinder.trace.model import KERNEL
 
@@ -95,7 +95,8 @@ def _prefill_by_nvtx(timeline: Timeline, lane: Lane, starts: Ints) -> Bools:
     )
     hit = np.zeros(len(starts), np.bool_)
     if len(marks):
-        window = np.searchsorted(starts, cut_marks(lane, timeline.calls, marks), side="right") - 1
+        cuts = cut_marks(lane_launches(lane, timeline.calls), marks)
+        window = np.searchsorted(starts, cuts, side="right") - 1
         hit[window[window >= 0]] = True
     return hit
 

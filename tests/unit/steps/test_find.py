@@ -326,3 +326,58 @@ def test_a_few_cycles_are_found_with_less_confidence(count: int) -> None:
     steps = steps_of(loop.sketch.trace(), nvtx=False)
     assert begins(steps) == loop.firsts
     assert steps.confidence != "high"
+
+
+@pytest.mark.parametrize("node_mode", [True, False], ids=["node", "graph"])
+def test_a_mark_that_covers_the_work_beats_a_cadence_that_is_unsure(node_mode: bool) -> None:
+    loop = Loop(node_mode=node_mode, seed=5)
+    mask, plain = Graph(30, ("mask",) * 4), Graph(9, VERIFY.kernels, 30)
+    for _ in range(24):
+        sometimes = [mask] if loop.random.random() < 0.3 else []
+        loop.step([plain] if loop.random.random() < 0.2 else [DRAFT, VERIFY, *sometimes, EXTEND])
+    steps = steps_of(loop.sketch.trace())
+    assert steps.method == "nvtx"
+    assert begins(steps) == loop.firsts
+
+
+@WITH_AND_WITHOUT
+def test_a_graph_launched_several_times_a_step(nvtx: bool) -> None:
+    loop = Loop()
+    for _ in range(10):
+        loop.step([DRAFT, DRAFT, DRAFT, VERIFY, EXTEND])
+    steps = steps_of(loop.sketch.trace(), nvtx=nvtx)
+    assert begins(steps) == loop.firsts
+    assert steps.replays["role"].to_list() == ["draft", "draft", "draft", "verify", "draft-extend"] * 10
+
+
+@WITH_AND_WITHOUT
+def test_a_capture_that_starts_in_the_middle_of_a_step_has_a_head(nvtx: bool) -> None:
+    loop = Loop()
+    loop.replay(VERIFY)
+    loop.replay(EXTEND)
+    loop.read()
+    for _ in range(10):
+        loop.step()
+    steps = steps_of(loop.sketch.trace(), nvtx=nvtx)
+    assert reasons(steps) == ["head"] + [None] * 9 + ["tail"]
+    assert begins(steps) == loop.firsts
+    assert steps.replays["role"].to_list()[:2] == ["verify", "draft-extend"]
+
+
+@WITH_AND_WITHOUT
+def test_an_optional_graph_leaves_the_steps_as_they_are(nvtx: bool) -> None:
+    loop = Loop(seed=6)
+    for _ in range(20):
+        loop.step(SPECULATIVE if loop.random.random() < 0.6 else (DRAFT, VERIFY))
+    assert begins(steps_of(loop.sketch.trace(), nvtx=nvtx)) == loop.firsts
+
+
+@WITH_AND_WITHOUT
+@pytest.mark.parametrize("pieces", [2, 4, 8])
+def test_pieces_that_all_look_alike_make_one_step(nvtx: bool, pieces: int) -> None:
+    loop = Loop()
+    for _ in range(10):
+        loop.step([Graph(20 + piece, ("qkv", "attention", "mlp")) for piece in range(pieces)])
+    steps = steps_of(loop.sketch.trace(), nvtx=nvtx)
+    assert begins(steps) == loop.firsts
+    assert set(steps.replays["role"]) == {"decode"}
