@@ -39,6 +39,7 @@ _UNIFORM: Final = Costs(
     other_call=Cost(500.0, 500.0, 500.0),
 )
 """The shape assumed where nothing was measured: the same for every node, and for every launch."""
+_HOST_BOUND_SHARE: Final = 0.1
 _MEASURED_LIMIT: Final = 2.5
 """Measured costs of one kind differ by no more than this between chains; beyond it the difference has another cause."""
 _UNIFORM_LIMIT: Final = 10.0
@@ -104,7 +105,14 @@ def _by_costs(lane: Lane, costs: Costs, method: Method, where: str) -> Overhead:
     ends = [correct_lane(lane, costs.least()), correct_lane(lane, costs.most())]
     told = "assumed from measurements on" if method == "assumed" else "calibrated on"
     summary = summarise(lane, middle, ends, method, {**parameters_of(costs), "from": f"{told} {where}"})
-    return replace(summary, message=_sentence(summary, f"Costs are {told} {where}."))
+    return replace(summary, message=_sentence(summary, f"Costs are {told} {where}.{_host_bound(summary)}"))
+
+
+def _host_bound(overhead: Overhead) -> str:
+    outside = overhead.shares.inter_graph if overhead.shares else None
+    if outside is None or outside < _HOST_BOUND_SHARE:
+        return ""
+    return " The GPU waits for the host here, and a host's own speed differs between runs by more than these costs."
 
 
 def _by_untraced_step(lane: Lane, measured: Costs | None, step_ns: float, where: str) -> Overhead:

@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from bubblefinder.report.ledgers import STEP_CLASSES
+from bubblefinder.report.overhead_words import overhead_words
 from bubblefinder.report.verdict import verdict
 from bubblefinder.report.words import CLASS_MEANINGS, EXCLUDED_LABELS, class_label, plain, scope_words, site_words
 from bubblefinder.units import count, duration, milliseconds, plural, share
@@ -48,6 +49,7 @@ def _page(report: Report, width: int, *, verbose: bool) -> RenderableType:
         *_opening(report),
         *_steps(report, width),
         *_roles(report),
+        *_overhead(report),
         *_findings(report, verbose=verbose),
         *_gaps(report, width, verbose=verbose),
         *_devices(report),
@@ -86,7 +88,9 @@ def _steps(report: Report, width: int) -> Iterator[RenderableType]:
         yield from _window_ledger(report)
         return
     yield _heading(f"A decode step on GPU {steps.gpu}, process {steps.pid}: {scope_words(report)}")
-    table = _table("class", "p50 ms", "p95 ms", "share", *(("",) if width >= _WIDE else ()))
+    corrected = report.overhead.corrected
+    extra = (*(("corrected ms",) if corrected else ()), *(("",) if width >= _WIDE else ()))
+    table = _table("class", "p50 ms", "p95 ms", "share", *extra)
     total = steps.per_step["duration"].mean
     for name in STEP_CLASSES:
         stats = steps.per_step.get(name)
@@ -94,6 +98,7 @@ def _steps(report: Report, width: int) -> Iterator[RenderableType]:
             continue
         ratio = stats.mean / total if stats.mean is not None and total else None
         cells = [class_label(name), milliseconds(stats.p50), milliseconds(stats.p95), share(ratio)]
+        cells += [milliseconds(corrected.get(name))] if corrected else []
         table.add_row(*cells, *((CLASS_MEANINGS.get(name, ""),) if width >= _WIDE else ()))
     yield _indented(table)
     if steps.excluded:
@@ -135,6 +140,13 @@ def _roles(report: Report) -> Iterator[RenderableType]:
             duration(role.intra_graph_p50_ns),
         )
     yield _indented(table)
+
+
+def _overhead(report: Report) -> Iterator[RenderableType]:
+    said = [plain(sentence, 400) for sentence in overhead_words(report.overhead)]
+    if said:
+        yield _heading("Without the profiler")
+        yield _indented(Group(*(Text(sentence) for sentence in said)))
 
 
 def _findings(report: Report, *, verbose: bool) -> Iterator[RenderableType]:

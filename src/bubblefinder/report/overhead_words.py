@@ -1,0 +1,43 @@
+"""What the profiler added, in words."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from bubblefinder.units import NS_PER_US, duration, share
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from bubblefinder.report.model import OverheadReport
+
+_SHARES = (("intra_graph", "inside graphs"), ("inter_graph", "outside graphs"))
+
+
+def overhead_words(overhead: OverheadReport) -> Iterator[str]:
+    """Say what the profiler added, within what range, what is idle without it, and what has no explanation."""
+    if overhead.message:
+        yield overhead.message
+    if overhead.method == "none":
+        return
+    if overhead.range_ns and overhead.range_ns[0] < overhead.range_ns[1]:
+        low, high = overhead.range_ns
+        yield f"The step without the profiler lies between {duration(low)} and {duration(high)}."
+    yield from _shares(overhead)
+    if overhead.unexplained_ns and abs(overhead.unexplained_ns) >= NS_PER_US:
+        yield f"{duration(overhead.unexplained_ns)} a step has no place in the model: read it as unexplained."
+
+
+def _shares(overhead: OverheadReport) -> Iterator[str]:
+    ratios, ranges = overhead.corrected_bubble_share, overhead.corrected_bubble_share_range
+    if ratios is None:
+        return
+    told = []
+    for name, label in _SHARES:
+        value, spread = getattr(ratios, name), ranges.get(name)
+        if spread is None:
+            continue
+        within = f"{share(spread[0])} to {share(spread[1])}"
+        told.append(f"{label} {share(value)} ({within})" if value is not None else f"{label} anywhere in {within}")
+    if told:
+        yield f"Idle without the profiler: {', '.join(told)}."
