@@ -24,7 +24,7 @@ from bubblefinder.rules.suggest import did_you_mean
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from bubblefinder.causes.facts import Facts
+    from bubblefinder.causes.facts import Facts, StepFacts
     from bubblefinder.rules.config import Config
     from bubblefinder.rules.match import Conditions
     from bubblefinder.rules.model import Confidence, Rule, Severity
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from bubblefinder.rules.subjects import Subject
 
 EVIDENCE_ROWS: Final = 20
+FEW_STEPS: Final = 3
 UNVERIFIED_CEILING: Final[Severity] = "low"
 
 _CONFIDENCE: Final[dict[int, Confidence]] = {0: "high", 1: "medium", 2: "low"}
@@ -56,7 +57,7 @@ def run_rules(facts: Facts, packs: Packs, config: Config) -> Verdicts:
     on several ranks is one finding.
     """
     rules = selected(packs, config)
-    steps = {(step.gpu, step.process): step.step_p50_ns for step in facts.steps}
+    steps = {(step.gpu, step.process): step for step in facts.steps}
     matches = [
         match
         for subject in subjects(facts)
@@ -98,7 +99,8 @@ def severity_of(share: float | None) -> Severity:
     return reached[-1] if reached else "info"
 
 
-def _judge(subject: Subject, rules: Iterable[Rule], step_p50_ns: float | None, batch: int) -> Match | None:
+def _judge(subject: Subject, rules: Iterable[Rule], step: StepFacts | None, batch: int) -> Match | None:
+    step_p50_ns = step.step_p50_ns if step else None
     found = (_fit(rule, order, subject, step_p50_ns, batch) for order, rule in enumerate(rules))
     fits = sorted(fit for fit in found if fit is not None)
     if not fits:
@@ -111,7 +113,7 @@ def _judge(subject: Subject, rules: Iterable[Rule], step_p50_ns: float | None, b
         name=rule.name,
         title=template.fill(rule.title, subject),
         severity=SEVERITIES[-best.mildness],
-        confidence=min(_CONFIDENCE[best.kind], rule.confidence_at_most, key=CONFIDENCES.index),
+        confidence=_confidence(best, step),
         subject=subject,
         devices=((subject.gpu, subject.process),),
         sites=subject.sites if isinstance(subject, SiteFacts) else (),
@@ -124,6 +126,13 @@ def _judge(subject: Subject, rules: Iterable[Rule], step_p50_ns: float | None, b
         also_matches=tuple(other.id for other in others),
         evidence=subject.evidence[:EVIDENCE_ROWS],
     )
+
+
+def _confidence(best: _Fit, step: StepFacts | None) -> Confidence:
+    """Return how well the cause is known; too few steps can't show that anything recurs."""
+    if step is None or step.steps < FEW_STEPS:
+        return "low"
+    return min(_CONFIDENCE[best.kind], best.rule.confidence_at_most, key=CONFIDENCES.index)
 
 
 def _fit(rule: Rule, order: int, subject: Subject, step_p50_ns: float | None, batch: int) -> _Fit | None:

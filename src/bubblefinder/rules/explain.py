@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from bubblefinder.rules.engine import FEW_STEPS
 from bubblefinder.rules.match import Flag, Number, Text, Texts, checks_of, names_code
 from bubblefinder.rules.model import SEVERITY_SHARES
 from bubblefinder.rules.subjects import SUBJECTS, field_texts
@@ -28,9 +29,9 @@ It comes from replaying the recorded step without the wait; where no replay was 
 to it, which is more than can be recovered.
 
 Confidence says how well the code behind it is known: **high** for a name seen in an NVTX range or a frame,
-**medium** for a fingerprint of calls and copies, **low** for a shape that many programs leave. One wait has one
-finding: a name beats a fingerprint, a fingerprint beats a generic rule, and the others are listed as also
-matching."""
+**medium** for a fingerprint of calls and copies, **low** for a shape that many programs leave, and for anything
+told from fewer than {few} steps. One wait has one finding: a name beats a fingerprint, a fingerprint beats a
+generic rule, and the others are listed as also matching."""
 _REMARK: Final = "<!-- Made from the rule pack and its case file; edit those. -->"
 
 
@@ -95,7 +96,7 @@ def fields_page() -> str:
 
 def _severities() -> list[str]:
     steps = ", ".join(f"from {share(least, 0)} **{severity}**" for severity, least in SEVERITY_SHARES.items())
-    return _PREFACE.format(low=share(SEVERITY_SHARES["low"], 0), steps=steps).splitlines()
+    return _PREFACE.format(few=FEW_STEPS, low=share(SEVERITY_SHARES["low"], 0), steps=steps).splitlines()
 
 
 def _facts(pack: Pack, rule: Rule) -> str:

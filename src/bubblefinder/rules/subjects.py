@@ -86,15 +86,17 @@ def cost(subject: Subject, share: str | None, step_p50_ns: float | None) -> Cost
     """Return the cost of a subject.
 
     The recoverable time over the median step where a replay computed it, else the share that the subject (or
-    the rule, by naming one in `share`) ranks by.
+    the rule, by naming one in `share`) ranks by. A slow host is judged by the median step: one long pause
+    between two bursts of work says nothing about a step.
     """
-    recoverable = None
+    recoverable, usual = None, None
     if isinstance(subject, SiteFacts):
         recoverable = subject.recoverable_ns
     elif isinstance(subject, StepFacts) and share is None:
-        recoverable = subject.host_slow_recoverable_ns
-    if recoverable is not None and step_p50_ns:
-        return Cost(recoverable / step_p50_ns, recoverable_ns=recoverable)
+        recoverable, usual = subject.host_slow_recoverable_ns, subject.host_slow_p50_ns
+    told = usual if recoverable is None else recoverable
+    if told is not None and step_p50_ns:
+        return Cost(told / step_p50_ns, recoverable_ns=recoverable)
     return Cost(getattr(subject, share or _SHARES[kind_of(subject)]), recoverable_ns=recoverable)
 
 

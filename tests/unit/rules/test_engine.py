@@ -148,6 +148,14 @@ def test_a_healthy_step_has_no_finding() -> None:
     assert verdicts().findings == ()
 
 
+def test_few_steps_show_nothing_that_recurs() -> None:
+    assert only(NAMED, steps=(replace(STEP, steps=2),)).confidence == "low"
+
+
+def test_one_long_pause_is_no_slow_host() -> None:
+    assert verdicts(steps=(replace(STEP, mode="graph", host_slow_share=0.4, host_slow_p50_ns=0.0),)).findings == ()
+
+
 def test_a_host_that_is_slow_without_a_wait() -> None:
     slow = replace(STEP, mode="graph", host_slow_share=0.4, host_slow_p50_ns=5_800_000.0)
     match = only(steps=(slow,))

@@ -55,6 +55,7 @@ def test_a_replay_decides_what_a_wait_costs() -> None:
 
 def test_a_rule_may_rank_a_step_by_another_share() -> None:
     assert cost(STEP, None, 1000.0).share == 0.3
+    assert cost(replace(STEP, host_slow_p50_ns=200.0), None, 1000.0).share == 0.2
     assert cost(STEP, "launching_share", 1000.0).share == 0.05
     assert cost(replace(STEP, host_slow_recoverable_ns=100.0), "launching_share", 1000.0).share == 0.05
     assert cost(replace(STEP, host_slow_recoverable_ns=100.0), None, 1000.0).share == 0.1
