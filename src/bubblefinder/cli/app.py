@@ -10,6 +10,7 @@ from typing import Annotated, Final
 import typer
 
 from bubblefinder.errors import EXIT_INTERNAL, BubblefinderError, InternalError
+from bubblefinder.memory import give_back_early
 
 app = typer.Typer(
     name="bubblefinder",
@@ -20,7 +21,7 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 
-_COMMANDS: Final = ("analyze", "diff", "doctor", "metrics", "nightly", "report")
+_COMMANDS: Final = ("analyze", "calibrate", "diff", "doctor", "metrics", "nightly", "report", "serve")
 _GROUPS: Final[tuple[str, ...]] = ("budget", "history", "rules")
 
 
@@ -55,6 +56,7 @@ for _name in _GROUPS:
 
 def main() -> None:
     """Run the command line; every error becomes one line, a hint and its exit code."""
+    give_back_early()
     try:
         app()
     except BubblefinderError as error:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import polars as pl
@@ -17,6 +17,11 @@ if TYPE_CHECKING:
     from bubblefinder.timeline.model import Timeline
 
 
+_TOLD_BY: Final = (
+    "kind", "start_ns", "end_ns", "name", "bytes", "copy_kind", "call_index", "replay_index", "blocking",
+)  # fmt: skip
+
+
 @dataclass(frozen=True, slots=True)
 class Lane:
     """The operations and replays of one process on one GPU, in time order.
@@ -26,7 +31,7 @@ class Lane:
         process: process key.
         start_ns: first operation of the GPU (not of the lane): where the windows begin.
         end_ns: last end on the GPU.
-        operations: rows of timeline.operations with their position as `op_index`.
+        operations: what steps are told by of timeline.operations, with their position as `op_index`.
         replays: rows of timeline.replays with their position as `replay_index`.
     """
 
@@ -40,14 +45,14 @@ class Lane:
 
 def lanes(timeline: Timeline) -> Iterator[Lane]:
     """Yield every (GPU, process) with operations, lowest GPU first."""
-    operations = timeline.operations.with_row_index("op_index")
+    operations = timeline.operations.select("gpu", "process", *_TOLD_BY).with_row_index("op_index")
     replays = timeline.replays.with_row_index("replay_index")
     for device in timeline.devices:
         for process in device.processes:
+            alone = len(timeline.devices) == len(device.processes) == 1
             mine = (pl.col("gpu") == device.gpu) & (pl.col("process") == process)
-            yield Lane(
-                device.gpu, process, device.start_ns, device.end_ns, operations.filter(mine), replays.filter(mine)
-            )
+            work = operations if alone else operations.filter(mine)
+            yield Lane(device.gpu, process, device.start_ns, device.end_ns, work, replays.filter(mine))
 
 
 def eager_operations(lane: Lane) -> pl.DataFrame:

@@ -10,13 +10,20 @@ import numpy as np
 import polars as pl
 
 from bubblefinder.errors import CannotAnswerError, InternalError
-from bubblefinder.intervals import Cover, Ints, union
+from bubblefinder.intervals import Cover, Ints, empty, union
 from bubblefinder.timeline import gaps as gaps_module
 from bubblefinder.timeline.gaps import NEVER, Gaps, Pieces
-from bubblefinder.timeline.launches import blocking_copies, classify_calls, expects_record, find_launches, launch_leads
+from bubblefinder.timeline.launches import (
+    blocking_copies,
+    classify_calls,
+    expects_record,
+    find_launches,
+    launch_leads,
+    repeated_correlations,
+)
 from bubblefinder.timeline.model import Device, Timeline
 from bubblefinder.timeline.notes import timeline_notes
-from bubblefinder.timeline.replays import capture_mode, drop_doubled_graphs, find_replays, replay_indices, select_window
+from bubblefinder.timeline.replays import capture_mode, drop_doubled_graphs, find_replays, launch_runs, select_window
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -50,20 +57,26 @@ def build_timeline(trace: Trace, window: tuple[int, int] | None = None) -> Timel
         CannotAnswerError: there is no GPU activity, or none in the window.
         InternalError: a ledger doesn't sum to its span.
     """
-    operations = drop_doubled_graphs(trace.operations).sort("gpu", "start_ns", "end_ns", maintain_order=True)
+    operations = drop_doubled_graphs(_in_order(trace.operations))
     calls = classify_calls(trace.calls, trace.names, trace.graph_nodes)
-    operations = operations.with_columns(find_launches(operations, calls))
-    calls = calls.with_columns(recorded=_recorded(operations, calls))
-    operations = select_window(operations, trace.info.start_ns, window)
-    operations = operations.filter((pl.col("end_ns") > pl.col("start_ns")).any().over("gpu"))
+    repeated = repeated_correlations(calls)
+    every = launch_runs(operations, repeated).runs
+    calls = calls.with_columns(recorded=_recorded(find_launches(every, calls), calls))
+    operations = _usable(select_window(operations, trace.info.start_ns, window))
     if operations.is_empty():
         raise _nothing_recorded(trace, window)
-    operations = operations.with_columns(blocking=blocking_copies(operations, calls))
-    replays = find_replays(operations)
-    operations = operations.with_columns(replay_indices(operations, replays))
+    joined = launch_runs(operations, repeated)
+    runs = joined.runs.with_columns(find_launches(joined.runs, calls))
+    operations = operations.with_columns(runs["call_index"].gather(joined.of))
+    operations = operations.with_columns(blocking_copies(operations, calls))
+    replays, replay_index = find_replays(runs)
+    operations = operations.with_columns(replay_index.gather(joined.of))
     mode = capture_mode(operations, calls)
-    found = [_analyse(gpu, trace, operations, calls, replays) for gpu in operations["gpu"].unique(maintain_order=True)]
-    leads = launch_leads(np.concatenate([gpu.running_end for gpu in found]), operations, calls)
+    launches = Launches(joined.of, runs, calls)
+    found = [_analyse(gpu, trace, operations, launches, replays) for gpu in runs["gpu"].unique(maintain_order=True)]
+    runs = runs.with_columns(operations["blocking"].gather(runs["first"]))
+    first = runs["first"].to_numpy()
+    leads = launch_leads(np.concatenate([gpu.running_end for gpu in found])[first], runs, calls)
     return Timeline(
         trace=trace,
         mode=mode,
@@ -91,34 +104,63 @@ def _nothing_recorded(trace: Trace, window: tuple[int, int] | None) -> CannotAns
     )
 
 
-def _recorded(operations: pl.DataFrame, calls: pl.DataFrame) -> pl.Series:
+def _in_order(operations: pl.DataFrame) -> pl.DataFrame:
+    """Sort a trace's operations by GPU; they are in time order already, so one GPU's are in order as they are."""
+    return operations if operations["gpu"].n_unique() <= 1 else operations.sort("gpu", maintain_order=True)
+
+
+def _usable(operations: pl.DataFrame) -> pl.DataFrame:
+    """Leave out GPUs on which nothing took any time."""
+    took_time = operations.filter(pl.col("end_ns") > pl.col("start_ns"))["gpu"].unique()
+    if len(took_time) == operations["gpu"].n_unique():
+        return operations
+    return operations.filter(pl.col("gpu").is_in(took_time.implode()))
+
+
+def _recorded(launched: pl.Series, calls: pl.DataFrame) -> pl.Series:
     """True for launch calls with GPU work, false for those that lack it, null for other calls."""
     has_work = np.zeros(len(calls), np.bool_)
-    has_work[operations["call_index"].drop_nulls().unique().to_numpy()] = True
+    has_work[launched.drop_nulls().unique().to_numpy()] = True
     return calls.select(
         recorded=pl.when(pl.Series(expects_record(calls)) | pl.Series(has_work)).then(pl.Series(has_work)),
     ).to_series()
 
 
-def _analyse(gpu: int, trace: Trace, operations: pl.DataFrame, calls: pl.DataFrame, replays: pl.DataFrame) -> _Gpu:
-    offset = operations["gpu"].search_sorted(gpu, side="left")
-    mine = operations.filter(pl.col("gpu") == gpu)
+@dataclass(frozen=True, slots=True)
+class Launches:
+    """The runs of operations with the call that launched each, and when it ran."""
+
+    of: Ints
+    runs: pl.DataFrame
+    calls: pl.DataFrame
+
+    def column(self, name: str, unknown: int, operations: Ints | slice) -> Ints:
+        """Return a column of the launch calls of some operations, `unknown` where there is none."""
+        values = np.append(self.calls[name].to_numpy(), unknown)
+        index = self.runs["call_index"].fill_null(len(self.calls)).to_numpy()
+        found: Ints = values[index][self.of[operations]]
+        return found
+
+
+def _analyse(gpu: int, trace: Trace, operations: pl.DataFrame, launches: Launches, replays: pl.DataFrame) -> _Gpu:
+    offset, end = (operations["gpu"].search_sorted(gpu, side=side) for side in ("left", "right"))
+    mine = operations[offset:end]
     starts, ends = mine["start_ns"].to_numpy(), mine["end_ns"].to_numpy()
-    launched, returned, threads = _launch_times(mine, calls)
-    gaps = gaps_module.find_gaps(starts, ends, launched)
+    gaps = gaps_module.find_gaps(starts, ends, launches.column("start_ns", NEVER, slice(offset, end)))
+    before, after = gaps.before + offset, gaps.after + offset
     processes = tuple(mine["process"].unique().sort().to_list())
     spans = replays.filter(pl.col("gpu") == gpu)
-    lost = _lost_calls(calls, processes)
+    lost = _lost_calls(launches.calls, processes)
     pieces = gaps_module.classify(
         gaps,
-        launched[gaps.after],
-        returned[gaps.after],
+        launches.column("start_ns", NEVER, after),
+        launches.column("end_ns", NEVER, after),
         profiler=profiler_windows(trace.overheads, processes),
         replays=union(spans["start_ns"].to_numpy(), spans["end_ns"].to_numpy()),
-        lost=gaps_module.tainted(gaps, launched, threads, lost["start_ns"].to_numpy(), lost["thread"].to_numpy()),
+        lost=_tainted(gaps, launches, lost, before, after),
     )
     busy = union(starts, ends)
-    device = _device(gpu, processes, busy, spans, mine, calls, lost)
+    device = _device(gpu, processes, busy, spans, launches, lost)
     _check_ledger(device, busy, pieces)
     return _Gpu(
         device,
@@ -129,12 +171,14 @@ def _analyse(gpu: int, trace: Trace, operations: pl.DataFrame, calls: pl.DataFra
     )
 
 
-def _launch_times(mine: pl.DataFrame, calls: pl.DataFrame) -> tuple[Ints, Ints, Ints]:
-    """Return start, end and thread of each operation's launch call; NEVER, NEVER and 0 where unknown."""
-    index = mine["call_index"].fill_null(len(calls)).to_numpy()
-    columns = (("start_ns", NEVER), ("end_ns", NEVER), ("thread", 0))
-    start, end, thread = (np.append(calls[name].fill_null(fill).to_numpy(), fill)[index] for name, fill in columns)
-    return start, end, thread
+def _tainted(gaps: Gaps, launches: Launches, lost: pl.DataFrame, before: Ints, after: Ints) -> Cover:
+    if lost.is_empty():
+        return empty()
+    sides = [
+        gaps_module.Side(launches.column("start_ns", NEVER, side), launches.column("thread", 0, side))
+        for side in (before, after)
+    ]
+    return gaps_module.tainted(gaps, *sides, lost["start_ns"].to_numpy(), lost["thread"].to_numpy())
 
 
 def _lost_calls(calls: pl.DataFrame, processes: Sequence[int]) -> pl.DataFrame:
@@ -150,18 +194,10 @@ def profiler_windows(overheads: pl.DataFrame, processes: Sequence[int]) -> Cover
 
 
 def _device(
-    gpu: int,
-    processes: tuple[int, ...],
-    busy: Cover,
-    spans: pl.DataFrame,
-    mine: pl.DataFrame,
-    calls: pl.DataFrame,
-    lost: pl.DataFrame,
+    gpu: int, processes: tuple[int, ...], busy: Cover, spans: pl.DataFrame, launches: Launches, lost: pl.DataFrame
 ) -> Device:
-    used = calls.with_row_index("call_index").filter(
-        pl.col("call_index").is_in(mine["call_index"].drop_nulls().unique().implode())
-    )
-    recorded = used.select(expects_record(used)).to_series().sum()
+    used = launches.runs.filter(pl.col("gpu") == gpu)["call_index"].drop_nulls().unique()
+    recorded = expects_record(launches.calls[used]).sum()
     return Device(
         gpu=gpu,
         processes=processes,

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bubblefinder.intervals import Cover, Ints, inside, split
+from bubblefinder.intervals import Bools, Cover, Ints, inside, overlap_with, split
 from bubblefinder.timeline.model import IdleClass
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 NEVER = np.iinfo(np.int64).max
 LONG_AGO = np.iinfo(np.int64).min
@@ -76,7 +80,15 @@ def _first_launched(times: Ints, call_starts: Ints, first: Ints) -> Ints:
     return chosen
 
 
-def tainted(gaps: Gaps, launched: Ints, threads: Ints, lost_starts: Ints, lost_threads: Ints) -> Cover:
+@dataclass(frozen=True, slots=True)
+class Side:
+    """The launch calls of the operations on one side of the gaps: when they began (NEVER if unknown), on which thread."""
+
+    began: Ints
+    threads: Ints
+
+
+def tainted(gaps: Gaps, before: Side, after: Side, lost_starts: Ints, lost_threads: Ints) -> Cover:
     """Return the part of each gap in which a launch without record may have kept the GPU busy.
 
     A lost launch taints the gap whose preceding operation was launched before it and whose ending
@@ -84,22 +96,17 @@ def tainted(gaps: Gaps, launched: Ints, threads: Ints, lost_starts: Ints, lost_t
 
     Args:
         gaps: the gaps of one GPU.
-        launched: start of each operation's launch call, NEVER where unknown.
-        threads: its thread, 0 where unknown.
+        before: launch calls of the operations before the gaps.
+        after: launch calls of the operations that end them.
         lost_starts: starts of the launch calls without record.
         lost_threads: their threads.
     """
     begin = np.full(len(gaps.starts), NEVER)
     for thread in np.unique(lost_threads):
         lost = np.sort(lost_starts[lost_threads == thread])
-        known = (
-            (launched[gaps.before] < NEVER)
-            & (launched[gaps.after] < NEVER)
-            & (threads[gaps.before] == thread)
-            & (threads[gaps.after] == thread)
-        )
-        low = np.searchsorted(lost, launched[gaps.before], side="right")
-        high = np.searchsorted(lost, launched[gaps.after], side="left")
+        known = (before.began < NEVER) & (after.began < NEVER) & (before.threads == thread) & (after.threads == thread)
+        low = np.searchsorted(lost, before.began, side="right")
+        high = np.searchsorted(lost, after.began, side="left")
         hit = known & (high > low)
         begin[hit] = np.minimum(begin[hit], lost[low[hit]])
     starts = np.maximum(gaps.starts, begin)
@@ -118,22 +125,53 @@ def classify(gaps: Gaps, call_starts: Ints, call_ends: Ints, *, profiler: Cover,
         replays: union of the replay spans.
         lost: the tainted parts, from `tainted`.
     """
+    simple = _inside_one_replay(gaps, replays) & (overlap_with(gaps.starts, gaps.ends, profiler) == 0)
+    rest = np.flatnonzero(~simple)
+    gap, starts, ends, idle_class = _cut(
+        Gaps(gaps.starts[rest], gaps.ends[rest], gaps.before[rest], gaps.after[rest]),
+        call_starts[rest],
+        call_ends[rest],
+        ((lost, IdleClass.UNRECORDED), (replays, IdleClass.INTRA_GRAPH), (profiler, IdleClass.PROFILER)),
+    )
+    whole = np.flatnonzero(simple)
+    order = np.argsort(np.concatenate((rest[gap], whole)), kind="stable")
+    return _merged(
+        Pieces(
+            np.concatenate((rest[gap], whole))[order],
+            np.concatenate((starts, gaps.starts[whole]))[order],
+            np.concatenate((ends, gaps.ends[whole]))[order],
+            np.concatenate((idle_class, np.full(len(whole), IdleClass.INTRA_GRAPH)))[order],
+        )
+    )
+
+
+def _inside_one_replay(gaps: Gaps, replays: Cover) -> Bools:
+    """Tell the gaps that lie whole inside one replay span: nearly all of a node capture."""
+    if not len(replays):
+        return np.zeros(len(gaps.starts), np.bool_)
+    span = np.searchsorted(replays.starts, gaps.starts, side="right") - 1
+    return (span >= 0) & (gaps.ends <= replays.ends[np.maximum(span, 0)])
+
+
+def _cut(
+    gaps: Gaps, call_starts: Ints, call_ends: Ints, covers: Sequence[tuple[Cover, IdleClass]]
+) -> tuple[Ints, Ints, Ints, Ints]:
+    """Return gap, start, end and class of the pieces; later covers win over earlier ones."""
     known = call_starts < NEVER
     begun = np.where(known, np.clip(call_starts, gaps.starts, gaps.ends), gaps.starts)
     returned = np.where(known, np.clip(call_ends, begun, gaps.ends), gaps.starts)
     starts = np.column_stack((gaps.starts, begun, returned)).ravel()
     ends = np.column_stack((begun, returned, gaps.ends)).ravel()
     last = np.where(known, IdleClass.QUEUED, IdleClass.UNATTRIBUTED)
-    part = np.column_stack(
-        (np.full(len(last), IdleClass.HOST_LATE), np.full(len(last), IdleClass.LAUNCHING), last)
-    ).ravel()
-    covers = ((lost, IdleClass.UNRECORDED), (replays, IdleClass.INTRA_GRAPH), (profiler, IdleClass.PROFILER))
-    cuts = np.concatenate([edge for cover, _ in covers for edge in (cover.starts, cover.ends)])
-    starts, ends, parent = split(starts, ends, cuts)
+    host_late, launching = np.full(len(last), IdleClass.HOST_LATE), np.full(len(last), IdleClass.LAUNCHING)
+    part = np.column_stack((host_late, launching, last)).ravel()
+    starts, ends, parent = split(
+        starts, ends, np.concatenate([edge for cover, _ in covers for edge in (cover.starts, cover.ends)])
+    )
     idle_class = part[parent]
     for cover, name in covers:
         idle_class[inside(starts, cover)] = name
-    return _merged(Pieces(parent // 3, starts, ends, idle_class))
+    return parent // 3, starts, ends, idle_class
 
 
 def _merged(pieces: Pieces) -> Pieces:

@@ -68,8 +68,14 @@ def _captured(calls: pl.DataFrame, graph_nodes: pl.DataFrame) -> Bools:
     return captured & np.isin(role, [int(r) for r in (*LAUNCHES, CallRole.COPY, CallRole.MEMSET)])
 
 
-def find_launches(operations: pl.DataFrame, calls: pl.DataFrame) -> pl.Series:
-    """Return, for every operation, the position in `calls` of its launch call (null if none).
+def repeated_correlations(calls: pl.DataFrame) -> pl.Series:
+    """Return the correlation ids that several calls of one process share."""
+    known = calls.select(_KEY).filter(pl.col("correlation").is_not_null())
+    return known.filter(known.is_duplicated())["correlation"].unique()
+
+
+def find_launches(runs: pl.DataFrame, calls: pl.DataFrame) -> pl.Series:
+    """Return, for every run of operations, the position in `calls` of its launch call (null if none).
 
     Joined on (process, correlation), since correlation ids are unique inside a process only. Of
     nested calls with one id the outermost counts; of repeated ids (several profiling sessions in
@@ -80,17 +86,14 @@ def find_launches(operations: pl.DataFrame, calls: pl.DataFrame) -> pl.Series:
         .with_row_index("call_index")
         .filter(pl.col("correlation").is_not_null())
     )
-    repeated = keyed.select(pl.struct(_KEY).is_duplicated()).to_series()
-    if not repeated.any():
-        return operations.join(keyed.select("call_index", *_KEY), on=_KEY, how="left", maintain_order="left")[
-            "call_index"
-        ]
-    first = keyed.unique(_KEY, keep="first", maintain_order=True)
+    first = keyed.unique(_KEY, keep="first", maintain_order=True).select("call_index", *_KEY)
+    if len(first) == len(keyed):
+        return runs.join(first, on=_KEY, how="left", maintain_order="left")["call_index"]
     outermost = keyed.filter(
         (pl.col("start_ns") >= pl.col("end_ns").cum_max().shift(1).over(_KEY)).fill_null(value=True),
     )
     latest = (
-        operations.select("start_ns", *_KEY)
+        runs.select("start_ns", *_KEY)
         .with_row_index("position")
         .sort("start_ns")
         .join_asof(
@@ -99,7 +102,7 @@ def find_launches(operations: pl.DataFrame, calls: pl.DataFrame) -> pl.Series:
             by=list(_KEY),
             check_sortedness=False,
         )
-        .join(first.select("call_index", *_KEY), on=_KEY, how="left", suffix="_first")
+        .join(first, on=_KEY, how="left", suffix="_first")
         .sort("position")
     )
     return latest.select(pl.coalesce("call_index", "call_index_first")).to_series().rename("call_index")
@@ -110,30 +113,18 @@ def blocking_copies(operations: pl.DataFrame, calls: pl.DataFrame) -> pl.Series:
 
     The call ends at or after the copy, and its name has no Async or the host side is pageable.
     """
-    joined = operations.select(
-        "kind",
-        "end_ns",
-        "copy_kind",
-        "src_kind",
-        "dst_kind",
-        "call_index",
-    ).join(
-        calls.select("end_ns", "api").with_row_index("call_index"),
-        on="call_index",
-        how="left",
-        suffix="_call",
-        maintain_order="left",
-    )
+    copies = operations.select("kind", "end_ns", "copy_kind", "src_kind", "dst_kind", "call_index")
+    copies = copies.with_row_index("op_index").filter((pl.col("kind") == MEMCPY) & pl.col("call_index").is_not_null())
+    called = calls.select(pl.col("api").cast(pl.String), returned_ns="end_ns")[copies["call_index"]]
     pageable = (
         (pl.col("copy_kind").is_in(_TO_HOST) & (pl.col("dst_kind") == _PAGEABLE))
         | (pl.col("copy_kind").is_in(_HOST_TO) & (pl.col("src_kind") == _PAGEABLE))
     ).fill_null(value=False)
-    synchronous = ~pl.col("api").cast(pl.String).str.contains("Async", literal=True)
-    return joined.select(
-        blocking=(
-            (pl.col("kind") == MEMCPY) & (pl.col("end_ns_call") >= pl.col("end_ns")) & (synchronous | pageable)
-        ).fill_null(value=False),
-    ).to_series()
+    synchronous = ~pl.col("api").str.contains("Async", literal=True)
+    blocked = copies.hstack(called).filter((pl.col("returned_ns") >= pl.col("end_ns")) & (synchronous | pageable))
+    blocking = np.zeros(len(operations), np.bool_)
+    blocking[blocked["op_index"].to_numpy()] = True
+    return pl.Series("blocking", blocking)
 
 
 def expects_record(calls: pl.DataFrame) -> pl.Series:
@@ -149,21 +140,20 @@ def expects_record(calls: pl.DataFrame) -> pl.Series:
     ).to_series()
 
 
-def launch_leads(running_end: Ints, operations: pl.DataFrame, calls: pl.DataFrame) -> pl.DataFrame:
+def launch_leads(running_end: Ints, runs: pl.DataFrame, calls: pl.DataFrame) -> pl.DataFrame:
     """Return the launch lead of every call with GPU work, by its first operation on each GPU.
 
     Args:
-        running_end: for each operation the running maximum of end before it on its GPU, or LONG_AGO.
-        operations: with call_index and blocking, sorted by (gpu, start).
+        running_end: for each run the running maximum of end before it on its GPU, or LONG_AGO.
+        runs: runs of operations with call_index, first and blocking, sorted by (gpu, start).
         calls: the API calls.
 
     Returns:
         call_index, op_index, gpu, lead_ns (null for the first operation of a GPU), blocking.
     """
     firsts = (
-        operations.select("gpu", "call_index", "blocking")
+        runs.select("gpu", "call_index", "blocking", op_index="first")
         .with_columns(running=pl.Series(running_end))
-        .with_row_index("op_index")
         .filter(pl.col("call_index").is_not_null())
         .unique(["gpu", "call_index"], keep="first", maintain_order=True)
     )

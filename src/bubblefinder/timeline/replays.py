@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
 import polars as pl
 
 from bubblefinder.timeline.apis import CallRole
 from bubblefinder.timeline.model import CaptureMode
 from bubblefinder.trace.model import GRAPH
+
+if TYPE_CHECKING:
+    from bubblefinder.intervals import Ints
 
 _LAUNCH = ("process", "correlation")
 
@@ -21,48 +28,78 @@ def drop_doubled_graphs(operations: pl.DataFrame) -> pl.DataFrame:
     return operations.join(doubled, on=["kind", "row"], how="anti", maintain_order="left")
 
 
-def in_replay() -> pl.Expr:
-    """Tell the operations that belong to a replay: a GRAPH_TRACE row, or a graph node with a launch."""
-    node = pl.col("graph_node").is_not_null() & pl.col("correlation").is_not_null()
-    return (pl.col("kind") == GRAPH) | node
+@dataclass(frozen=True, slots=True)
+class LaunchRuns:
+    """Neighbouring operations of one launch, so that a graph of 1,800 nodes is joined once.
 
-
-def find_replays(operations: pl.DataFrame) -> pl.DataFrame:
-    """Return one row a replay: gpu, process, correlation, graph, start_ns, end_ns, nodes, call_index.
-
-    `nodes` is null for a replay recorded as one GRAPH_TRACE row. Several rows of one launch on one
-    GPU are one replay. Sorted by (gpu, start_ns).
+    Attributes:
+        of: for each operation the position of its run.
+        runs: gpu, process, correlation, start_ns, end_ns (latest), graph, operations (how many), replayed
+            (they belong to a replay), block (a GRAPH_TRACE row), first (position of the first operation).
     """
-    grouped = (
-        operations.filter(in_replay())
-        .group_by(
-            "gpu",
-            *_LAUNCH,
-            "call_index",
-            pl.when(pl.col("correlation").is_null()).then("row").alias("_single"),
-            maintain_order=True,
-        )
+
+    of: Ints
+    runs: pl.DataFrame
+
+
+def launch_runs(operations: pl.DataFrame, repeated: pl.Series) -> LaunchRuns:
+    """Return the runs of operations sorted by (gpu, start_ns).
+
+    Operations without a correlation id are each a run, and so are those whose id is `repeated`, used for
+    several launches: the time of each must tell which.
+    """
+    columns = operations.select(
+        "gpu",
+        "process",
+        pl.col("correlation").fill_null(-1),
+        replayed=(pl.col("kind") == GRAPH) | (pl.col("graph_node").is_not_null() & pl.col("correlation").is_not_null()),
+        block=pl.col("kind") == GRAPH,
+    )
+    new = np.ones(len(operations), np.bool_)
+    values = {name: columns[name].to_numpy() for name in columns.columns}
+    new[1:] = (values["correlation"][1:] == -1) | columns["correlation"].is_in(repeated.implode()).to_numpy()[1:]
+    for column in values.values():
+        new[1:] |= column[1:] != column[:-1]
+    first = np.flatnonzero(new)
+    counts = np.diff(np.append(first, len(operations)))
+    ends = operations["end_ns"].to_numpy()
+    runs = operations.select("gpu", "process", "correlation", "start_ns", "graph")[first].with_columns(
+        end_ns=pl.Series(np.maximum.reduceat(ends, first)) if len(first) else pl.Series([], dtype=pl.Int64),
+        operations=pl.Series(counts),
+        replayed=pl.Series(values["replayed"][first]),
+        block=pl.Series(values["block"][first]),
+        first=pl.Series(first),
+    )
+    return LaunchRuns(np.repeat(np.arange(len(first), dtype=np.int32), counts), runs)
+
+
+def find_replays(runs: pl.DataFrame) -> tuple[pl.DataFrame, pl.Series]:
+    """Return the replays, and for each run the position of its replay (null if it belongs to none).
+
+    A replay is gpu, process, correlation, graph, start_ns, end_ns, nodes, call_index. `nodes` is null for
+    one recorded as a GRAPH_TRACE row. Several rows of one launch on one GPU are one replay. Sorted by
+    (gpu, start_ns).
+    """
+    key = ("gpu", "process", "correlation", "call_index", "single")
+    replayed = runs.with_row_index("run").filter("replayed")
+    replayed = replayed.with_columns(single=pl.when(pl.col("correlation").is_null()).then("run"))
+    replays = (
+        replayed.group_by(key, maintain_order=True)
         .agg(
             graph=pl.col("graph").first(),
             start_ns=pl.col("start_ns").min(),
             end_ns=pl.col("end_ns").max(),
-            nodes=pl.when((pl.col("kind") != GRAPH).all()).then(pl.len().cast(pl.Int64)),
+            nodes=pl.when(~pl.col("block").any()).then(pl.col("operations").sum()),
+            runs=pl.col("run"),
         )
+        .sort("gpu", "start_ns", "end_ns", maintain_order=True)
+        .with_row_index("replay_index")
     )
-    return grouped.drop("_single").sort("gpu", "start_ns", "end_ns", maintain_order=True)
-
-
-def replay_indices(operations: pl.DataFrame, replays: pl.DataFrame) -> pl.Series:
-    """Return, for every operation, the position of its replay (null if it belongs to none)."""
-    keyed = replays.select("gpu", *_LAUNCH, "call_index").with_row_index("replay_index")
-    joined = operations.select("gpu", *_LAUNCH, "call_index", "kind", "graph_node").join(
-        keyed,
-        on=["gpu", *_LAUNCH, "call_index"],
-        how="left",
-        nulls_equal=True,
-        maintain_order="left",
+    members = replays.select("replay_index", run="runs").explode("run")
+    index = runs.select(pl.int_range(pl.len(), dtype=pl.UInt32).alias("run")).join(
+        members, on="run", how="left", maintain_order="left"
     )
-    return joined.select(pl.when(in_replay()).then("replay_index").alias("replay_index")).to_series()
+    return replays.drop("single", "runs", "replay_index"), index["replay_index"]
 
 
 def capture_mode(operations: pl.DataFrame, calls: pl.DataFrame) -> CaptureMode:

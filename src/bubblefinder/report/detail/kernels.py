@@ -28,7 +28,8 @@ NAME_LENGTH: Final = 400
 
 def decode_operations(timeline: Timeline, steps: Steps, decode: pl.DataFrame, lane: Lane) -> pl.DataFrame:
     """Return the operations of the decode steps with `role` and `window_index`, by start."""
-    replays = steps.replays.select("role").with_row_index("replay_index")
+    roles = pl.Enum(steps.replays["role"].drop_nulls().unique().sort())
+    replays = steps.replays.select(pl.col("role").cast(roles)).with_row_index("replay_index")
     mine = timeline.operations.filter((pl.col("gpu") == lane.gpu) & (pl.col("process") == lane.process)).select(
         "kind", "start_ns", "end_ns", "stream", "name", "call_index", "replay_index"
     )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
-from bubblefinder.report.detail.lane import inside, roles_of
+from bubblefinder.report.detail.lane import inside
 from bubblefinder.report.model import GapRow, Histogram, IdleSpan, LeadRow
 from bubblefinder.timeline.apis import CallRole
 from bubblefinder.timeline.model import IdleClass
@@ -40,50 +40,56 @@ def gap_rows(timeline: Timeline, steps: Steps, decode: pl.DataFrame, lane: Lane)
     call that launched the operation that ends it. Its class is the one that most of it has; what lies
     inside a replay counts apart.
     """
-    inner = pl.col("idle_class") == int(IdleClass.INTRA_GRAPH)
-    pieces = inside(timeline.pieces.filter(pl.col("gpu") == lane.gpu), decode).with_columns(
-        inner=inner, length=pl.col("end_ns") - pl.col("start_ns")
+    pieces = inside(timeline.pieces.filter(pl.col("gpu") == lane.gpu), decode).select(
+        "gap_index",
+        "idle_class",
+        inner=pl.col("idle_class") == int(IdleClass.INTRA_GRAPH),
+        length=pl.col("end_ns") - pl.col("start_ns"),
     )
-    gaps = pieces.group_by("gap_index", "inner").agg(
-        pl.col("idle_class").sort_by("length").last(),
-        pl.col("length").sum(),
+    outer = (
+        pieces.filter(~pl.col("inner"))
+        .group_by("gap_index", "inner")
+        .agg(pl.col("idle_class").sort_by("length").last(), pl.col("length").sum())
     )
-    around = timeline.gaps.select("before_index", "after_index", "call_index").with_row_index("gap_index")
-    calls = timeline.calls.select(pl.col("api").cast(pl.String).alias("ended_by")).with_row_index("call_index")
-    labels = _labels(timeline, steps)
-    placed = (
-        gaps.join(around, on="gap_index", how="left")
-        .join(labels.rename({"op_index": "before_index", "label": "after_role"}), on="before_index", how="left")
-        .join(labels.rename({"op_index": "after_index", "label": "before_role"}), on="after_index", how="left")
-        .join(calls, on="call_index", how="left")
+    gaps = pl.concat([pieces.filter("inner").select(outer.columns), outer])
+    around = timeline.gaps.select("before_index", "after_index", "call_index")[gaps["gap_index"]]
+    sides = gaps.select("inner", "idle_class", "length").with_columns(
+        after_role=_labels(timeline, steps, around["before_index"]),
+        before_role=_labels(timeline, steps, around["after_index"]),
+        ended_by=timeline.calls["api"].gather(around["call_index"]),
     )
     length = pl.col("length")
-    grouped = placed.group_by("inner", "after_role", "before_role", "ended_by").agg(
+    grouped = sides.group_by("inner", *_AROUND).agg(
         pl.col("idle_class").mode().min(),
         count=pl.len(),
         p50_ns=length.median(),
         max_ns=length.max(),
         total_ns=length.sum(),
     )
+    texts = grouped.with_columns(pl.col(_AROUND).cast(pl.String)).drop("inner")
     return [
         GapRow(gap_class=class_name(row.pop("idle_class")), per_step_count=row["count"] / len(decode), **row)
-        for row in grouped.sort("total_ns", *_AROUND, descending=[True, *[False] * len(_AROUND)])
-        .drop("inner")
+        for row in texts.sort("total_ns", *_AROUND, descending=[True, *[False] * len(_AROUND)])
         .head(MAX_GAPS)
         .to_dicts()
     ]
 
 
-def _labels(timeline: Timeline, steps: Steps) -> pl.DataFrame:
-    """Return op_index and label of every operation: its role in a replay, else what it does."""
-    names = pl.Series("label", ["kernel", "copy", "memset", "replay"])
-    does = timeline.operations.select(
-        pl.when(pl.col("copy_kind").is_not_null())
-        .then(pl.col("copy_kind").replace_strict(COPY_KINDS, default="unknown", return_dtype=pl.String) + " copy")
-        .otherwise(pl.lit(names).gather(pl.col("kind").cast(pl.Int64)))
-        .alias("does")
+def _labels(timeline: Timeline, steps: Steps, op_index: pl.Series) -> pl.Series:
+    """Return what to call some operations: their role in a replay, else what they do."""
+    does = ["kernel", "copy", "memset", "replay"]
+    copies = {kind: f"{text} copy" for kind, text in COPY_KINDS.items()}
+    roles = steps.replays["role"].drop_nulls().unique().to_list()
+    label = pl.Enum(list(dict.fromkeys([*roles, *does, *copies.values()])))
+    rows = timeline.operations.select("kind", "copy_kind", "replay_index")[op_index]
+    role = steps.replays["role"].cast(label).gather(rows["replay_index"])
+    return rows.select(
+        pl.coalesce(
+            pl.lit(role),
+            pl.col("copy_kind").replace_strict(copies, default=None, return_dtype=label),
+            pl.col("kind").replace_strict(dict(enumerate(does)), return_dtype=label),
+        ).alias("label")
     ).to_series()
-    return roles_of(timeline, steps).select("op_index", label=pl.coalesce("role", pl.Series("does", does)))
 
 
 def histograms(timeline: Timeline, decode: pl.DataFrame, lane: Lane) -> list[Histogram]:
