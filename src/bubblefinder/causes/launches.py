@@ -29,12 +29,13 @@ def find_submissions(timeline: Timeline, steps: Steps) -> pl.DataFrame:
     calls = timeline.calls.select("process", "thread", "start_ns", "end_ns", api_role="role").with_row_index(
         "call_index"
     )
-    first = timeline.operations.select(op_start_ns="start_ns", replay_index="replay_index").with_row_index("op_index")
+    first = pl.col("start_ns", "replay_index").gather(timeline.leads["op_index"])
+    operations = timeline.operations.select(first).rename({"start_ns": "op_start_ns"})
     roles = steps.replays.select("role").with_row_index("replay_index")
     submitted = (
-        timeline.leads.select("gpu", "call_index", "op_index")
-        .join(calls, on="call_index", how="inner")
-        .join(first, on="op_index", how="left")
+        timeline.leads.select("gpu", pl.col("call_index", "op_index").cast(pl.UInt32))
+        .hstack(operations)
+        .join(calls, on="call_index", how="inner", maintain_order="left")
         .join(roles, on="replay_index", how="left")
         .sort("gpu", "thread", "start_ns", maintain_order=True)
     )

@@ -110,9 +110,9 @@ def _with_copies(waits: pl.DataFrame, timeline: Timeline, submitted: pl.DataFram
     """Add the copy that each wait waits for."""
     awaited = _awaited_copies(waits, timeline, submitted)
     waits = waits.with_columns(copy_index=pl.coalesce("copy_index", awaited))
-    copies = timeline.operations.select(*_COPY).with_row_index("copy_index")
+    copies = timeline.operations.select(pl.col(*_COPY).gather(waits["copy_index"]))
     host_side = pl.when(pl.col("copy_kind").is_in([1, 3])).then("src_kind").otherwise("dst_kind")
-    return waits.join(copies, on="copy_index", how="left", maintain_order="left").select(
+    return waits.hstack(copies).select(
         "call_index",
         "thread",
         "launcher",
@@ -134,11 +134,9 @@ def _awaited_copies(waits: pl.DataFrame, timeline: Timeline, submitted: pl.DataF
 
     For an event the copy precedes its record; a copy between device memories moves no result and is no reason to wait.
     """
-    kinds = timeline.operations.select("kind", "copy_kind", "stream").with_row_index("op_index")
+    kinds = timeline.operations.select(pl.col("kind", "copy_kind", "stream").gather(submitted["op_index"]))
     host = (pl.col("kind") == MEMCPY) & pl.col("copy_kind").is_in([1, 2, 3, 4])
-    issued = (
-        submitted.select("thread", "gpu", "op_index", "api_role", at="end_ns").join(kinds, on="op_index").sort("at")
-    )
+    issued = submitted.select("thread", "gpu", "op_index", "api_role", at="end_ns").hstack(kinds).sort("at")
     is_copy = pl.col("api_role") == CallRole.COPY
     launched = issued.filter(~is_copy).select("thread", "gpu", "at", launched_ns="at")
     copied = issued.filter(is_copy & host).select("thread", "gpu", "at", "stream", copied_ns="at", awaited="op_index")
@@ -173,11 +171,9 @@ def awaited_streams(waits: pl.DataFrame, timeline: Timeline) -> pl.DataFrame:
         )
         .unique(["process", "event", "event_sync"], keep="last")
     )
-    times = (
-        timeline.calls.select("process", recorded_by="correlation", recorded_ns="start_ns")
-        .drop_nulls()
-        .unique(["process", "recorded_by"])
-    )
+    recorded = timeline.calls.filter(pl.col("role") == CallRole.EVENT_RECORD)
+    times = recorded.select("process", recorded_by="correlation", recorded_ns="start_ns").drop_nulls()
+    times = times.unique(["process", "recorded_by"])
     syncs = timeline.trace.syncs.select("process", "correlation", "event", "event_sync", awaited_stream="stream")
     syncs = syncs.filter(pl.col("correlation").is_not_null()).unique(["process", "correlation"], keep="first")
     found = (

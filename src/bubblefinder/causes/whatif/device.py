@@ -88,7 +88,8 @@ def _event_pairs(timeline: Timeline, calls: pl.DataFrame, blocks: pl.DataFrame) 
     waiting = timeline.calls.filter(pl.col("role") == CallRole.STREAM_WAIT).select(
         "process", "correlation", asked_ns="start_ns"
     )
-    made = timeline.calls.select("process", recorded_by="correlation", recorded_ns="start_ns").drop_nulls()
+    recorded = timeline.calls.filter(pl.col("role") == CallRole.EVENT_RECORD)
+    made = recorded.select("process", recorded_by="correlation", recorded_ns="start_ns").drop_nulls()
     records = trace.events.select("process", "event", "event_sync", recorded_stream="stream", recorded_by="correlation")
     ties = (
         waiting.join(

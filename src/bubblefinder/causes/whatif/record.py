@@ -29,7 +29,7 @@ def find_blocks(timeline: Timeline, causes: Causes, span: tuple[int, int]) -> pl
         "copy_kind",
         kind=pl.col("kind").replace_strict(_KINDS, default="graph", return_dtype=pl.String),
     )
-    blocks = pl.concat([singles, _replay_blocks(timeline, operations)], how="diagonal")
+    blocks = pl.concat([singles, _replay_blocks(timeline, causes)], how="diagonal")
     inside = pl.col("start_ns").is_between(*span, closed="left")
     roles = causes.submitted.select("gpu", "call_index", "role", "phase")
     return (
@@ -39,11 +39,9 @@ def find_blocks(timeline: Timeline, causes: Causes, span: tuple[int, int]) -> pl
     )
 
 
-def _replay_blocks(timeline: Timeline, operations: pl.DataFrame) -> pl.DataFrame:
-    first = operations.filter(pl.col("replay_index").is_not_null()).unique(
-        "replay_index", keep="first", maintain_order=True
-    )
-    place = first.select("replay_index", "op_index", "context", "stream")
+def _replay_blocks(timeline: Timeline, causes: Causes) -> pl.DataFrame:
+    first = causes.submitted.select("replay_index", "op_index").drop_nulls().unique("replay_index", keep="first")
+    place = first.hstack(timeline.operations.select(pl.col("context", "stream").gather(first["op_index"])))
     return (
         timeline.replays.select("gpu", "process", "start_ns", "end_ns", "call_index", "nodes")
         .with_row_index("replay_index")
