@@ -10,6 +10,7 @@ import plotly.graph_objects as go
 import pytest
 
 from bubblefinder.report import figures
+from bubblefinder.report.chart import label
 from bubblefinder.report.model import LEDGER_CLASSES
 from bubblefinder.report.palette import CHART, COLOURS, PATTERNS, ROLE_COLOURS
 from tests.unit.report.sample import graph_report, hostile_report, sample_report, unseen_report
@@ -84,7 +85,7 @@ def test_labels_hold_no_tag_and_no_entity_of_their_own() -> None:
     assert "<img" not in text
     assert "<script" not in text
     assert "&lt;img src=x" in text
-    assert figures.label("&lt;b&gt;<i>") == "&amp;lt;b&amp;gt;&lt;i&gt;"
+    assert label("&lt;b&gt;<i>") == "&amp;lt;b&amp;gt;&lt;i&gt;"
 
 
 def test_every_class_has_a_colour_and_no_two_look_alike() -> None:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import polars as pl
 import pytest
 
 from bubblefinder.report.detail import kernels
+from bubblefinder.report.model import KernelRow
 from bubblefinder.trace.model import KERNEL
 from tests.loops import Graph, Loop
 from tests.unit.report.detail.analysed import Analysed, analysed, loop
 
 
-def rows(one: Analysed) -> list[kernels.KernelRow]:
+def rows(one: Analysed) -> list[KernelRow]:
     operations = kernels.decode_operations(one.timeline, one.steps, one.decode, one.lane)
     return kernels.kernel_rows(operations, len(one.decode), one.timeline.trace.names, lambda name: name[:3])
 
@@ -39,12 +41,8 @@ def test_runs_of_small_kernels_are_found_and_summed() -> None:
     one = analysed(trace)
     operations = kernels.decode_operations(one.timeline, one.steps, one.decode, one.lane)
     names = one.timeline.trace.names
-    shrunk = operations.with_columns(
-        end_ns=operations["start_ns"]
-        + operations["name"].map_elements(
-            lambda name: sizes.get(names.get(name, ""), 1_000), return_dtype=int, skip_nulls=False
-        )
-    )
+    lengths = [sizes.get(names.get(name, ""), 1_000) for name in operations["name"]]
+    shrunk = operations.with_columns(end_ns=operations["start_ns"] + pl.Series(lengths))
     (run,) = kernels.kernel_runs(shrunk, len(one.decode), names)
     assert (run.first, run.last, run.kernels, run.per_step_count) == (small, small, 4, 1.0)
     assert run.per_step_busy_ns == 8_000

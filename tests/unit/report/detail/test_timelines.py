@@ -33,7 +33,7 @@ def test_busy_and_idle_of_the_step_tile_it(node_mode: bool) -> None:
     idle = sum((bar.end_ns - bar.start_ns) * bar.fill for bar in step.bars if bar.kind in LEDGER_CLASSES[1:])
     starts = one.timeline.busy["start_ns"]
     mine = one.timeline.busy.filter((starts >= step.start_ns) & (starts < step.end_ns))
-    busy = (mine["end_ns"] - mine["start_ns"]).sum()
+    busy = int((mine["end_ns"] - mine["start_ns"]).sum())
     assert idle + busy == pytest.approx(step.end_ns - step.start_ns, rel=1e-3)
 
 
