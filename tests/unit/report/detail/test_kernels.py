@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import polars as pl
 import pytest
 
 from bubblefinder.report.detail import kernels
-from bubblefinder.report.model import KernelRow
 from bubblefinder.trace.model import KERNEL
 from tests.loops import Graph, Loop
 from tests.unit.report.detail.analysed import Analysed, analysed, loop
+
+if TYPE_CHECKING:
+    from bubblefinder.report.model import KernelRow
 
 
 def rows(one: Analysed) -> list[KernelRow]:
