@@ -18,6 +18,9 @@ _NAMES: Final = re.compile(
     r"|multimem|nvshmem|mscclpp",
     re.IGNORECASE,
 )
+_ENOUGH: Final = 3
+_CLOSER: Final = 0.25
+"""Ranks that meet inside a replay leave it so much closer together than they enter it, or closer."""
 
 
 def find_collectives(timeline: Timeline) -> pl.DataFrame:
@@ -39,9 +42,42 @@ def find_collectives(timeline: Timeline) -> pl.DataFrame:
         .drop("kind")
         .collect()
     )
-    ranks = kernels.sort("gpu", "start_ns").partition_by("gpu", maintain_order=True)
-    if len(ranks) < 2:  # noqa: PLR2004 - a collective joins at least two ranks
-        return kernels.clear().with_columns(collective=pl.lit(0, dtype=pl.Int64))
+    return _paired(kernels)
+
+
+def find_joint_replays(timeline: Timeline, roles: pl.Series) -> pl.DataFrame:
+    """Return the replays recorded as one block that ranks leave together though they enter apart, as if collectives.
+
+    A role counts if its ends lie far closer to each other than its starts: then the ranks wait for each
+    other inside, where a capture in graph mode doesn't look.
+
+    Args:
+        timeline: the timeline.
+        roles: the role of every replay.
+    """
+    blocks = timeline.replays.select("gpu", "process", "start_ns", "end_ns", "nodes").with_row_index("replay_index")
+    blocks = blocks.with_columns(role=roles).filter(pl.col("nodes").is_null() & pl.col("role").is_not_null())
+    found = [_paired(same.drop("nodes")) for same in blocks.partition_by("role", maintain_order=True)]
+    joint = [pairs for pairs in found if _leave_together(pairs)]
+    return (
+        pl.concat([part.with_columns(pl.col("collective") + n * len(blocks)) for n, part in enumerate(joint)])
+        if joint
+        else _paired(blocks.clear())
+    )
+
+
+def _leave_together(pairs: pl.DataFrame) -> bool:
+    apart = pl.col("start_ns", "end_ns")
+    spread = pairs.group_by("collective").agg(apart.max() - apart.min())
+    enter, leave = (int(spread[side].to_numpy().sum()) for side in ("start_ns", "end_ns"))
+    return len(spread) >= _ENOUGH and leave < _CLOSER * enter
+
+
+def _paired(events: pl.DataFrame) -> pl.DataFrame:
+    """Number the events that overlap each other most on every GPU that has any, in order of time."""
+    ranks = events.sort("gpu", "start_ns").partition_by("gpu", maintain_order=True)
+    if len(ranks) < 2:  # noqa: PLR2004 - it takes at least two ranks to meet
+        return events.clear().with_columns(collective=pl.lit(0, dtype=pl.Int64))
     first = ranks[0].with_columns(collective=pl.int_range(pl.len(), dtype=pl.Int64))
     rest = [rank.with_columns(collective=_partners(rank, first)) for rank in ranks[1:]]
     joined = pl.concat([first, *rest]).drop_nulls("collective")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from bubblefinder.causes.collectives import find_collectives
+from bubblefinder.causes.collectives import find_collectives, find_joint_replays
 from bubblefinder.causes.whatif.device import device_arcs, inside_arcs
 from bubblefinder.causes.whatif.host import host_arcs, place_waits
 from bubblefinder.causes.whatif.model import Model
@@ -26,7 +26,7 @@ def build_model(timeline: Timeline, steps: Steps, causes: Causes) -> Model:
     numbered = calls.select("call_index").with_row_index("call")
     blocks = blocks.join(numbered, on="call_index", how="left", maintain_order="left")
     waits = place_waits(causes, calls, blocks)
-    meets = _meets(timeline, blocks)
+    meets = _meets(timeline, steps, blocks)
     moments = Moments.of(calls, blocks, meets)
     guesses = host_arcs(moments, timeline, calls, blocks, waits)
     usual, seen = device_arcs(moments, timeline, calls, blocks)
@@ -49,15 +49,18 @@ def build_model(timeline: Timeline, steps: Steps, causes: Causes) -> Model:
     )
 
 
-def _meets(timeline: Timeline, blocks: pl.DataFrame) -> pl.DataFrame:
+def _meets(timeline: Timeline, steps: Steps, blocks: pl.DataFrame) -> pl.DataFrame:
     """Return the collectives inside the blocks: collective, block, start_ns, end_ns; by block and time."""
     found = find_collectives(timeline)
+    joint = find_joint_replays(timeline, steps.replays["role"])
     numbered = blocks.select("op_index", "replay_index").with_row_index("block")
     replayed = found.join(numbered.drop("op_index").drop_nulls(), on="replay_index")
     eager = found.filter(pl.col("replay_index").is_null()).join(numbered.drop("replay_index"), on="op_index")
-    meets = pl.concat([part.select("collective", "block", "start_ns", "end_ns") for part in (replayed, eager)])
-    complete = pl.len().over("collective") == found["gpu"].n_unique()
-    return meets.filter(complete).sort("block", "start_ns")
+    whole = joint.join(numbered.drop("op_index").drop_nulls(), on="replay_index")
+    whole = whole.with_columns(pl.col("collective") + len(timeline.operations))
+    meets = pl.concat([part.select("collective", "block", "start_ns", "end_ns") for part in (replayed, eager, whole)])
+    several = pl.len().over("collective") > 1
+    return meets.filter(several).sort("block", "start_ns")
 
 
 def _windows(steps: Steps, blocks: pl.DataFrame) -> pl.DataFrame:
