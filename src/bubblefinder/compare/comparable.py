@@ -59,7 +59,7 @@ def _modes(base: Sequence[Report], head: Sequence[Report], *, inter_only: bool) 
         if report.trace.capture_mode == "unseen":
             yield (
                 f"{printable(report.trace.name)} lacks the work of its CUDA graphs, so its idle time is unknown; "
-                "export it again with Nsight Systems 2024.1 or newer."
+                "export it again with Nsight Systems 2024.2 or newer."
             )
     modes = {r.trace.capture_mode for r in (*base, *head)} & INSIDE_MODES
     if len(modes) > 1 and not inter_only:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from bubblefinder.compare.baseline import Baseline, shift
 from bubblefinder.compare.comparable import gpu_names, node_counts
 from bubblefinder.compare.diff import GATE
-from bubblefinder.compare.metrics import measure, ranks
+from bubblefinder.compare.metrics import measurable, measure, ranks
 from bubblefinder.compare.noise import Spread, spread_of, waiting_of
 from bubblefinder.compare.store import packed
 from bubblefinder.errors import CannotAnswerError, UsageError
@@ -59,10 +59,12 @@ def add(database: Database, report: Report, *, reason: str = "", now: datetime |
     Alarms don't feed the baseline until they are accepted.
 
     Raises:
-        CannotAnswerError: the report has no decode steps.
+        CannotAnswerError: the report has no decode steps, or lacks the work of its graphs.
     """
-    if not ranks(report):
-        raise CannotAnswerError("a report without decode steps can't be stored", hint="`bubblefinder doctor` says why")
+    if not measurable(report):
+        raise CannotAnswerError(
+            "a report without measured steps can't be stored", hint="`bubblefinder doctor` says why"
+        )
     digest = digest_of(report)
     for row in database.table("runs").rows_where("digest = ?", [digest]):
         return _run(row)

@@ -9,6 +9,7 @@ from bubblefinder.compare.baseline import shift
 from bubblefinder.compare.metrics import METRICS, measure
 from bubblefinder.compare.quantity import format_limit
 from bubblefinder.errors import EXIT_GATE, EXIT_INPUT, EXIT_OK
+from bubblefinder.overhead.model import TRUSTED
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -24,6 +25,10 @@ SCHEMA: Final = "bubblefinder.judgement/1"
 Outcome = Literal["ok", "improved", "within-noise", "warn", "fail", "missing", "incomparable"]
 
 _UNANSWERED: Final = frozenset({"missing", "incomparable"})
+_CORRECTED: Final = ("corrected.", "overhead.")
+_ASSUMED: Final = (
+    "what the profiler costs here is only assumed; analyse with --reference, --untraced-step-ms or --calibration"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,7 +99,10 @@ def _judge_one(report: Report, budget: Budget, baseline: Baseline | None, today:
             budget, None, "missing", "", f"the report has no {budget.metric}{f' of {where}' * bool(where)}", today
         )
     for one in chosen:
-        yield from _judge_measure(report, one, budget, baseline, today)
+        if one.metric.id.startswith(_CORRECTED) and report.overhead.method not in TRUSTED:
+            yield _judgement(budget, one, "missing", "", _ASSUMED, today)
+        else:
+            yield from _judge_measure(report, one, budget, baseline, today)
 
 
 def _matches(one: Measure, budget: Budget) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TYPE_CHECKING, Final, Literal, TypeVar
 
@@ -136,14 +136,25 @@ METRICS: Final = {metric.id: metric for metric in _catalogue()}
 
 
 def measure(report: Report) -> tuple[Measure, ...]:
-    """Return every measure that applies to the report, in the order of the catalogue's groups."""
-    return (
+    """Return every measure that applies to the report, in the order of the catalogue's groups.
+
+    A capture without the work of its graphs knows none of them.
+    """
+    measures = (
         *_of_steps(report),
         *_of_bubble(report),
         *_of_roles(report),
         *_of_launches(report),
         *_of_findings(report),
     )
+    if report.trace.capture_mode == "unseen":
+        return tuple(replace(one, value=None, samples=()) for one in measures)
+    return measures
+
+
+def measurable(report: Report) -> bool:
+    """Tell whether the report has decode steps whose work is in the capture."""
+    return report.trace.capture_mode != "unseen" and bool(ranks(report))
 
 
 def ranks(report: Report) -> list[DeviceSteps]:

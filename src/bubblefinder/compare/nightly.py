@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from bubblefinder.compare.history import add, baseline
 from bubblefinder.compare.judge import judge
-from bubblefinder.compare.metrics import ranks
+from bubblefinder.compare.metrics import measurable
 from bubblefinder.compare.render.formats import render_judged
 from bubblefinder.compare.store import open_store
 from bubblefinder.errors import EXIT_GATE
@@ -47,7 +47,7 @@ def nightly(report: Report, budgets: BudgetFile, history: Path, folder: Path, to
     with open_store(history, create=True) as database:
         judged = judge(report, budgets, baseline(database, report), today)
         broken = judged.headline if judged.exit_code == EXIT_GATE else ""
-        run = add(database, report, reason=broken) if ranks(report) else None
+        run = add(database, report, reason=broken) if measurable(report) else None
     folder.mkdir(parents=True, exist_ok=True)
     for name, form in REPORTS.items():
         content = render(report, form)

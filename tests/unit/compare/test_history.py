@@ -103,5 +103,5 @@ def test_pruning_keeps_the_newest_of_every_label(database: Database) -> None:
 def test_what_is_not_there_is_told(database: Database) -> None:
     with pytest.raises(UsageError, match="no run 7"):
         run(database, 7)
-    with pytest.raises(CannotAnswerError, match="without decode steps"):
+    with pytest.raises(CannotAnswerError, match="without measured steps"):
         add(database, with_steps(a_report(), by_device=[], rows=[], count=0))

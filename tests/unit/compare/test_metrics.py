@@ -66,3 +66,7 @@ def test_waits_count_whether_they_drained_the_gpu_or_not() -> None:
     assert value(report, "waits.draining.per_step") == pytest.approx(3.0)
     assert value(report, "findings.count", severity="high") == 1
     assert value(replace(report, findings=[a_finding(per_step_count=None)]), "waits.per_step") is None
+
+
+def test_a_capture_without_its_graphs_work_knows_nothing() -> None:
+    assert {m.value for m in measure(a_report(mode="unseen"))} == {None}

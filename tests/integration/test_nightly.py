@@ -1,0 +1,106 @@
+"""The whole nightly job, as the command line runs it, night after night."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+from xml.etree import ElementTree as ET
+
+import pytest
+from typer.testing import CliRunner
+
+from bubblefinder.cli.app import app
+from bubblefinder.compare.source import load
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from typer.testing import Result
+
+BUDGET = """
+version = 1
+
+[[budget]]
+metric = "step.duration.p50"
+max = "4.4 ms"
+regress = "2 %"
+
+[[budget]]
+metric = "launch.run_ahead.share"
+min = 0.9
+"""
+FILES = {"report.html", "report.json", "report.md", "budget.html", "budget.json", "budget.md", "budget.xml"}
+
+
+@pytest.fixture
+def night(tmp_path: Path, sample: Callable[[str], Path]) -> Callable[..., Result]:
+    """Runs one night on a sample capture."""
+    (tmp_path / "budget.toml").write_text(BUDGET)
+
+    def run(name: str, *more: str) -> Result:
+        arguments = ["nightly", str(sample(name)), "--budget", str(tmp_path / "budget.toml")]
+        arguments += ["--history", str(tmp_path / "history.sqlite"), "-o", str(tmp_path / "out"), *more]
+        return CliRunner().invoke(app, arguments)
+
+    return run
+
+
+def history(tmp_path: Path, *arguments: str) -> Result:
+    return CliRunner().invoke(app, ["history", *arguments, "--history", str(tmp_path / "history.sqlite")])
+
+
+def test_nights_pass_until_one_is_worse_and_the_alarm_is_kept_out(night: Callable[..., Result], tmp_path: Path) -> None:
+    first = night("null_gpu_1.graph", "--label", "nightly", "--commit", "a1")
+    assert first.exit_code == 3
+    assert first.stdout.startswith("Can't tell: step.duration.p50: there is no baseline to hold it against.")
+    assert night("null_gpu_2.graph", "--label", "nightly", "--commit", "a2").exit_code == 0
+    assert night("null_gpu_3.graph", "--label", "nightly", "--commit", "a3").exit_code == 0
+    worse = night("null_host_1.graph", "--label", "nightly", "--commit", "a4")
+    assert worse.exit_code == 1
+    assert worse.stdout.startswith("Fail: step.duration.p50: 7.71 ms is above 4.40 ms.")
+    assert "Run 4 raised an alarm" in worse.stdout
+    still = night("null_host_2.graph", "--label", "nightly", "--commit", "a5")
+    assert still.exit_code == 1
+    assert "against 4.27 ms in 3 runs of the history" in still.stdout
+    trend = history(tmp_path, "trend", "step.duration.p50", "-o", str(tmp_path / "trend.html"))
+    assert trend.exit_code == 0
+    assert "worse since run 4" in trend.stdout
+    assert "commits a3 to a4" in trend.stdout
+    assert (tmp_path / "trend.html").read_text().count("<circle") == 5
+
+
+def test_every_file_is_written_and_can_be_read(night: Callable[..., Result], tmp_path: Path) -> None:
+    night("null_gpu_1.graph", "--label", "nightly", "--commit", "a1")
+    out = tmp_path / "out"
+    assert {path.name for path in out.iterdir()} == FILES
+    report = load(out / "report.json")
+    assert (report.run.label, report.run.commit) == ("nightly", "a1")
+    assert load(out / "report.html").steps.per_step == report.steps.per_step
+    assert json.loads((out / "budget.json").read_text())["exit_code"] == 3
+    assert ET.parse(out / "budget.xml").getroot().get("errors") == "1"
+    assert (out / "budget.md").read_text().endswith("<!-- bubblefinder:budget -->\n")
+
+
+def test_a_capture_that_can_not_answer_is_no_failure(night: Callable[..., Result], tmp_path: Path) -> None:
+    done = night("dspark_before.nsys2023.graph")
+    assert done.exit_code == 3
+    assert done.stdout.startswith("Can't tell: ")
+    assert {path.name for path in (tmp_path / "out").iterdir()} == FILES
+    assert history(tmp_path, "list").stdout == "no runs\n"
+
+
+def test_a_run_can_be_added_listed_shown_accepted_exported_and_pruned(
+    tmp_path: Path, sample: Callable[[str], Path]
+) -> None:
+    for name, code in (("null_gpu_1", 0), ("null_gpu_2", 0), ("null_host_1", 1)):
+        done = history(tmp_path, "add", str(sample(f"{name}.graph")), "--label", "nightly", "--commit", name)
+        assert done.exit_code == code
+    assert [line.split()[-1] for line in history(tmp_path, "list").stdout.splitlines()[:2]] == ["ok", "ok"]
+    assert "step.duration.p50 (rank 0)" in history(tmp_path, "show", "1").stdout
+    assert history(tmp_path, "accept", "3").stdout.rstrip().endswith("accepted")
+    rows = json.loads(history(tmp_path, "export", "-f", "json").stdout)
+    step = [row["value"] for row in rows if row["metric"] == "step.duration.p50"]
+    assert step[0] == pytest.approx(4_267_000, rel=0.001)
+    assert history(tmp_path, "export").stdout.splitlines()[0].startswith("run,added_at,label")
+    assert history(tmp_path, "prune", "--keep", "1").stdout == "2 runs deleted\n"

@@ -1,0 +1,141 @@
+"""What real captures of known programs must say when they are compared."""
+
+from __future__ import annotations
+
+from functools import cache
+from itertools import permutations
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+import bubblefinder
+from bubblefinder.compare.diff import Options, diff, failed
+
+if TYPE_CHECKING:
+    from bubblefinder.compare.model import Change, Diff
+    from bubblefinder.report.model import Report
+
+SAMPLES = Path(__file__).parents[2] / "sample_traces"
+NAMES = sorted(p.name.removesuffix(".sqlite.xz") for p in SAMPLES.iterdir() if p.name != "README.md")
+MS = 1_000_000
+MIRROR = {"regression": "improvement", "improvement": "regression"}
+
+
+@cache
+def report(name: str) -> Report:
+    return bubblefinder.analyze(next(p for p in SAMPLES.iterdir() if p.name in {name, f"{name}.sqlite.xz"}))
+
+
+def compared(base: str, head: str, options: Options | None = None) -> Diff:
+    return diff([report(base)], [report(head)], options)
+
+
+def change(result: Diff, metric: str) -> Change:
+    return next(c for c in result.changes if c.metric == metric and c.where in ({}, {"rank": 0}))
+
+
+def gone(result: Diff) -> list[str]:
+    return [str(f.base.title) for f in result.findings if f.status == "gone" and f.structural]
+
+
+def test_removing_the_read_of_sequence_lengths_is_an_improvement() -> None:
+    result = compared("nextn_before.node", "nextn_after.node")
+    assert result.verdict == "improvement"
+    assert change(result, "step.host_late.p50").delta == pytest.approx(-1.5 * MS, abs=0.1 * MS)
+    assert change(result, "step.duration.p50").delta == pytest.approx(-1.6 * MS, abs=0.1 * MS)
+    assert change(result, "step.busy.p50").status == "same"
+    assert [title for title in gone(result) if "resolve_seq_lens_cpu" in title]
+    assert change(result, "waits.draining.per_step").delta == -1
+
+
+def test_planning_attention_on_the_host_is_an_improvement() -> None:
+    result = compared("dspark_before.node", "dspark_after.node")
+    assert result.verdict == "improvement"
+    assert [title for title in gone(result) if "plan()" in title]
+
+
+@pytest.mark.parametrize(
+    "pair", [("nextn_after.node", "nextn_before.node"), ("dspark_after.node", "dspark_before.node")]
+)
+def test_putting_them_back_is_a_regression(pair: tuple[str, str]) -> None:
+    result = compared(*pair)
+    assert result.verdict == "regression"
+    assert failed(result)
+
+
+def test_programmatic_dependent_launch_shows_as_overlap() -> None:
+    result = compared("nextn_after.node", "nextn_after_pdl.node")
+    assert result.verdict == "no change"
+    assert change(result, "pdl.overlap.share").status == "better"
+    assert change(result, "step.intra_graph.p50").status == "better"
+
+
+def test_node_and_graph_mode_compare_only_between_the_replays() -> None:
+    refused = compared("nextn_before.node", "nextn_before.graph")
+    assert refused.verdict == "incomparable"
+    assert "graph and node mode" in refused.headline
+    allowed = compared("nextn_before.node", "nextn_before.graph", Options(inter_only=True))
+    assert allowed.verdict == "no change"
+    assert {c.metric.split(".")[1] for c in allowed.changes} <= {
+        "host_late", "launching", "queued", "unattributed", "inter_graph",
+    }  # fmt: skip
+
+
+def test_captures_without_the_graphs_work_compare_with_nothing() -> None:
+    result = compared("dspark_before.nsys2023.graph", "dspark_before.nsys2023.graph")
+    assert result.verdict == "incomparable"
+
+
+def test_other_profilers_are_warned_about() -> None:
+    warnings = " ".join(compared("nextn_before.node", "nextn_before.nsys2023.node").warnings)
+    assert "Nsight Systems differs" in warnings
+
+
+@pytest.mark.parametrize(("kind", "floor"), [("gpu", 0.01), ("host", 0.10)])
+def test_separate_captures_of_one_program_are_no_change(kind: str, floor: float) -> None:
+    names = [f"null_{kind}_{number}.graph" for number in (1, 2, 3)]
+    for base, head in permutations(names, 2):
+        result = compared(base, head)
+        assert (result.verdict, result.confidence) == ("no change", "low")
+        assert result.noise is not None
+        assert result.noise.floor == pytest.approx(floor)
+    for shuffled in permutations(names):
+        result = diff([report(n) for n in names], [report(n) for n in shuffled])
+        assert (result.verdict, result.confidence) == ("no change", "high")
+    for two, one in (((0, 1), 2), ((0, 2), 1), ((1, 2), 0)):
+        assert diff([report(names[n]) for n in two], [report(names[one])]).verdict == "no change"
+
+
+def test_one_capture_in_two_exports_is_no_change_at_all() -> None:
+    result = compared("dspark_before.node", "dspark_before.node_pqtdir")
+    assert result.verdict == "no change"
+    assert {c.status for c in result.changes} == {"same"}
+    assert result.kernels == []
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_capture_against_itself_is_no_change(name: str) -> None:
+    result = compared(name, name)
+    unseen = name == "dspark_before.nsys2023.graph"
+    assert result.verdict == ("incomparable" if unseen else "no change")
+    assert {c.status for c in result.changes} <= {"same", "unknown"}
+    assert {f.status for f in result.findings} <= {"same", "unknown"}
+    assert result.kernels == []
+
+
+def test_every_pair_mirrors_its_reverse() -> None:
+    names = ["nextn_before.node", "nextn_after_pdl.node", "hard_before.graph", "hard_after.graph", "tp2_after.graph"]
+    for one, other in permutations(names, 2):
+        there, back = compared(one, other), compared(other, one)
+        assert MIRROR.get(there.verdict, there.verdict) == back.verdict
+        assert there.refusals == back.refusals
+
+
+def test_fewer_steps_of_the_same_are_no_change() -> None:
+    path = SAMPLES / "nextn_before.graph.sqlite.xz"
+    fewer = bubblefinder.analyze(path, steps=(0, 18))
+    assert fewer.steps.count < report("nextn_before.graph").steps.count
+    assert diff([report("nextn_before.graph")], [fewer]).verdict == "no change"
+    slower = bubblefinder.analyze(SAMPLES / "nextn_before.node.sqlite.xz", steps=(0, 6))
+    assert diff([report("nextn_after.node")], [slower]).verdict == "regression"
