@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from bubblefinder.report import json, palette, views, words
 from bubblefinder.report.figures import MAX_MARKS, MAX_STEPS, figures, filled_histograms, leading_rows, marks
 from bubblefinder.report.model import LEDGER_CLASSES, Quality
+from bubblefinder.report.overhead_words import overhead_words
 from bubblefinder.report.read import ELEMENT_ID
 from bubblefinder.report.timeline_figure import KIND_LABELS
 from bubblefinder.report.verdict import verdict
@@ -25,7 +26,8 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
     from bubblefinder.report.chart import Figure
-    from bubblefinder.report.model import Report, StepRow, StepTimeline, TimelineBar
+    from bubblefinder.report.model import Report, StepRow
+    from bubblefinder.report.pictures import StepTimeline, TimelineBar
 
 MAX_ROWS: Final = 3_000
 """Windows that the embedded report keeps; the JSON report keeps all."""
@@ -118,6 +120,7 @@ def _parts(report: Report) -> dict[str, Any]:
         "waterfall": views.waterfall(report) if report.steps.count else [],
         "role_segments": views.role_segments(report) if report.steps.count else (),
         "ranks": views.ranks(report),
+        "overhead_notes": list(overhead_words(report.overhead)),
         "rows": rows,
         "shown_rows": rows[:TABLE_ROWS],
         "binned": len(rows) > MAX_STEPS,

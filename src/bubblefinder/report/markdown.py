@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from bubblefinder.errors import InternalError
 from bubblefinder.report.model import LEDGER_CLASSES
+from bubblefinder.report.overhead_words import overhead_words
 from bubblefinder.report.verdict import verdict
 from bubblefinder.report.words import (
     EXCLUDED_LABELS,
@@ -220,6 +221,6 @@ def _capture(report: Report) -> str:
         f"Expected, {escape(one.owner, 60)}: {escape(one.finding.title)} ({escape(one.reason, 200)})"
         for one in report.expected[:20]
     ]
-    lines += [f"Profiler overhead: {escape(report.overhead.message, 300)}"] if report.overhead.message else []
+    lines += [escape(sentence, 400) for sentence in overhead_words(report.overhead)]
     lines.append(f"{report.tool.name} {report.tool.version}")
     return folded("Capture, quality and versions", "\n".join(f"* {line}" for line in lines))

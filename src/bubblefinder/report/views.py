@@ -77,6 +77,9 @@ def key_figures(report: Report) -> list[KeyFigure]:
         figures.append(KeyFigure("To recover", duration(finding.recoverable_ns), "a step, from the first finding"))
     if overhead.corrected_step_ns is not None:
         spread = " to ".join(duration(bound) for bound in overhead.range_ns or ())
+        shares = overhead.corrected_bubble_share
+        if shares is not None and shares.total is not None:
+            spread = f"{share(shares.total)} idle; {spread}" if spread else f"{share(shares.total)} idle"
         figures.append(
             KeyFigure("Without the profiler", duration(overhead.corrected_step_ns), spread or overhead.method)
         )
@@ -120,7 +123,7 @@ def waterfall(report: Report) -> list[WaterfallRow]:
     at, corrected_at = 0.0, 0.0
     for name in LEDGER_CLASSES:
         value, better = raw.get(name), corrected.get(name)
-        if value or name == "busy":
+        if value or better or name == "busy":
             rows.append(_row(name, class_label(name), CLASS_MEANINGS[name], value, better, (at, corrected_at), scale))
             at, corrected_at = at + (value or 0), corrected_at + (better or 0)
     rest = (raw["duration"] or 0) - at
