@@ -74,7 +74,8 @@ def emit(report: Report, form: str, paths: list[Path], *, quiet: bool, verbose: 
     if report.trace.capture_mode == "unseen":
         raise CannotAnswerError(
             "the export lacks the GPU work of its CUDA graph launches, so no bubble can be told",
-            hint="export the .nsys-rep again with Nsight Systems 2024.2 or newer, or capture with --cuda-graph-trace=node",
+            hint="export the .nsys-rep again with Nsight Systems 2024.2 or newer, "
+            "or capture with --cuda-graph-trace=node",
         )
 
 

@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from typing import Final, Literal
 
 # msgspec reads the annotations at run time.
-from bubblefinder.report.model import Confidence, Site, StepTimeline, Tool  # noqa: TC001
+from bubblefinder.report.model import Confidence, Site, Tool  # noqa: TC001
+from bubblefinder.report.pictures import StepTimeline  # noqa: TC001 - decoding reads the annotation
 
 SCHEMA: Final = "bubblefinder.diff/1"
 

@@ -13,7 +13,8 @@ from bubblefinder.report.model import LEDGER_CLASSES
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from bubblefinder.report.model import Report, StepRow, StepTimeline
+    from bubblefinder.report.model import Report, StepRow
+    from bubblefinder.report.pictures import StepTimeline
 
 
 def typical_step(side: Sequence[Report]) -> TypicalStep | None:

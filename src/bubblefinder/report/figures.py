@@ -16,7 +16,8 @@ from bubblefinder.units import duration
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from bubblefinder.report.model import Histogram, Report, StepRow
+    from bubblefinder.report.model import Report, StepRow
+    from bubblefinder.report.pictures import Histogram
 
 MAX_MARKS: Final = 20_000
 MAX_STEPS: Final = 400

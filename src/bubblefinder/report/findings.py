@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from bubblefinder.causes.facts import SiteFacts
 from bubblefinder.report.model import Benign, DeviceRef, Evidence, Expected, Finding, Quantiles, Site
 from bubblefinder.trace.model import pid_of
-from bubblefinder.units import duration, plural
+from bubblefinder.units import duration
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -26,7 +25,6 @@ _SITE = ("api", "copy_kind", "memory_kind", "nvtx", "frame", "after_role", "befo
 def finding(match: Match) -> Finding:
     """Return one match as a finding."""
     subject = match.subject
-    wait = subject if isinstance(subject, SiteFacts) else None
     return Finding(
         rule=match.rule,
         title=match.title,
@@ -37,8 +35,10 @@ def finding(match: Match) -> Finding:
         per_step_count=getattr(subject, "per_step_count", None),
         occurrences=getattr(subject, "occurrences", None),
         steps_affected=getattr(subject, "steps_affected", None),
-        host_blocked_ns=Quantiles(p50=wait and wait.blocked_p50_ns, p95=wait and wait.blocked_p95_ns),
-        bubble_ns=Quantiles(p50=match.bubble_p50_ns, p95=wait and wait.bubble_p95_ns),
+        host_blocked_ns=Quantiles(
+            p50=getattr(subject, "blocked_p50_ns", None), p95=getattr(subject, "blocked_p95_ns", None)
+        ),
+        bubble_ns=Quantiles(p50=match.bubble_p50_ns, p95=getattr(subject, "bubble_p95_ns", None)),
         recoverable_ns=None if match.recoverable_ns is None else round(match.recoverable_ns),
         evidence=[
             Evidence(table=row.table, row=row.row, start_ns=row.start_ns, end_ns=row.end_ns) for row in match.evidence
@@ -57,8 +57,7 @@ def expected(covered: ExpectedMatch) -> Expected:
 
 def _site(subject: Any) -> Site:  # noqa: ANN401 - any of the rules' subjects
     known = {name: getattr(subject, name, None) for name in (*_SITE, "thread")}
-    size = getattr(subject, "bytes", None)
-    return Site(bytes=size, **{**known, "before_role": known["before_role"] or getattr(subject, "role", None)})
+    return Site(bytes=getattr(subject, "bytes", None), **known)
 
 
 def benign(timeline: Timeline, steps: Steps, causes: Causes) -> list[Benign]:
@@ -81,12 +80,12 @@ def _benign(timeline: Timeline, rows: pl.DataFrame, counts: Mapping[tuple[int, i
     return Benign(
         devices=[DeviceRef(gpu=gpu, pid=pid_of(process)) for gpu, process in lanes],
         site=Site(
-            bytes=rows["bytes"].max(),
+            bytes=max(rows["bytes"].drop_nulls().to_list(), default=None),
             thread=timeline.trace.thread_names.get(first["thread"]),
             **{name: first[name] for name in _SITE},
         ),
         per_step_count=len(rows) / steps if steps else None,
         occurrences=len(rows),
         host_blocked_ns=Quantiles(p50=middle, p95=high),
-        message=f"the GPU had work all the while: {duration(middle)} of waiting in {plural(len(blocked), 'step')} cost it nothing",
+        message=f"the GPU had work all the while: {duration(middle)} of waiting a step cost it nothing",
     )

@@ -19,7 +19,8 @@ from bubblefinder.units import count, duration, milliseconds, plural, share
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from bubblefinder.report.model import Finding, GapRow, Report
+    from bubblefinder.report.model import Finding, Report
+    from bubblefinder.report.pictures import GapRow
 
 PLAIN_WIDTH: Final = 100
 _WIDE: Final = 118

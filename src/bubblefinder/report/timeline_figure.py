@@ -14,7 +14,7 @@ from bubblefinder.units import NS_PER_MS, duration
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from bubblefinder.report.model import StepTimeline, TimelineBar
+    from bubblefinder.report.pictures import StepTimeline, TimelineBar
 
 KIND_LABELS: Final = {
     "nvtx": "NVTX range",

@@ -205,7 +205,8 @@ def _notes(found: list[_Found]) -> tuple[QualityNote, ...]:
         QualityNote(
             "mixed-step-methods",
             "warn",
-            f"steps were found by {found[0].method} on GPU {found[0].lane.gpu} and by {', '.join(sorted(others))} elsewhere: compare ranks with care",
+            f"steps were found by {found[0].method} on GPU {found[0].lane.gpu} and by {', '.join(sorted(others))} "
+            "elsewhere: compare ranks with care",
             len(found),
         ),
     )

@@ -100,7 +100,7 @@ def _nothing_recorded(trace: Trace, window: tuple[int, int] | None) -> CannotAns
     calls = f" although {len(trace.calls):,} API calls were traced" if len(trace.calls) else ""
     return CannotAnswerError(
         f"no GPU activity recorded{calls}: nothing can be said about idle time",
-        hint="capture with --trace=cuda,nvtx on a machine where CUPTI may trace the GPU (containers and WSL often may not)",
+        hint="capture with --trace=cuda,nvtx on a machine where CUPTI may trace the GPU (containers often forbid it)",
     )
 
 
@@ -174,11 +174,11 @@ def _analyse(gpu: int, trace: Trace, operations: pl.DataFrame, launches: Launche
 def _tainted(gaps: Gaps, launches: Launches, lost: pl.DataFrame, before: Ints, after: Ints) -> Cover:
     if lost.is_empty():
         return empty()
-    sides = [
+    opened, ended = (
         gaps_module.Side(launches.column("start_ns", NEVER, side), launches.column("thread", 0, side))
         for side in (before, after)
-    ]
-    return gaps_module.tainted(gaps, *sides, lost["start_ns"].to_numpy(), lost["thread"].to_numpy())
+    )
+    return gaps_module.tainted(gaps, opened, ended, lost["start_ns"].to_numpy(), lost["thread"].to_numpy())
 
 
 def _lost_calls(calls: pl.DataFrame, processes: Sequence[int]) -> pl.DataFrame:

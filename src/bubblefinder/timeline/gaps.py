@@ -82,7 +82,7 @@ def _first_launched(times: Ints, call_starts: Ints, first: Ints) -> Ints:
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """The launch calls of the operations on one side of the gaps: when they began (NEVER if unknown), on which thread."""
+    """The launch calls of the operations on one side of the gaps: when each began (NEVER if unknown), and where."""
 
     began: Ints
     threads: Ints

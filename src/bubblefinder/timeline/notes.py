@@ -30,7 +30,7 @@ _MODES: Final[dict[CaptureMode, tuple[Level, str]]] = {
     CaptureMode.NONE: ("info", "no CUDA graph was launched while capturing"),
     CaptureMode.UNSEEN: (
         "error",
-        "CUDA graphs were launched but their GPU work is not in this export: busy time is a lower bound, no bubble told",
+        "CUDA graphs were launched but their GPU work is not in the export: busy time is a lower bound, no bubble told",
     ),
 }
 
@@ -59,7 +59,7 @@ def _coverage(operations: pl.DataFrame, calls: pl.DataFrame, mode: CaptureMode) 
         yield QualityNote(
             "launches-without-work",
             "warn",
-            f"{lost:,} of {seen:,} launch calls left no GPU record: the time they may have used is shown as unrecorded, "
+            f"{lost:,} of {seen:,} launch calls left no GPU record: the time they may have used counts as unrecorded, "
             "not as idle",
             lost,
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from bubblefinder.report.detail import detail
-from bubblefinder.report.model import Detail
+from bubblefinder.report.pictures import Detail
 from bubblefinder.timeline.model import CaptureMode
 from tests.unit.report.detail.analysed import STEPS, loop
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bubblefinder.report.model import StepTimeline, TimelineBar
+from bubblefinder.report.pictures import StepTimeline, TimelineBar
 from bubblefinder.report.timeline_figure import place_bars, step_timeline
 from tests.unit.report.sample import sample_report
 

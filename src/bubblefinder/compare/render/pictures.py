@@ -11,7 +11,7 @@ from bubblefinder.units import duration
 
 if TYPE_CHECKING:
     from bubblefinder.compare.model import Diff, TypicalStep
-    from bubblefinder.report.model import StepTimeline, TimelineBar
+    from bubblefinder.report.pictures import StepTimeline, TimelineBar
 
 WIDTH: Final = 1000.0
 LANE: Final = 22

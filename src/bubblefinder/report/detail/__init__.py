@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from bubblefinder.report.detail import kernels, tables, timelines
 from bubblefinder.report.detail.lane import decode_windows, lane_of
-from bubblefinder.report.model import Detail
+from bubblefinder.report.pictures import Detail
 from bubblefinder.timeline.model import CaptureMode
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from bubblefinder.report.detail.lane import inside
-from bubblefinder.report.model import KernelRow, KernelRun
+from bubblefinder.report.pictures import KernelRow, KernelRun
 from bubblefinder.report.words import plain
 from bubblefinder.trace.model import KERNEL
 

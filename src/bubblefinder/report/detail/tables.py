@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from bubblefinder.report.detail.lane import inside
-from bubblefinder.report.model import GapRow, Histogram, IdleSpan, LeadRow
+from bubblefinder.report.pictures import GapRow, Histogram, IdleSpan, LeadRow
 from bubblefinder.timeline.apis import CallRole
 from bubblefinder.timeline.model import IdleClass
 from bubblefinder.trace.model import COPY_KINDS, pid_of

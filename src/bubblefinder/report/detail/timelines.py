@@ -8,7 +8,7 @@ import polars as pl
 
 from bubblefinder.report.detail.device import device_bars
 from bubblefinder.report.detail.host import host_bars
-from bubblefinder.report.model import StepTimeline
+from bubblefinder.report.pictures import StepTimeline
 from bubblefinder.trace.model import pid_of
 
 if TYPE_CHECKING:

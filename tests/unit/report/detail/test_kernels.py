@@ -13,7 +13,7 @@ from tests.loops import Graph, Loop
 from tests.unit.report.detail.analysed import Analysed, analysed, loop
 
 if TYPE_CHECKING:
-    from bubblefinder.report.model import KernelRow
+    from bubblefinder.report.pictures import KernelRow
 
 
 def rows(one: Analysed) -> list[KernelRow]:

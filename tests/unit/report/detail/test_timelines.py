@@ -7,7 +7,8 @@ from itertools import pairwise
 import pytest
 
 from bubblefinder.report.detail.timelines import step_timelines
-from bubblefinder.report.model import LEDGER_CLASSES, StepTimeline
+from bubblefinder.report.model import LEDGER_CLASSES
+from bubblefinder.report.pictures import StepTimeline
 from tests.unit.report.detail.analysed import loop
 
 
