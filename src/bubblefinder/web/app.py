@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
+from starlette.middleware.gzip import GZipMiddleware
 from starlette.responses import FileResponse, Response
 from starlette.routing import Route
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from bubblefinder.web.service import Service
 
 _TYPES: Final = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
+_WORTH_PACKING: Final = 2_000
 _CACHED: Final = {"cache-control": "private, max-age=600"}
 
 
@@ -30,7 +32,10 @@ def create_app(service: Service) -> Starlette:
     """Return the application that serves a data folder."""
     app = Starlette(
         routes=[*pages.ROUTES, *api.ROUTES, Route("/static/{name}", static)],
-        middleware=[Middleware(Safety, token=service.token)],
+        middleware=[
+            Middleware(Safety, token=service.token),
+            Middleware(GZipMiddleware, minimum_size=_WORTH_PACKING, compresslevel=4),
+        ],
         exception_handlers={BubblefinderError: on_refused, HTTPException: on_http_error},
         lifespan=service.lifespan,
     )

@@ -47,7 +47,7 @@ class Events:
 
 @dataclass(frozen=True, slots=True)
 class Track:
-    """A written track: rows [first, last) of the columns. `group` is nvtx, calls, idle or gpu."""
+    """A written track: rows [first, last) of the columns. `group` is nvtx, calls, inside, outside or gpu."""
 
     group: str
     title: str

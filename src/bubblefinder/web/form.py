@@ -43,7 +43,7 @@ async def receive_form(request: Request, intake: Intake, limits: Limits) -> Stor
             parser.finalize()
             await form.digest()
         except (FormParserError, ClientDisconnect) as error:
-            raise RefusedError(400, "The form was cut short or is damaged.", hint="Send it again.") from error
+            raise _damaged() from error
         return await form.keep()
 
 
@@ -52,6 +52,10 @@ def _boundary(request: Request) -> bytes:
     if kind != b"multipart/form-data" or b"boundary" not in options:
         raise RefusedError(415, "This is not a form with files.", hint="Send multipart/form-data.")
     return options[b"boundary"]
+
+
+def _damaged() -> RefusedError:
+    return RefusedError(400, "The form was cut short or is damaged.", hint="Send it again.")
 
 
 @dataclass(slots=True)
@@ -74,6 +78,7 @@ class _Form:
         self._part = _Part()
         self._parts: list[_Part] = []
         self._room = intake.room()
+        self._complete = False
 
     def callbacks(self) -> MultipartCallbacks:
         return {
@@ -83,6 +88,7 @@ class _Form:
             "on_header_end": self._header_end,
             "on_headers_finished": self._headers_finished,
             "on_part_data": self._data,
+            "on_end": self._end,
         }
 
     async def digest(self) -> None:
@@ -93,6 +99,8 @@ class _Form:
 
     async def keep(self) -> StoredRun:
         """Make runs of the files, once all of the form is there: the baseline first, since the other names it."""
+        if not self._complete:
+            raise _damaged()
         parts = {part.name: part for part in self._parts}
         if FILE not in parts or parts[FILE].incoming is None:
             raise RefusedError(400, "No file was chosen.", hint="Choose a trace and send the form again.")
@@ -100,7 +108,7 @@ class _Form:
         earlier = parts.get(BASELINE)
         baseline = None
         if earlier is not None and earlier.incoming is not None:
-            run = await self._intake.keep(earlier.incoming, Wanted(file_name(earlier.file_name), label))
+            run = await self._intake.keep(earlier.incoming, Wanted(file_name(earlier.file_name)))
             baseline = run.id
         wanted = Wanted(file_name(parts[FILE].file_name), label, commit, baseline)
         return await self._intake.keep(parts[FILE].incoming, wanted)
@@ -108,6 +116,9 @@ class _Form:
     @staticmethod
     def _text(part: _Part | None) -> str | None:
         return text(part.value.decode(errors="replace")) if part else None
+
+    def _end(self) -> None:
+        self._complete = True
 
     def _begin(self) -> None:
         self._part = _Part()

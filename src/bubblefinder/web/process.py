@@ -99,9 +99,9 @@ class Worker:
         with suppress(ConnectionError):
             process.stdin.write(json.dumps(order).encode() + b"\n")
             await process.stdin.drain()
-        with suppress(ValueError):
+        with suppress(ValueError, TypeError):
             async for line in process.stdout:
-                self._said = json.loads(line)
+                self._said = dict(json.loads(line))
                 self.stage = self._said.get("stage", self.stage)
             await process.wait()
         process.stdin.close()

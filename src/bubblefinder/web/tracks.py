@@ -51,7 +51,7 @@ def write_events(timeline: Timeline, folder: Path) -> None:
 def _host(timeline: Timeline, names: _Names) -> Iterator[Events]:
     trace = timeline.trace
     ranges = trace.nvtx.with_columns(pl.col("end_ns").fill_null(pl.col("start_ns").max()), kind=pl.lit(_NVTX, pl.UInt8))
-    calls = trace.calls.with_columns(text=_named(trace.calls["name"], timeline), kind=pl.lit(_CALL, pl.UInt8))
+    calls = timeline.calls.with_columns(text=pl.col("api").cast(pl.String), kind=pl.lit(_CALL, pl.UInt8))
     for group, rows, title in (("nvtx", ranges, "NVTX"), ("calls", calls, "CUDA calls")):
         for (thread,), mine in sorted(rows.partition_by("thread", as_dict=True).items()):
             yield from lanes(_events(group, f"{title}, {_thread(timeline, thread)}", mine, names))
@@ -63,8 +63,10 @@ def _gpus(timeline: Timeline, names: _Names) -> Iterator[Events]:
         text=pl.col("idle_class").replace_strict({i.value: i.name.lower().replace("_", " ") for i in IdleClass}),
         kind=(pl.col("idle_class") + _IDLE).cast(pl.UInt8),
     )
+    inside = pl.col("idle_class") == IdleClass.INTRA_GRAPH.value
     for (gpu,), pieces in sorted(idle.partition_by("gpu", as_dict=True).items()):
-        yield _events("idle", f"GPU {gpu}, idle", pieces, names)
+        yield _events("inside", f"GPU {gpu}, idle inside graph replays", pieces.filter(inside), names)
+        yield _events("outside", f"GPU {gpu}, idle outside graph replays", pieces.filter(~inside), names)
     for (gpu, stream), mine in sorted(operations.partition_by("gpu", "stream", as_dict=True).items()):
         yield _events("gpu", f"GPU {gpu}, stream {stream}", mine, names)
 

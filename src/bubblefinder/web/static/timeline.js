@@ -13,9 +13,9 @@
 
   const duration = (ns) => {
     const size = Math.abs(ns);
-    const [scale, unit] = size < 1e3 ? [1, "ns"] : size < 999.5e3 ? [1e3, "µs"] : size < 999.5e6 ? [1e6, "ms"] : [1e9, "s"];
+    const [scale, unit] = size < 1e3 ? [1, "ns"] : size < 999.5e3 ? [1e3, "us"] : size < 999.5e6 ? [1e6, "ms"] : [1e9, "s"];
     const value = ns / scale;
-    return `${unit === "ns" ? Math.round(value) : value.toPrecision(3)} ${unit}`;
+    return `${value === 0 ? 0 : unit === "ns" ? Math.round(value) : Math.abs(value) < 1000 ? value.toPrecision(3) : Math.round(value)} ${unit}`;
   };
   const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--c-${name}`).trim();
 
@@ -101,7 +101,7 @@
   };
   const shares = (track, top, x, palette) => {
     const slice = (data.end_ns - data.start_ns) / track.shares.length;
-    const kind = { nvtx: "nvtx", calls: "call", idle: "host_late", gpu: "kernel" }[track.group];
+    const kind = { nvtx: "nvtx", calls: "call", inside: "intra_graph", outside: "host_late", gpu: "kernel" }[track.group];
     pen.fillStyle = palette[kind];
     track.shares.forEach((share, index) => {
       const left = x(data.start_ns + index * slice), tall = (ROW - 4) * share / 1000;

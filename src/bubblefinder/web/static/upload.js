@@ -59,12 +59,12 @@
       byId("sending-rate").textContent = `${size(done)} of ${size(total)}, ${size(rate)}/s, ${left((total - done) / Math.max(rate, 1))}`;
     };
     const query = {};
-    if (byId("label").value.trim()) query.label = byId("label").value;
     let baselineId = null;
     if (baseline) {
-      baselineId = (await send(baseline, query, told(baseline.name))).id;
+      baselineId = (await send(baseline, {}, told(baseline.name))).id;
       sent = baseline.size;
     }
+    if (byId("label").value.trim()) query.label = byId("label").value;
     if (byId("commit").value.trim()) query.commit = byId("commit").value;
     if (baselineId) query.baseline = baselineId;
     return (await send(file, query, told(file.name))).url;

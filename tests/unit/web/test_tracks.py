@@ -1,0 +1,54 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from bubblefinder.timeline.build import build_timeline
+from bubblefinder.trace.drawn import draw
+from bubblefinder.web.events import window
+from bubblefinder.web.tracks import KINDS, write_events
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+PICTURE = """
+nvtx     | [step                ]
+api      | GG.C........GG.C......
+gpu0 s7  | ..aa.b........aa.b....
+gpu0 s14 | ......C...........C...
+G = graph 5 a b
+C = copy DtoH 8 pageable
+"""
+
+
+@pytest.fixture
+def shown(tmp_path: Path) -> dict[str, Any]:
+    write_events(build_timeline(draw(PICTURE)), tmp_path / "e")
+    return window(tmp_path / "e", None, None)
+
+
+def test_host_is_above_idle_and_idle_above_the_streams(shown: dict[str, Any]) -> None:
+    assert [track["group"] for track in shown["tracks"]] == ["nvtx", "calls", "inside", "outside", "gpu", "gpu"]
+    assert shown["tracks"][-1]["title"] == "GPU 0, stream 14"
+
+
+def test_every_event_is_there_under_its_name(shown: dict[str, Any]) -> None:
+    names = {track["title"].split(",")[0] + track["group"]: [shown["names"][bar[2]] for bar in track["bars"]] for track in shown["tracks"]}
+    assert names["NVTXnvtx"] == ["step"]
+    assert names["CUDA callscalls"] == ["cudaGraphLaunch", "cudaMemcpyAsync"] * 2
+    assert [shown["names"][bar[2]] for bar in shown["tracks"][4]["bars"]] == ["a", "b"] * 2
+    assert [shown["names"][bar[2]] for bar in shown["tracks"][5]["bars"]] == ["copy"] * 2
+
+
+def test_idle_pieces_carry_their_class(shown: dict[str, Any]) -> None:
+    inside, outside = ({KINDS[bar[3]] for bar in track["bars"]} for track in shown["tracks"][2:4])
+    assert inside == {"intra_graph"}
+    assert "host_late" in outside
+    assert "intra_graph" not in outside
+
+
+def test_times_are_those_of_the_capture(shown: dict[str, Any]) -> None:
+    stream = shown["tracks"][4]["bars"]
+    starts = [shown["start_ns"] + bar[0] for bar in stream]
+    assert starts == [20_000, 50_000, 140_000, 170_000]
