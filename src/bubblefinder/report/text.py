@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import sys
 from typing import TYPE_CHECKING, Final
 
 from rich.console import Console, Group, RenderableType
@@ -25,14 +26,15 @@ if TYPE_CHECKING:
 PLAIN_WIDTH: Final = 100
 _WIDE: Final = 118
 _FEW: Final = 6
+_LONG: Final = 800
 _LEVEL_STYLE: Final = {"error": "bold red", "warn": "yellow", "info": "dim"}
 _SEVERITY_STYLE: Final = {"high": "bold red", "medium": "yellow", "low": "cyan", "info": "dim"}
 
 
-def render(report: Report, width: int = PLAIN_WIDTH) -> str:
+def render(report: Report, width: int = PLAIN_WIDTH, *, verbose: bool = False) -> str:
     """Return the report as plain text, `width` columns wide."""
     console = Console(file=io.StringIO(), width=width, color_system=None, highlight=False, legacy_windows=False)
-    console.print(_page(report, width, verbose=False))
+    console.print(_page(report, width, verbose=verbose))
     text = console.file.getvalue()  # type: ignore[attr-defined] # it is the StringIO above
     return "\n".join(line.rstrip() for line in text.splitlines()) + "\n"
 
@@ -40,19 +42,20 @@ def render(report: Report, width: int = PLAIN_WIDTH) -> str:
 def print_text(report: Report, *, verbose: bool = False) -> None:
     """Print the report to standard output, as wide as the terminal, in colour where that is wanted."""
     console = Console(highlight=False)
-    if not console.is_terminal:
-        console = Console(highlight=False, width=PLAIN_WIDTH)
-    console.print(_page(report, console.width, verbose=verbose))
+    if console.is_terminal:
+        console.print(_page(report, console.width, verbose=verbose))
+    else:
+        sys.stdout.write(render(report, verbose=verbose))
 
 
 def _page(report: Report, width: int, *, verbose: bool) -> RenderableType:
     sections = [
         *_opening(report),
         *_steps(report, width),
-        *_roles(report),
-        *_overhead(report),
         *_findings(report, verbose=verbose),
+        *_roles(report),
         *_gaps(report, width, verbose=verbose),
+        *_overhead(report),
         *_devices(report),
         *_quality(report, verbose=verbose),
     ]
@@ -153,35 +156,45 @@ def _overhead(report: Report) -> Iterator[RenderableType]:
 def _findings(report: Report, *, verbose: bool) -> Iterator[RenderableType]:
     if not report.findings and not report.expected:
         return
-    yield _heading("Findings, most to recover first")
-    shown = report.findings if verbose else report.findings[:_FEW]
-    for finding in shown:
-        yield from _finding(finding)
-    if len(shown) < len(report.findings):
-        yield Text(f"  and {plural(len(report.findings) - len(shown), 'more finding')}: -v shows all", style="dim")
+    telling = [finding for finding in report.findings if verbose or finding.severity != "info"]
+    if telling:
+        yield _heading("Findings, most to recover first")
+    for finding in telling:
+        yield from _finding(finding, full=verbose or finding.severity in ("high", "medium"))
+    silent = [plain(finding.title, 90) for finding in report.findings if finding not in telling]
+    if silent:
+        yield _heading("For information (-v tells more)")
+        yield from (_row("INFO", Text(title), _SEVERITY_STYLE["info"]) for title in silent)
     for expected in report.expected:
-        yield Text(
-            f"  expected: {plain(expected.finding.title)} ({plain(expected.reason)}; owner {plain(expected.owner)})",
-            style="dim",
-        )
+        said = f"{plain(expected.finding.title)} ({plain(expected.reason)}; owner {plain(expected.owner)})"
+        yield _row("EXPECTED", Text(said), "dim")
 
 
-def _finding(finding: Finding) -> Iterator[RenderableType]:
-    head = Text(f"  {finding.severity.upper():<6} ", style=_SEVERITY_STYLE[finding.severity])
-    head.append(plain(finding.title), style="bold default")
-    head.append(f"  [{finding.rule}, {finding.confidence} confidence]", style="dim")
-    yield head
-    where = site_words(finding.site)
+def _finding(finding: Finding, *, full: bool) -> Iterator[RenderableType]:
+    title = Text(plain(finding.title), style="bold")
+    title.append(f"  [{finding.rule}, {finding.confidence} confidence]", style="not bold dim")
+    yield _row(finding.severity.upper(), title, _SEVERITY_STYLE[finding.severity])
     numbers = (
-        ("bubble", duration(finding.bubble_ns.p50) if finding.bubble_ns.p50 is not None else None),
-        ("host blocked", duration(finding.host_blocked_ns.p50) if finding.host_blocked_ns.p50 is not None else None),
-        ("to recover", duration(finding.recoverable_ns) if finding.recoverable_ns is not None else None),
-        ("step then", duration(finding.step_after_ns) if finding.step_after_ns is not None else None),
+        ("bubble", finding.bubble_ns.p50),
+        ("host blocked", finding.host_blocked_ns.p50),
+        ("to recover", finding.recoverable_ns),
+        ("step then", finding.step_after_ns),
     )
-    told = ", ".join(f"{name} {value}" for name, value in numbers if value)
-    for line in (where, told and f"a step: {told}", plain(finding.message, 600), plain(finding.remedy, 600)):
-        if line:
-            yield Padding(Text(line), (0, 0, 0, 9))
+    told = ", ".join(f"{name} {duration(value)}" for name, value in numbers if value)
+    bound = f" (then bound by the {plain(finding.bound_after, 20)})" if finding.bound_after and told else ""
+    lines = [site_words(finding.site), told and f"a step: {told}{bound}"]
+    if full:
+        lines += [plain(finding.message, _LONG), plain(finding.remedy, _LONG)]
+    yield from (_row("", Text(line)) for line in lines if line)
+
+
+def _row(word: str, text: Text, style: str = "default") -> RenderableType:
+    """Return a word in a narrow first column and text that wraps in the second."""
+    row = Table.grid(padding=(0, 1))
+    row.add_column(width=9)
+    row.add_column()
+    row.add_row(Text(word, style=style), text)
+    return _indented(row)
 
 
 def _gaps(report: Report, width: int, *, verbose: bool) -> Iterator[RenderableType]:
@@ -226,10 +239,9 @@ def _quality(report: Report, *, verbose: bool) -> Iterator[RenderableType]:
         return
     yield _heading("What this capture can and can't tell")
     for note in notes:
-        line = Text(f"  {note.level:<5} ", style=_LEVEL_STYLE[note.level])
-        line.append(plain(note.message, 600), style="default")
+        line = Text(plain(note.message, _LONG))
         line.append(f"  [{plain(note.code, 40)}]", style="dim")
-        yield line
+        yield _row(note.level, line, _LEVEL_STYLE[note.level])
     left_out = len(report.quality) - len(notes)
     if left_out:
         yield Text(f"  and {plural(left_out, 'note')} more: -v shows all", style="dim")
