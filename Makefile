@@ -23,7 +23,7 @@ help: ## Say what each target does
 
 demo: $(VENV)/core.stamp ## Analyse a sample capture and write its reports to demo/
 	@mkdir -p demo
-	$(BIN)/bubblefinder analyze $(SAMPLE) -o demo/report.json
+	$(BIN)/bubblefinder analyze $(SAMPLE) -o demo/report.html -o demo/report.md -o demo/report.json
 
 test: lint types layers tests ## Everything a change must pass
 

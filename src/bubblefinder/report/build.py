@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from bubblefinder._version import __version__
 from bubblefinder.causes.facts_build import build_facts
 from bubblefinder.causes.find import find_causes
+from bubblefinder.causes.whatif.recover import recoverable
 from bubblefinder.errors import CannotAnswerError
 from bubblefinder.overhead.model import Source
 from bubblefinder.report.detail import detail
@@ -41,6 +42,7 @@ from bubblefinder.rules.engine import run_rules
 from bubblefinder.rules.packs import load_packs
 from bubblefinder.steps.find import find_steps
 from bubblefinder.timeline.build import build_timeline
+from bubblefinder.timeline.model import CaptureMode
 from bubblefinder.trace.model import pid_of
 
 if TYPE_CHECKING:
@@ -102,7 +104,10 @@ def analyze_trace(
     progress("causes")
     causes = find_causes(timeline, steps)
     packs = load_packs(asked.rules.rules)
-    verdicts = run_rules(build_facts(timeline, steps, causes), packs, asked.rules)
+    facts = build_facts(timeline, steps, causes)
+    progress("what if")
+    cured = recoverable(timeline, steps, causes, facts)
+    verdicts = run_rules(cured.fill(facts), packs, asked.rules)
     progress("overhead")
     rows = decode_rows(windows, lane) if lane else windows.clear()
     overhead = overhead_report(timeline, steps, rows, asked.overhead)
@@ -116,9 +121,9 @@ def analyze_trace(
         devices=[device_report(timeline, device) for device in timeline.devices],
         steps=_steps(timeline, steps, windows, lane),
         overhead=overhead,
-        findings=[finding(match) for match in verdicts.findings],
-        benign=benign(timeline, steps, causes),
-        expected=[expected(covered) for covered in verdicts.expected],
+        findings=[finding(match, cured) for match in verdicts.findings],
+        benign=[] if timeline.mode is CaptureMode.UNSEEN else benign(timeline, steps, causes),
+        expected=[expected(covered, cured) for covered in verdicts.expected],
         detail=detail(timeline, steps, causes, lane, packs.category),
     )
 
