@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 from tests.exports import write
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    import polars as pl
+
+    from bubblefinder.trace.model import Trace
 
 PROCESS = 1 << 24 | 100
 PID = 100
@@ -59,3 +66,35 @@ def save(path: Path, *, schema: Any = "3.28", lazy: Any = True, **tables: Any) -
     whole |= {"META_DATA_EXPORT": version} if newer else {}
     whole |= {DEVICES: [device()]} if schema in {"3.20", "3.28"} else {}
     return write(path, whole | tables, schema=schema, lazy=lazy)
+
+
+FRAMES = ("operations", "calls", "nvtx", "overheads", "graph_nodes", "syncs", "events", "os_calls", "frames")
+
+
+def differences(one: Trace, other: Trace) -> list[str]:
+    """Names what differs between two captures, apart from what the file is called."""
+    names = [field.name for field in fields(one) if field.name != "info"]
+    frames = [name for name in names if name in FRAMES]
+    others = [name for name in names if name not in FRAMES]
+    return [name for name in frames if not same(getattr(one, name), getattr(other, name))] + [
+        name for name in others if getattr(one, name) != getattr(other, name)
+    ]
+
+
+def same(one: pl.DataFrame, other: pl.DataFrame) -> bool:
+    return one.schema == other.schema and one.equals(other)
+
+
+def change(path: Path, *statements: str) -> Path:
+    """Run SQL on an export."""
+    with closing(sqlite3.connect(path)) as connection, connection:
+        for statement in statements:
+            connection.execute(statement)
+    return path
+
+
+def bad(folder: Path, name: str, content: bytes) -> Path:
+    """Write a file that is no export."""
+    path = folder / name
+    path.write_bytes(content)
+    return path

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import sqlite3
-from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -21,6 +19,7 @@ from tests.unit.trace.rows import (
     SYNCS,
     THREAD,
     call,
+    change,
     kernel,
     operation,
     save,
@@ -88,8 +87,7 @@ def test_impossible_times_are_counted_and_a_clock_that_starts_at_zero_is_fine(lo
 
 def test_missing_times_are_counted(tmp_path: Path) -> None:
     path = save(tmp_path / "x.sqlite", **{KERNELS: [kernel(20, 30)]})
-    with closing(sqlite3.connect(path)) as connection, connection:
-        connection.execute(f"ALTER TABLE {KERNELS} RENAME COLUMN 'end' TO finish")
+    change(path, f"ALTER TABLE {KERNELS} RENAME COLUMN 'end' TO finish")
     loaded = open_trace(path)
     assert loaded.operations.is_empty()
     assert counts(loaded)["missing-times"] == 1
@@ -153,9 +151,8 @@ def test_node_creations_are_found_in_either_table_and_may_precede_the_capture(
 
 def test_newer_graph_events_are_no_nodes(tmp_path: Path) -> None:
     path = save(tmp_path / "x.sqlite")
-    with closing(sqlite3.connect(path)) as connection, connection:
-        connection.execute("CREATE TABLE CUDA_GRAPH_EVENTS(start INTEGER, globalTid INTEGER, graphId INTEGER)")
-        connection.execute("INSERT INTO CUDA_GRAPH_EVENTS VALUES (1, 2, 3)")
+    change(path, "CREATE TABLE CUDA_GRAPH_EVENTS(start INTEGER, globalTid INTEGER, graphId INTEGER)")
+    change(path, "INSERT INTO CUDA_GRAPH_EVENTS VALUES (1, 2, 3)")
     assert open_trace(path).graph_nodes.is_empty()
 
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from bubblefinder.trace.open import open_trace
-from tests.unit.trace.rows import CALLS, COPIES, GLOBAL, KERNELS, call, kernel, operation, save
+from tests.unit.trace.rows import CALLS, COPIES, GLOBAL, KERNELS, call, change, kernel, operation, save
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -28,8 +28,6 @@ def test_migrations_of_unified_memory_are_counted(tmp_path: Path) -> None:
 
 
 def test_several_sessions_in_one_file_are_named(tmp_path: Path) -> None:
-    from tests.unit.trace.test_sqlite import change
-
     path = save(tmp_path / "x.sqlite")
     change(path, "CREATE TABLE TARGET_INFO_SESSION_START_TIME(utcEpochNs INTEGER)")
     change(path, "INSERT INTO TARGET_INFO_SESSION_START_TIME VALUES (1), (2)")

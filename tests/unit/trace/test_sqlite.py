@@ -11,25 +11,13 @@ from bubblefinder.errors import InputError
 from bubblefinder.trace import schema
 from bubblefinder.trace.open import open_trace
 from bubblefinder.trace.sqlite import SqliteSource, open_sqlite
-from tests.unit.trace.rows import CALLS, KERNELS, THREAD, call, kernel, save
-from tests.unit.trace.test_open import differences
+from tests.unit.trace.rows import CALLS, KERNELS, THREAD, call, change, differences, kernel, save
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
     import polars as pl
-
-
-def change(path: Path, *statements: str) -> Path:
-    with closing(sqlite3.connect(path)) as connection, connection:
-        for statement in statements:
-            connection.execute(statement)
-    return path
-
-
-def notes(path: Path) -> dict[str, int | None]:
-    return {note.code: note.count for note in open_trace(path).notes}
 
 
 @pytest.fixture(params=["adbc", "sqlite3"])
