@@ -7,12 +7,14 @@ capture's own clock, a value that the export lacks is null.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     import polars as pl
+
+Level = Literal["info", "warn", "error"]
 
 KERNEL: Final = 0
 MEMCPY: Final = 1
@@ -28,12 +30,30 @@ KIND_TABLES: Final = (
 CALLS_TABLE: Final = "CUPTI_ACTIVITY_KIND_RUNTIME"
 
 COPY_KINDS: Final = {
-    0: "unknown", 1: "HtoD", 2: "DtoH", 3: "HtoA", 4: "AtoH", 5: "AtoA", 6: "AtoD", 7: "DtoA",
-    8: "DtoD", 9: "HtoH", 10: "PtoP", 11: "UVM HtoD", 12: "UVM DtoH", 13: "UVM DtoD",
+    0: "unknown",
+    1: "HtoD",
+    2: "DtoH",
+    3: "HtoA",
+    4: "AtoH",
+    5: "AtoA",
+    6: "AtoD",
+    7: "DtoA",
+    8: "DtoD",
+    9: "HtoH",
+    10: "PtoP",
+    11: "UVM HtoD",
+    12: "UVM DtoH",
+    13: "UVM DtoD",
 }
 MEMORY_KINDS: Final = {
-    0: "pageable", 1: "pinned", 2: "device", 3: "array", 4: "managed", 5: "device static",
-    6: "managed static", 7: "unknown",
+    0: "pageable",
+    1: "pinned",
+    2: "device",
+    3: "array",
+    4: "managed",
+    5: "device static",
+    6: "managed static",
+    7: "unknown",
 }
 
 
@@ -49,7 +69,7 @@ class QualityNote:
     """
 
     code: str
-    level: str
+    level: Level
     message: str
     count: int | None = None
 
