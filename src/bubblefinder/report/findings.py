@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
+from bubblefinder.causes.facts import StepFacts
 from bubblefinder.report.model import Benign, DeviceRef, Evidence, Expected, Finding, Quantiles, Site
 from bubblefinder.trace.model import pid_of
 from bubblefinder.units import duration
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from bubblefinder.causes.model import Causes
+    from bubblefinder.causes.whatif.recover import Recoverable
     from bubblefinder.rules.model import ExpectedMatch, Match
     from bubblefinder.steps.model import Steps
     from bubblefinder.timeline.model import Timeline
@@ -22,9 +24,10 @@ if TYPE_CHECKING:
 _SITE = ("api", "copy_kind", "memory_kind", "nvtx", "frame", "after_role", "before_role")
 
 
-def finding(match: Match) -> Finding:
-    """Return one match as a finding."""
+def finding(match: Match, cured: Recoverable) -> Finding:
+    """Return one match as a finding, with the step that its cure would leave."""
     subject = match.subject
+    then = None if isinstance(subject, StepFacts) and match.recoverable_ns is None else cured.of(subject)
     return Finding(
         rule=match.rule,
         title=match.title,
@@ -39,7 +42,7 @@ def finding(match: Match) -> Finding:
             p50=getattr(subject, "blocked_p50_ns", None), p95=getattr(subject, "blocked_p95_ns", None)
         ),
         bubble_ns=Quantiles(p50=match.bubble_p50_ns, p95=getattr(subject, "bubble_p95_ns", None)),
-        recoverable_ns=None if match.recoverable_ns is None else round(match.recoverable_ns),
+        recoverable_ns=then.recoverable_ns if then else None,
         evidence=[
             Evidence(table=row.table, row=row.row, start_ns=row.start_ns, end_ns=row.end_ns) for row in match.evidence
         ],
@@ -47,12 +50,14 @@ def finding(match: Match) -> Finding:
         remedy=match.remedy,
         references=list(match.references),
         also_matches=list(match.also_matches),
+        step_after_ns=then.step_ns if then else None,
+        bound_after=then.bound.value if then else None,
     )
 
 
-def expected(covered: ExpectedMatch) -> Expected:
+def expected(covered: ExpectedMatch, cured: Recoverable) -> Expected:
     """Return a match that an allow-list covers, with the reason and the owner."""
-    return Expected(finding=finding(covered.match), reason=covered.reason, owner=covered.owner)
+    return Expected(finding=finding(covered.match, cured), reason=covered.reason, owner=covered.owner)
 
 
 def _site(subject: Any) -> Site:  # noqa: ANN401 - any of the rules' subjects

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
+from bubblefinder.causes.facts import RoleFacts, SiteFacts, StepFacts
 from bubblefinder.causes.places import general
 from bubblefinder.causes.whatif.build import build_model
 from bubblefinder.causes.whatif.changes import CaptureEager, HostSpeed, RemoveWaits
@@ -16,7 +17,7 @@ from bubblefinder.timeline.model import CaptureMode
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from bubblefinder.causes.facts import Facts, SiteFacts, StepFacts
+    from bubblefinder.causes.facts import Facts
     from bubblefinder.causes.model import Causes
     from bubblefinder.causes.whatif.model import Model
     from bubblefinder.steps.model import Steps
@@ -59,12 +60,20 @@ class Recoverable:
             steps=tuple(self._filled_step(step) for step in facts.steps),
         )
 
+    def of(self, subject: object) -> Prediction | None:
+        """Return the prediction for one of the facts, None where there is none."""
+        if isinstance(subject, SiteFacts):
+            return self.sites.get(subject.sites)
+        if isinstance(subject, StepFacts):
+            return self.hosts.get((subject.gpu, subject.process))
+        return self.roles.get((subject.gpu, subject.process, subject.role)) if isinstance(subject, RoleFacts) else None
+
     def _filled(self, site: SiteFacts) -> SiteFacts:
-        found = self.sites.get(site.sites)
+        found = self.of(site)
         return replace(site, recoverable_ns=found.recoverable_ns) if found else site
 
     def _filled_step(self, step: StepFacts) -> StepFacts:
-        found = self.hosts.get((step.gpu, step.process))
+        found = self.of(step)
         return replace(step, host_slow_recoverable_ns=found.recoverable_ns) if found else step
 
 
