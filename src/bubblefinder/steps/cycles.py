@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 FOREIGN: Final = -1
 _MAX_PERIOD: Final = 2048
+_STRETCH: Final = 8192
 _LENGTH_RATIO: Final = 1.5
 _NODES_RATIO: Final = 1.25
 _GOOD: Final = 0.5
@@ -122,7 +123,12 @@ def _choose_period(looks: Ints, ids: Ints) -> tuple[int, float, Ints]:
 
 
 def _best_period(symbols: Ints) -> tuple[int, float]:
-    """Return the shortest period whose score is near the best, and that score; 0 if nothing recurs."""
+    """Return the shortest period whose score is near the best, and that score; 0 if nothing recurs.
+
+    Of a long capture a stretch from the middle is enough to tell.
+    """
+    middle = len(symbols) // 2
+    symbols = symbols[max(middle - _STRETCH, 0) : middle + _STRETCH]
     longest = min(len(symbols) // 2, _MAX_PERIOD)
     scores = np.array([_score(symbols, period) for period in range(1, longest + 1)])
     if not len(scores) or scores.max() < _GOOD:
@@ -142,16 +148,24 @@ def _score(symbols: Ints, period: int) -> float:
 
 def _align(symbols: Ints, sizes: Ints, seams: Ints, period: int) -> Ints:
     """Give every replay its place in the cycle: by its symbol, else by its order, else by its size."""
-    windows = np.lib.stride_tricks.sliding_window_view(symbols, period)
-    patterns, first, counts = np.unique(windows, axis=0, return_index=True, return_counts=True)
-    best = int(np.argmax(counts))
-    accepted = [{int(symbol)} for symbol in patterns[best]]
-    offset = -int(first[best]) % period
+    start = _commonest_window(symbols, period)
+    accepted = [{int(symbol)} for symbol in symbols[start : start + period]]
+    offset = -start % period
     phases = _walk(symbols, accepted, offset)
     for symbol, place in _learn(symbols, phases, period).items():
         accepted[place].add(symbol)
     phases = _in_order(_walk(symbols, accepted, offset), seams, period)
     return _by_size(phases, sizes, period)
+
+
+def _commonest_window(symbols: Ints, period: int) -> int:
+    """Return where the sequence of `period` symbols that comes most often comes first."""
+    weights = np.random.default_rng(0).integers(1, 2**62, period)
+    hashes = np.zeros(len(symbols) - period + 1, np.int64)
+    for place, weight in enumerate(weights):
+        hashes += weight * symbols[place : place + len(hashes)]
+    _, first, counts = np.unique(hashes, return_index=True, return_counts=True)
+    return int(first[np.argmax(counts)])
 
 
 def _walk(symbols: Ints, accepted: list[set[int]], expected: int) -> Ints:
