@@ -22,7 +22,6 @@ def init(
     output: Annotated[
         Path | None, typer.Option("-o", "--output", help="Write the budget here instead of printing it.")
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Overwrite the file if it exists.")] = False,
     quiet: Annotated[bool, typer.Option("-q", "--quiet", help="Print no progress.")] = False,
 ) -> None:
     """Propose budgets that these runs keep, with room for the noise between captures."""
@@ -31,7 +30,7 @@ def init(
     from bubblefinder.report.formats import write_whole
 
     if output:
-        check_target(output, force=force)
+        check_target(output)
     text = propose(load_all(captures, quiet=quiet))
     if output is None:
         typer.echo(text, nl=False)
@@ -65,7 +64,6 @@ def check(
         str, typer.Option("-f", "--format", help="What to print: text, json, markdown, html or junit.")
     ] = "text",
     json: Annotated[bool, typer.Option("--json", help="Print the verdict as JSON; the same as -f json.")] = False,
-    force: Annotated[bool, typer.Option("--force", help="Overwrite output files that exist.")] = False,
     quiet: Annotated[bool, typer.Option("-q", "--quiet", help="Print no progress and, with -o, no summary.")] = False,
 ) -> None:
     """Judge a capture. Exit 1 if a limit is broken, 3 if one can't be judged, 2 if the budget file is wrong."""
@@ -75,7 +73,7 @@ def check(
     from bubblefinder.compare.render.formats import JUDGED_FORMATS, render_judged
     from bubblefinder.compare.source import labelled
 
-    outputs = Outputs(JUDGED_FORMATS, "json" if json else output_format, output or [], force=force, quiet=quiet)
+    outputs = Outputs(JUDGED_FORMATS, "json" if json else output_format, output or [], quiet=quiet)
     if baseline and history:
         raise UsageError("give --baseline or --history, not both")
     budgets = load_budget(budget_file)

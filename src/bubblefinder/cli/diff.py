@@ -83,7 +83,6 @@ def diff(
     history: Annotated[
         Path | None, typer.Option(help="Take the spread between captures from the runs in this history file.")
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Overwrite output files that exist.")] = False,
     quiet: Annotated[bool, typer.Option("-q", "--quiet", help="Print no progress and, with -o, no summary.")] = False,
 ) -> None:
     """Compare two captures, or several a side, per step. Exit 1 if head is worse, 3 if they can't be compared."""
@@ -91,7 +90,7 @@ def diff(
     from bubblefinder.compare.diff import diff as compare
     from bubblefinder.compare.render.formats import DIFF_FORMATS, render_diff
 
-    outputs = Outputs(DIFF_FORMATS, "json" if json else output_format, output or [], force=force, quiet=quiet)
+    outputs = Outputs(DIFF_FORMATS, "json" if json else output_format, output or [], quiet=quiet)
     sides = _sides(captures or [], base or [], head or [])
     before, after = (load_all(side, quiet=quiet) for side in sides)
     options = _options(gate or [], (floor_gpu, floor_host), before, history, inter_only=inter_only)

@@ -85,7 +85,6 @@ def trend(
     output: Annotated[
         Path | None, typer.Option("-o", "--output", help="Write it as an HTML page here as well.")
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Overwrite the file if it exists.")] = False,
 ) -> None:
     """Draw a metric over time and say since which run it moved, and what else changed with it."""
     from bubblefinder.cli.common import parse_meta
@@ -96,7 +95,7 @@ def trend(
     from bubblefinder.report.formats import write_whole
 
     if output:
-        check_target(output, force=force)
+        check_target(output)
     with open_store(file) as database:
         found = find(database, metric, label, parse_meta(where))
     typer.echo(drawing.text(found), nl=False)

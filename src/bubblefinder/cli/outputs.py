@@ -35,13 +35,11 @@ def today() -> date:
 class Outputs:
     """Where a result goes: files by their suffix, and standard output. Checked before anything is loaded."""
 
-    def __init__(
-        self, formats: Mapping[str, str], form: str, paths: Sequence[Path], *, force: bool, quiet: bool = False
-    ) -> None:
+    def __init__(self, formats: Mapping[str, str], form: str, paths: Sequence[Path], *, quiet: bool = False) -> None:
         """Refuse formats and files that can't be written.
 
         Raises:
-            UsageError: an unknown format or suffix, a missing folder, or a file that is there without --force.
+            UsageError: an unknown format or suffix, or a missing folder.
         """
         from bubblefinder.compare.render.formats import format_of
 
@@ -50,7 +48,7 @@ class Outputs:
         self._form, self._quiet = form, quiet
         self._files = {path: format_of(path, formats) for path in paths}
         for path in paths:
-            check_target(path, force=force)
+            check_target(path)
 
     def emit(self, render: Callable[[str], str]) -> None:
         """Write the files, then print the result unless the files were all that was wanted."""
@@ -64,13 +62,11 @@ class Outputs:
             typer.echo(render(self._form), nl=False)
 
 
-def check_target(path: Path, *, force: bool) -> None:
+def check_target(path: Path) -> None:
     """Refuse a file that can't be written.
 
     Raises:
-        UsageError: its folder is missing, or it is there without --force.
+        UsageError: its folder is missing.
     """
     if not path.parent.is_dir():
         raise UsageError(f"there is no folder {str(path.parent)!r} to write {path.name!r} to")
-    if path.exists() and not force:
-        raise UsageError(f"{path} exists and was left alone", hint="write it again with --force")

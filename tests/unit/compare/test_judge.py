@@ -125,3 +125,11 @@ def test_every_rank_is_held_to_a_limit_that_names_none() -> None:
     limit = STEP | {"max": "7 ms"}
     assert len(judged(a_report(ranks=2), limit).judgements) == 2
     assert len(judged(a_report(ranks=2), limit | {"where": {"rank": 1}}).judgements) == 1
+
+
+@pytest.mark.parametrize(("method", "outcome"), [("assumed", "missing"), ("calibration", "ok")])
+def test_a_corrected_value_is_judged_only_where_the_profilers_cost_was_measured(method: str, outcome: str) -> None:
+    overhead = OverheadReport(method=method, corrected={"duration": 7 * MS}, inflation=1.04)
+    result = judged(a_report(overhead=overhead), {"metric": "corrected.step.duration.p50", "max": "8 ms"})
+    assert outcomes(result) == [outcome]
+    assert result.exit_code == (0 if outcome == "ok" else 3)

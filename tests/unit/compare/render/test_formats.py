@@ -19,7 +19,8 @@ from bubblefinder.compare.judge import judge
 from bubblefinder.compare.render.formats import DIFF_FORMATS, JUDGED_FORMATS, format_of, render_diff, render_judged
 from bubblefinder.compare.render.json import json_schema
 from bubblefinder.errors import UsageError
-from bubblefinder.report.model import Site, StepTimeline, TimelineBar
+from bubblefinder.report.model import Site
+from bubblefinder.report.pictures import StepTimeline, TimelineBar
 from tests.unit.compare.builders import MS, a_finding, a_kernel, a_report, with_kernels
 
 if TYPE_CHECKING:
