@@ -1,7 +1,7 @@
 """A web server for tests: in this process over ASGI, or as a process of its own on a free port.
 
 Run as a script it serves a folder; the first argument is JSON with its data folder, limits, token and worker.
-Jobs are done by `stub`, unless a test asks for the real worker: what it does is said in the upload itself.
+Jobs are done by `stub_worker.py`, unless a test asks for the real worker: what it does is said in the upload itself.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 
 MAGIC = b"SQLite format 3\0"
-STUB = (sys.executable, str(Path(__file__).resolve()), "stub")
+STUB = (sys.executable, str(Path(__file__).with_name("stub_worker.py")))
 SERVED_IN_S = 20
 
 
@@ -119,20 +119,27 @@ class Server:
 
     def settled(self, run_id: str, seconds: float = 60) -> dict[str, Any]:
         """Wait until a run is settled and return what the API says of it."""
+        said: dict[str, Any] = {}
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
-            said: dict[str, Any] = httpx.get(f"{self.url}/api/runs/{run_id}", timeout=20).json()
+            said = httpx.get(f"{self.url}/api/runs/{run_id}", timeout=20).json()
             if said["state"] not in {"queued", "running"}:
                 return said
             time.sleep(0.1)
-        raise AssertionError(f"the run is still {said['state']}: {said}")
+        raise AssertionError(f"the run is not settled: {said}")
 
 
 @contextmanager
 def server(root: Path, *, real: bool = False, token: str | None = None, **limits: float) -> Iterator[Server]:
     """A server process on a free port, gone when the block ends."""
     port = free_port()
-    order = {"root": str(root), "port": port, "limits": limits, "token": token, "worker": list(WORKER if real else STUB)}
+    order = {
+        "root": str(root),
+        "port": port,
+        "limits": limits,
+        "token": token,
+        "worker": list(WORKER if real else STUB),
+    }
     environment = os.environ | {"PYTHONPATH": str(Path(__file__).parent.parent)}
     process = subprocess.Popen([sys.executable, __file__, json.dumps(order)], env=environment)
     try:
@@ -164,48 +171,6 @@ def wait_for(port: int) -> float:
     raise AssertionError(f"nothing listens on port {port}")
 
 
-def stub() -> int:
-    """What a worker does, told by the upload's second line: see the branches."""
-    order = json.loads(sys.stdin.readline())
-    say = functools.partial(print, flush=True)
-    if "comparison" in order:
-        for name in ("body.html", "style.css", "diff.json", "diff.html", "diff.md"):
-            (Path(order["comparison"]["out"]) / name).write_text(f"{name} of a comparison")
-        say(json.dumps({"done": {}}))
-        return 0
-    job = order["analysis"]
-    word, _, argument = Path(job["upload"]).read_bytes()[len(MAGIC) :].split(b"\n", 1)[0].decode().partition(" ")
-    say(json.dumps({"stage": "load"}))
-    if word == "sleep":
-        time.sleep(float(argument))
-    elif word == "eat":
-        held = bytearray(int(argument))
-        held[::4096] = b"x" * len(held[::4096])
-        time.sleep(30)
-    elif word == "crash":
-        os.kill(os.getpid(), signal.SIGSEGV)
-    elif word in {"garbage", "number"}:
-        say("this is not JSON" if word == "garbage" else "17")
-        return 1
-    elif word == "fail":
-        say(json.dumps({"error": argument, "hint": "try another"}))
-        return 3
-    elif word == "broke":
-        say(json.dumps({"memory": True}))
-        return 3
-    _write_stub_report(Path(job["scratch"]) / "finished", job)
-    found = {"verdict": f"verdict on {job['name']}", "gpu": "H200", "nsys": "2025.3", "step_p50_ns": 7e6, "bubble_share": 0.25}
-    say(json.dumps({"done": found | {"metrics": {"step.duration.p50": 7e6}}}))
-    return 0
-
-
-def _write_stub_report(folder: Path, job: dict[str, Any]) -> None:
-    folder.mkdir(parents=True)
-    for name in ("report.json", "report.html", "report.md", "report.perfetto.json.gz"):
-        (folder / name).write_text(f"{name} of {job['label']}")
-    (folder / "body.html").write_text("<main><h1 id='verdict'>a body</h1></main>")
-
-
 def main() -> None:
     """Serve what the argument says."""
     order = json.loads(sys.argv[1])
@@ -218,6 +183,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    if sys.argv[1] == "stub":
-        sys.exit(stub())
     main()

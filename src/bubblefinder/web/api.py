@@ -135,7 +135,7 @@ def shown(here: Service, run: StoredRun) -> dict[str, Any]:
     """Return what the API says of a run."""
     facts = {name: getattr(run, name) for name in _LISTED}
     stage = here.jobs.stage(run.id) if run.state == "running" else None
-    done = STAGES.index(stage) if stage in STAGES else 0
+    done = STAGES.index(stage) if stage else 0
     progress = {"stage": stage, "stages": STAGES, "done": len(STAGES) if run.state == "done" else done}
     waiting = {"ahead": here.store.ahead_of(run)} if run.state == "queued" else {}
     return facts | {"url": f"/runs/{run.id}", "progress": progress} | waiting

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
 
 PER_PAGE: Final = 50
+_PAGE_DIGITS: Final = 6
 _CHOICES: Final = 100
 _TOKEN_BYTES: Final = 4_096
 _COOKIE_S: Final = 30 * 86_400
@@ -34,7 +35,7 @@ async def index(request: Request) -> Response:
     search = query.get("search", "")[:200]
     sort = query.get("sort", "created") if query.get("sort") in SORTS else "created"
     ascending = query.get("order") == "asc"
-    number = max(int(query.get("page", "1")) if query.get("page", "1").isdecimal() else 1, 1)
+    number = _page_number(query.get("page", "1"))
     runs, total = here.store.listed(
         search=search, sort=sort, descending=not ascending, limit=PER_PAGE, offset=(number - 1) * PER_PAGE
     )
@@ -42,6 +43,10 @@ async def index(request: Request) -> Response:
         request, "index.html", limits=here.limits, folder=here.folder.root, labels=here.store.labels(), runs=runs,
         total=total, search=search, sort=sort, ascending=ascending, number=number, pages=-(-total // PER_PAGE),
     )  # fmt: skip
+
+
+def _page_number(given: str) -> int:
+    return max(int(given), 1) if given.isdecimal() and len(given) <= _PAGE_DIGITS else 1
 
 
 async def upload(request: Request) -> Response:

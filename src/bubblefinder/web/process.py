@@ -102,7 +102,8 @@ class Worker:
         with suppress(ValueError, TypeError):
             async for line in process.stdout:
                 self._said = dict(json.loads(line))
-                self.stage = self._said.get("stage", self.stage)
+                if self._said.get("stage") in STAGES:
+                    self.stage = self._said["stage"]
             await process.wait()
         process.stdin.close()
 

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from bubblefinder.report.model import Report
 
 STAGES: Final = ("unpack", "load", "timeline", "steps", "causes", "report")
+"""What the page shows; finer stages that the analysis names count as part of the one before."""
 OUTPUTS: Final = {"json": "report.json", "html": "report.html", "markdown": "report.md"}
 PERFETTO: Final = "report.perfetto.json.gz"
 BODY: Final = "body.html"

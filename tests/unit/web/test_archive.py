@@ -75,14 +75,20 @@ def test_a_file_is_what_its_first_bytes_say(head: bytes, name: str, kind: str) -
     assert kind_of(head[:512], name) == kind
 
 
-@pytest.mark.parametrize(("kind", "size", "words"), [("sqlite", 0, "empty"), ("table", 9, "one table"), ("unknown", 9, "not a trace")])
+@pytest.mark.parametrize(
+    ("kind", "size", "words"), [("sqlite", 0, "empty"), ("table", 9, "one table"), ("unknown", 9, "not a trace")]
+)
 def test_what_can_be_no_trace_is_refused_with_a_cure(kind: str, size: int, words: str) -> None:
     with pytest.raises(RefusedError, match=words) as refused:
         check_kind(kind, size)
     assert refused.value.hint
 
 
-@pytest.mark.parametrize("pack", [bytes, gzip.compress, lzma.compress, zstd.compress, lambda data: gzip.compress(lzma.compress(data))], ids=["plain", "gzip", "xz", "zstd", "both"])
+@pytest.mark.parametrize(
+    "pack",
+    [bytes, gzip.compress, lzma.compress, zstd.compress, lambda data: gzip.compress(lzma.compress(data))],
+    ids=["plain", "gzip", "xz", "zstd", "both"],
+)
 def test_a_packed_database_is_unpacked(opened: Callable[..., Path], pack: Callable[[bytes], bytes]) -> None:
     path = opened(pack(DATABASE))
     assert path.read_bytes() == DATABASE
@@ -90,7 +96,16 @@ def test_a_packed_database_is_unpacked(opened: Callable[..., Path], pack: Callab
 
 
 def test_an_archive_of_a_folder_becomes_that_folder(opened: Callable[..., Path]) -> None:
-    path = opened(zipped({"out_pqtdir/": b"", "out_pqtdir/KERNEL.parquet": b"PAR1", "out_pqtdir/StringIds.parquet": b"PAR1", "notes.txt": b"x"}))
+    path = opened(
+        zipped(
+            {
+                "out_pqtdir/": b"",
+                "out_pqtdir/KERNEL.parquet": b"PAR1",
+                "out_pqtdir/StringIds.parquet": b"PAR1",
+                "notes.txt": b"x",
+            }
+        )
+    )
     assert sorted(file.name for file in path.iterdir()) == ["KERNEL.parquet", "StringIds.parquet"]
 
 
@@ -107,7 +122,10 @@ def test_a_report_in_an_archive_keeps_the_suffix_nsys_goes_by(opened: Callable[.
     assert opened(zipped({"a.nsys-rep": b"private format"})).suffix == ".nsys-rep"
 
 
-@pytest.mark.parametrize("name", ["../KERNEL.parquet", "a/../../KERNEL.parquet", "/etc/KERNEL.parquet", "C:\\KERNEL.parquet", "..\\x.parquet"])
+@pytest.mark.parametrize(
+    "name",
+    ["../KERNEL.parquet", "a/../../KERNEL.parquet", "/etc/KERNEL.parquet", "C:\\KERNEL.parquet", "..\\x.parquet"],
+)
 def test_names_that_point_outside_are_refused(opened: Callable[..., Path], tmp_path: Path, name: str) -> None:
     for content in (zipped({name: b"PAR1"}), tarred(member(name))):
         with pytest.raises(RefusedError, match="outside"):
@@ -133,7 +151,9 @@ def test_links_in_a_zip_are_refused(opened: Callable[..., Path]) -> None:
 
 
 @pytest.mark.parametrize("pack", [gzip.compress, lzma.compress, zstd.compress], ids=["gzip", "xz", "zstd"])
-def test_a_packed_bomb_stops_at_the_limit(opened: Callable[..., Path], tmp_path: Path, pack: Callable[[bytes], bytes]) -> None:
+def test_a_packed_bomb_stops_at_the_limit(
+    opened: Callable[..., Path], tmp_path: Path, pack: Callable[[bytes], bytes]
+) -> None:
     with pytest.raises(InputError, match="more than"):
         opened(pack(DATABASE + bytes(20 << 20)))
     assert _bytes_in(tmp_path / "scratch") < 4 << 20

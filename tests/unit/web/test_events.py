@@ -14,12 +14,16 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-SPANS = st.lists(st.tuples(st.integers(0, 400), st.integers(0, 60)).map(lambda p: (p[0], p[0] + p[1])), min_size=1, max_size=40)
+SPANS = st.lists(
+    st.tuples(st.integers(0, 400), st.integers(0, 60)).map(lambda p: (p[0], p[0] + p[1])), min_size=1, max_size=40
+)
 
 
 def track(spans: Sequence[tuple[int, int]], title: str = "t", names: Sequence[int] | None = None) -> Events:
     start, end = (np.array(column, np.int64) for column in zip(*spans, strict=True))
-    return Events("gpu", title, start, end, np.array(names or [0] * len(spans), np.int32), np.zeros(len(spans), np.uint8))
+    return Events(
+        "gpu", title, start, end, np.array(names or [0] * len(spans), np.int32), np.zeros(len(spans), np.uint8)
+    )
 
 
 @given(SPANS, st.integers(-50, 450), st.integers(1, 3))
@@ -34,7 +38,9 @@ def test_shares_are_the_exact_coverage_of_every_slice(spans: list[tuple[int, int
 
 
 @given(SPANS, st.integers(-50, 450), st.integers(1, 200))
-def test_bars_are_all_that_touch_the_window_and_no_others(spans: list[tuple[int, int]], start: int, length: int) -> None:
+def test_bars_are_all_that_touch_the_window_and_no_others(
+    spans: list[tuple[int, int]], start: int, length: int
+) -> None:
     rows = dict(zip(events._COLUMNS, events._columns(track(spans)), strict=True))
     drawn = events._drawn(events.Track("gpu", "t", 0, len(spans)), rows, start, start + length, 1000)
     expected = sorted((a, b) for a, b in spans if a < start + length and b > start)
@@ -57,7 +63,9 @@ def test_nested_ranges_take_a_lane_a_depth() -> None:
 
 
 def test_a_window_names_only_what_it_shows(tmp_path: Path) -> None:
-    write_tracks([track([(0, 10), (20, 30), (40, 50)], names=[2, 0, 1])], ["zero", "one", "two"], ["kernel"], tmp_path / "e")
+    write_tracks(
+        [track([(0, 10), (20, 30), (40, 50)], names=[2, 0, 1])], ["zero", "one", "two"], ["kernel"], tmp_path / "e"
+    )
     shown = window(tmp_path / "e", 15, 45)
     assert shown["names"] == ["zero", "one"]
     assert shown["tracks"][0]["bars"] == [[5, 10, 0, 0], [25, 10, 1, 0]]
@@ -87,7 +95,9 @@ def test_a_window_of_two_million_events_on_many_tracks_stays_small(tmp_path: Pat
     start = np.arange(count, dtype=np.int64) * 1000
     names = [f"kernel {number} " + "x" * 4000 for number in range(20_000)]
     ids = (np.arange(count) % len(names)).astype(np.int32)
-    tracks = [Events("gpu", f"track {n}", start, start + 900, ids, np.zeros(count, np.uint8)) for n in range(MAX_TRACKS + 5)]
+    tracks = [
+        Events("gpu", f"track {n}", start, start + 900, ids, np.zeros(count, np.uint8)) for n in range(MAX_TRACKS + 5)
+    ]
     write_tracks(tracks, names, ["kernel"], tmp_path / "e")
     for begin, end in ((None, None), (0, 100_000), (0, 124_000), (10_000_000, 10_500_000)):
         shown = window(tmp_path / "e", begin, end)

@@ -63,17 +63,31 @@ async def test_the_bytes_arrive_as_they_were_sent(tmp_path: Path) -> None:
     [
         (b"", "multipart/form-data; boundary=x", 400),
         (b"garbage", "multipart/form-data; boundary=x", 400),
-        (b"--x\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a\"\r\n\r\nSQLite", "multipart/form-data; boundary=x", 400),
+        (
+            b'--x\r\nContent-Disposition: form-data; name="file"; filename="a"\r\n\r\nSQLite',
+            "multipart/form-data; boundary=x",
+            400,
+        ),
         (b"--x\r\n\r\n" * 50, "multipart/form-data; boundary=x", 400),
-        (b"--x\r\nContent-Disposition: form-data; name=\"label\"\r\n\r\n" + b"y" * 9000, "multipart/form-data; boundary=x", 413),
-        (b"--x\r\nContent-Disposition: form-data; name=\"label\"\r\n\r\nhi\r\n--x--\r\n", "multipart/form-data; boundary=x", 400),
+        (
+            b'--x\r\nContent-Disposition: form-data; name="label"\r\n\r\n' + b"y" * 9000,
+            "multipart/form-data; boundary=x",
+            413,
+        ),
+        (
+            b'--x\r\nContent-Disposition: form-data; name="label"\r\n\r\nhi\r\n--x--\r\n',
+            "multipart/form-data; boundary=x",
+            400,
+        ),
         (b"a=b", "application/x-www-form-urlencoded", 415),
         (b"a=b", "multipart/form-data", 415),
     ],
     ids=["empty", "garbage", "cut", "parts", "long-field", "no-file", "not-multipart", "no-boundary"],
 )
 @asynchronous
-async def test_a_broken_form_is_refused_and_nothing_is_kept(tmp_path: Path, body: bytes, kind: str, status: int) -> None:
+async def test_a_broken_form_is_refused_and_nothing_is_kept(
+    tmp_path: Path, body: bytes, kind: str, status: int
+) -> None:
     async with site(tmp_path) as here:
         answer = await here.client.post("/upload", content=body, headers={"content-type": kind})
         assert answer.status_code == status, answer.text

@@ -161,5 +161,3 @@ async def test_what_a_killed_server_left_is_put_right(tmp_path: Path) -> None:
         assert list(folder.incoming.iterdir()) == []
         assert not folder.upload("done").exists()
         assert (folder.report("halfway") / "report.json").exists()
-
-

@@ -105,7 +105,7 @@ async def test_with_a_token_nothing_is_told_without_it(tmp_path: Path) -> None:
             assert answer.status_code == 401
             assert answer.headers["www-authenticate"] == "Bearer"
         for wrong in ("", "Bearer", "Bearer wrong", f"Basic {TOKEN}", f"Bearer {TOKEN}x", "Bearer \xe9"):
-            refused = await here.client.get("/api/runs", headers={"authorization": wrong.encode("latin-1")})
+            refused = await here.client.get("/api/runs", headers=[(b"authorization", wrong.encode("latin-1"))])
             assert refused.status_code == 401
         assert (await here.client.put("/api/runs?name=x", content=trace())).status_code == 401
         page = await here.client.get("/", headers={"accept": "text/html"})

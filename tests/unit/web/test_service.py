@@ -71,5 +71,3 @@ async def test_the_folder_is_for_its_owner_alone(tmp_path: Path) -> None:
         for path in (tmp_path / "data").rglob("*"):
             if path.is_dir():
                 assert path.stat().st_mode & 0o077 == 0 or path.parent.stat().st_mode & 0o077 == 0
-
-

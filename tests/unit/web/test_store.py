@@ -111,7 +111,7 @@ def test_search_finds_runs_with_every_word_and_takes_no_wildcards(store: Store, 
 
 @pytest.mark.parametrize("sort", SORTS)
 @pytest.mark.parametrize("descending", [True, False])
-def test_unknown_values_sort_last_either_way(store: Store, sort: str, descending: bool) -> None:  # noqa: FBT001
+def test_unknown_values_sort_last_either_way(store: Store, sort: str, descending: bool) -> None:
     full = {"label": "l", "commit": "c", "gpu": "g", "nsys": "n", "step_p50_ns": 1.0, "bubble_share": 0.1}
     store.add(run("known", created_s=2, **full))
     store.add(run("unknown", created_s=1))

@@ -34,7 +34,10 @@ def test_host_is_above_idle_and_idle_above_the_streams(shown: dict[str, Any]) ->
 
 
 def test_every_event_is_there_under_its_name(shown: dict[str, Any]) -> None:
-    names = {track["title"].split(",")[0] + track["group"]: [shown["names"][bar[2]] for bar in track["bars"]] for track in shown["tracks"]}
+    names = {
+        track["title"].split(",")[0] + track["group"]: [shown["names"][bar[2]] for bar in track["bars"]]
+        for track in shown["tracks"]
+    }
     assert names["NVTXnvtx"] == ["step"]
     assert names["CUDA callscalls"] == ["cudaGraphLaunch", "cudaMemcpyAsync"] * 2
     assert [shown["names"][bar[2]] for bar in shown["tracks"][4]["bars"]] == ["a", "b"] * 2

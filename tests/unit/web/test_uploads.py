@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import httpx
 import pytest
@@ -13,7 +13,7 @@ from bubblefinder.web.uploads import file_name, paced, text
 from tests.web import MAGIC, asynchronous, site, trace
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Iterator
     from pathlib import Path
 
     from tests.web import Site
@@ -61,7 +61,9 @@ async def test_bytes_are_counted_whatever_the_header_says(tmp_path: Path, announ
         nothing_stored(here, tmp_path)
 
 
-@pytest.mark.parametrize(("content", "status"), [(b"", 400), (b"hello, world", 415), (b"PAR1" + bytes(50), 415), (b"\x7fELF", 415)])
+@pytest.mark.parametrize(
+    ("content", "status"), [(b"", 400), (b"hello, world", 415), (b"PAR1" + bytes(50), 415), (b"\x7fELF", 415)]
+)
 @asynchronous
 async def test_what_is_no_trace_is_refused_and_not_kept(tmp_path: Path, content: bytes, status: int) -> None:
     async with site(tmp_path) as here:
@@ -125,13 +127,15 @@ async def test_an_upload_that_is_broken_off_leaves_nothing(tmp_path: Path) -> No
             "type": "http", "method": "PUT", "path": "/api/runs", "query_string": b"name=a", "http_version": "1.1",
             "headers": [(b"host", b"127.0.0.1")], "scheme": "http", "server": ("127.0.0.1", 80),
         }  # fmt: skip
-        told = iter([{"type": "http.request", "body": MAGIC, "more_body": True}, {"type": "http.disconnect"}])
-        sent = []
+        told: Iterator[dict[str, Any]] = iter(
+            [{"type": "http.request", "body": MAGIC, "more_body": True}, {"type": "http.disconnect"}]
+        )
+        sent: list[Any] = []
 
-        async def receive() -> dict[str, object]:
+        async def receive() -> dict[str, Any]:
             return next(told)
 
-        async def send(message: dict[str, object]) -> None:
+        async def send(message: Any) -> None:
             sent.append(message)
 
         assert isinstance(here.client._transport, httpx.ASGITransport)

@@ -1,0 +1,117 @@
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import time
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import httpx
+import pytest
+
+from tests.web import free_port, wait_for
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+COMMAND = [sys.executable, "-c", "from bubblefinder.cli.app import main; main()", "serve"]
+
+
+@contextmanager
+def started(*arguments: str, **environment: str) -> Iterator[subprocess.Popen[str]]:
+    with subprocess.Popen(
+        [*COMMAND, "--no-open", *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=os.environ | environment,
+    ) as process:
+        try:
+            yield process
+        finally:
+            process.terminate()
+            process.communicate(timeout=20)
+
+
+def failed(*arguments: str, **environment: str) -> tuple[int, str]:
+    done = subprocess.run(
+        [*COMMAND, "--no-open", *arguments],
+        capture_output=True,
+        text=True,
+        env=os.environ | environment,
+        timeout=30,
+        check=False,
+    )
+    return done.returncode, done.stderr
+
+
+def test_the_port_answers_before_the_rest_is_loaded(tmp_path: Path) -> None:
+    port = free_port()
+    subprocess.run([*COMMAND, "--help"], capture_output=True, check=True)
+    with started("--port", str(port), "--data", str(tmp_path)):
+        assert wait_for(port) < 1
+        assert httpx.get(f"http://127.0.0.1:{port}/api/runs", timeout=20).json() == {"total": 0, "runs": []}
+
+
+def test_the_address_is_printed_and_ctrl_c_ends_it(tmp_path: Path) -> None:
+    with started("--port", "0", "--data", str(tmp_path / "data")) as process:
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        url = line.split(" on ")[1].split(" ")[0]
+        assert httpx.get(url, timeout=20).status_code == 200
+        assert (tmp_path / "data").stat().st_mode & 0o077 == 0
+        process.send_signal(2)
+        assert process.wait(20) in {0, -2, 130}
+
+
+def test_another_host_needs_a_token() -> None:
+    code, said = failed("--host", "0.0.0.0", BUBBLEFINDER_TOKEN="")  # noqa: S104 - that is the case
+    assert code == 2
+    assert "needs a token" in said
+    assert "BUBBLEFINDER_TOKEN" in said
+
+
+def test_a_token_from_the_environment_is_asked_for(tmp_path: Path) -> None:
+    port = free_port()
+    with started("--port", str(port), "--data", str(tmp_path), BUBBLEFINDER_TOKEN="secret"):  # noqa: S106 - made up
+        wait_for(port)
+        url = f"http://127.0.0.1:{port}/api/runs"
+        assert httpx.get(url, timeout=20).status_code == 401
+        assert httpx.get(url, headers={"authorization": "Bearer secret"}, timeout=20).status_code == 200
+
+
+def test_a_port_in_use_says_so(tmp_path: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        code, said = failed("--port", str(taken.getsockname()[1]), "--data", str(tmp_path))
+    assert code == 2
+    assert "can't listen" in said
+    assert "--port 0" in said
+
+
+def test_a_folder_in_use_says_so(tmp_path: Path) -> None:
+    port = free_port()
+    with started("--port", str(port), "--data", str(tmp_path)):
+        wait_for(port)
+        deadline = time.monotonic() + 10
+        while not (tmp_path / "runs.db").exists() and time.monotonic() < deadline:
+            time.sleep(0.05)
+        code, said = failed("--port", "0", "--data", str(tmp_path))
+    assert code == 2
+    assert "another bubblefinder server" in said
+
+
+def test_a_missing_extra_says_how_to_install_it(tmp_path: Path) -> None:
+    (tmp_path / "uvicorn.py").write_text("raise ImportError('not installed')")
+    code, said = failed("--port", "0", "--data", str(tmp_path / "data"), PYTHONPATH=str(tmp_path))
+    assert code == 2
+    assert "bubblefinder[web]" in said
+
+
+@pytest.mark.parametrize("option", ["--max-upload", "--max-disk", "--keep", "--jobs", "--memory"])
+def test_limits_must_leave_something(option: str) -> None:
+    assert failed(option, "0")[0] == 2

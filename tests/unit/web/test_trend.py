@@ -1,0 +1,44 @@
+from __future__ import annotations
+
+from bubblefinder.web.store import StoredRun
+from bubblefinder.web.trend import HEIGHT, WIDTH, Point, chart, values, words
+
+
+def points(*numbers: float | None) -> list[Point]:
+    return [Point(StoredRun(id=str(place), name="n"), number) for place, number in enumerate(numbers)]
+
+
+def test_a_higher_value_is_drawn_higher_and_later_further_right() -> None:
+    low, high = chart(points(1e6, 2e6), "step.duration.p50").marks
+    assert high.y < low.y
+    assert high.x > low.x
+    assert all(0 < mark.x < WIDTH and 0 < mark.y < HEIGHT for mark in (low, high))
+
+
+def test_the_axis_begins_at_zero_and_speaks_the_metrics_unit() -> None:
+    ticks = chart(points(1e6, 2e6), "step.duration.p50").ticks
+    assert ticks[0][1] == "0 ns"
+    assert ticks[-1][1] == "2.20 ms"
+    assert chart(points(0.5), "bubble.share.total").ticks[-1][1] == "55.0 %"
+
+
+def test_an_unknown_value_is_a_hole_and_not_a_zero() -> None:
+    drawn = chart(points(1.0, 2.0, None, 3.0, 4.0), "step.duration.p50")
+    assert len(drawn.marks) == 4
+    assert [len(line.split()) for line in drawn.lines] == [2, 2]
+
+
+def test_one_point_none_and_all_zero_can_be_drawn() -> None:
+    assert len(chart(points(5.0), "step.duration.p50").marks) == 1
+    assert chart([], "step.duration.p50").marks == []
+    assert chart(points(None), "step.duration.p50").marks == []
+    assert len(chart(points(0.0, 0.0), "step.duration.p50").lines) == 1
+
+
+def test_a_run_without_the_metric_has_none() -> None:
+    runs = [StoredRun(id="a", name="n", metrics={"x": 1.5}), StoredRun(id="b", name="n")]
+    assert [point.value for point in values(runs, "x")] == [1.5, None]
+
+
+def test_unknown_is_a_dash() -> None:
+    assert words("bubble.share.total", None) == words("step.duration.p50", None) == "–"

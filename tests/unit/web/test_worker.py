@@ -1,0 +1,125 @@
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from bubblefinder.errors import EXIT_INPUT
+from bubblefinder.report.read import read_report
+from bubblefinder.web.events import window
+from bubblefinder.web.worker import STAGES, Analysis, Comparison, Limit
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    Sample = Callable[[str], Path]
+
+LIMIT = Limit(memory_bytes=4 << 30, file_bytes=1 << 30, cpu_s=300)
+COMMAND = [sys.executable, "-m", "bubblefinder.web.worker"]
+
+
+def work(limit: Limit = LIMIT, **jobs: Any) -> tuple[list[dict[str, Any]], int]:
+    """Do one job and return all that the worker said, and its exit code."""
+    order = {"limit": asdict(limit)} | {kind: asdict(job) for kind, job in jobs.items()}
+    with subprocess.Popen(COMMAND, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(json.dumps(order).encode() + b"\n")
+        process.stdin.flush()
+        said = [json.loads(line) for line in process.stdout]
+        return said, process.wait()
+
+
+def analysis(upload: Path, tmp_path: Path, **values: Any) -> Analysis:
+    scratch = tmp_path / "scratch" / upload.name
+    job = {"upload": str(upload), "scratch": str(scratch), "name": "shown.sqlite", "label": "nightly", "commit": "abc"}
+    return Analysis(**job | {"unpacked_bytes": 1 << 30, "archive_files": 100} | values)
+
+
+def test_a_capture_becomes_every_output(sample: Sample, tmp_path: Path) -> None:
+    job = analysis(sample("nextn_before.node"), tmp_path)
+    said, code = work(analysis=job)
+    assert code == 0
+    stages = [one["stage"] for one in said[:-1]]
+    assert [stage for stage in stages if stage in STAGES] == list(STAGES)
+    found = said[-1]["done"]
+    folder = tmp_path / "scratch" / sample("nextn_before.node").name / "finished"
+    report = read_report(folder / "report.json")
+    assert (report.trace.name, report.run.label, report.run.commit) == ("shown.sqlite", "nightly", "abc")
+    assert found["step_p50_ns"] == report.steps.per_step["duration"].p50 == found["metrics"]["step.duration.p50"]
+    assert found["bubble_share"] == report.steps.bubble_share.total
+    assert found["at_least"] is False
+    assert found["verdict"] in (folder / "report.md").read_text()
+    assert read_report(folder / "report.html").findings == report.findings
+    assert "<script>" not in (folder / "body.html").read_text()
+    shown = window(folder / "events", None, None)
+    assert sum(track["rows"] for track in shown["tracks"] if track["group"] == "gpu") == 17_570 + 60 + 120
+
+
+def test_a_capture_of_whole_graphs_has_a_share_that_is_a_lower_bound(sample: Sample, tmp_path: Path) -> None:
+    said, code = work(analysis=analysis(sample("nextn_before.graph"), tmp_path))
+    assert code == 0
+    found = said[-1]["done"]
+    assert found["at_least"] is True
+    assert "bubble.share.total" not in found["metrics"]
+    assert found["bubble_share"] == found["metrics"]["bubble.share.inter_graph"]
+
+
+def test_two_reports_become_a_comparison(sample: Sample, tmp_path: Path) -> None:
+    paths = []
+    for name in ("null_gpu_1.graph", "null_gpu_2.graph"):
+        job = analysis(sample(name), tmp_path)
+        assert work(analysis=job)[1] == 0
+        paths.append(str(job.scratch) + "/finished/report.json")
+    out = tmp_path / "out"
+    out.mkdir()
+    said, code = work(comparison=Comparison(base=paths[:1], head=paths[1:], out=str(out)))
+    assert (said, code) == ([{"done": {}}], 0)
+    assert json.loads((out / "diff.json").read_text())["verdict"] == "no change"
+    assert sorted(path.name for path in out.iterdir()) == [
+        "body.html",
+        "diff.html",
+        "diff.json",
+        "diff.md",
+        "style.css",
+    ]
+
+
+def test_an_error_calls_the_trace_what_its_sender_calls_it(tmp_path: Path) -> None:
+    upload = tmp_path / "upload"
+    upload.write_bytes(b"SQLite format 3\0" + bytes(4096))
+    said, code = work(analysis=analysis(upload, tmp_path))
+    assert code == EXIT_INPUT
+    assert "shown.sqlite" in said[-1]["error"]
+    assert str(tmp_path) not in json.dumps(said)
+
+
+def test_the_worker_stays_within_its_memory(tmp_path: Path) -> None:
+    limit = Limit(memory_bytes=150 << 20, file_bytes=1 << 30, cpu_s=60)
+    script = "import resource, runpy, sys; from bubblefinder.web import worker; worker._confine(worker.Limit(**{}))"
+    told = subprocess.run(
+        [sys.executable, "-c", script.format(asdict(limit)) + "; bytearray(400 << 20)"],
+        capture_output=True,
+        check=False,
+    )
+    assert told.returncode == 1
+    assert b"MemoryError" in told.stderr
+
+
+@pytest.mark.parametrize("wait_s", [0.0, 0.5])
+def test_the_worker_ends_when_its_server_is_gone(sample: Sample, tmp_path: Path, wait_s: float) -> None:
+    order = {"limit": asdict(LIMIT), "analysis": asdict(analysis(sample("nextn_before.node"), tmp_path))}
+    with subprocess.Popen(COMMAND, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdin is not None
+        process.stdin.write(json.dumps(order).encode() + b"\n")
+        process.stdin.flush()
+        time.sleep(wait_s)
+        process.stdin.close()
+        assert process.wait(20) in {70, 0}
+        assert process.stdout is not None
