@@ -142,6 +142,8 @@ def _begin_block(plan: _Plan, clock: _Clock, block: int) -> float:
         begin = free_now + max(seam - plan.removed[block] - plan.seam_added[block], 0.0)
     else:
         begin = _launched(plan, clock, block, free_now)
+    if call >= 0 and plan.removed[block]:
+        clock.threads[plan.thread[call]] = clock.threads.get(plan.thread[call], 0.0) + plan.removed[block]
     clock.block, clock.block_shift = block, start - begin
     return begin
 
@@ -150,14 +152,14 @@ def _launched(plan: _Plan, clock: _Clock, block: int, free_now: float) -> float:
     start, free, call = plan.starts[block], plan.ends[block - 1], plan.calls[block]
     seam, latency = start - free, start - plan.call_starts[call]
     begun = plan.call_starts[call] - clock.launched.get(call, 0.0)
-    floor = min(latency, plan.launch_start_ns) if plan.by_replay[block] else 0.0
+    floor = min(latency, plan.launch_start_ns if plan.by_replay[block] else 0.0)
     was_queued = plan.call_ends[call] <= free
     soon = plan.call_starts[call] < free and seam <= _QUEUED_FACTOR * plan.usual_queue
     if was_queued or soon:
         return max(free_now + max(seam - plan.seam_added[block], min(seam, 0.0)), begun + floor)
     length = plan.call_ends[call] - plan.call_starts[call]
     kept = 1.0 - plan.excess[call] / length if length else 1.0
-    return max(free_now + min(seam, plan.usual_queue), begun + max(floor, latency * kept))
+    return max(free_now + min(seam, plan.usual_queue), begun + max(floor, latency * kept if latency > 0 else latency))
 
 
 def _seams(plan: _Plan, clock: _Clock, starts: Floats, ends: Floats) -> Floats:

@@ -1,0 +1,195 @@
+"""What the correction says of real captures, judged by what it was not given."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+from bubblefinder.errors import CannotAnswerError
+from bubblefinder.overhead.calibration import bundled_calibrations
+from bubblefinder.overhead.correct import correct
+from bubblefinder.overhead.corrected import correct_lane, lane_of
+from bubblefinder.overhead.model import Cost, Costs, Source
+from bubblefinder.trace.open import open_trace
+from tests.unit.overhead.taxed import Loop, Tax, decode, on_h200, sums
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from bubblefinder.overhead.model import Overhead
+    from bubblefinder.steps.model import Steps
+    from bubblefinder.timeline.model import Timeline
+    from bubblefinder.trace.model import Trace
+
+MS = 1_000_000
+SAMPLES = Path(__file__).parents[3] / "sample_traces"
+BOUND_BY_HOST = ("hard_before.graph", "hard_after.graph", "null_host_1.graph", "null_host_2.graph")
+
+
+@cache
+def capture(name: str) -> Trace:
+    return open_trace(SAMPLES / f"{name}.sqlite.xz")
+
+
+@cache
+def decoded(name: str) -> tuple[Timeline, Steps, pl.DataFrame]:
+    return decode(capture(name))
+
+
+def corrected(name: str, source: Source | None = None) -> Overhead:
+    return correct(*decoded(name), source or Source())
+
+
+@pytest.mark.parametrize(
+    ("name", "untraced_ms"), [("nextn_after.node", 7.01), ("dspark_after.node", 7.02), ("nextn_after_pdl.node", 7.05)]
+)
+def test_the_bundled_calibration_alone_finds_the_untraced_step(name: str, untraced_ms: float) -> None:
+    found = corrected(name)
+    assert found.method == "assumed"
+    assert found.traced_step_ns == pytest.approx(untraced_ms * MS, rel=0.05)
+    assert (found.traced_step_ns or 0) > 1.025 * untraced_ms * MS
+    assert found.corrected_step_ns == pytest.approx(untraced_ms * MS, rel=0.02)
+    low, high = found.range_ns or (0, 0)
+    assert low < untraced_ms * MS < high
+
+
+@pytest.mark.parametrize(("name", "untraced_ms"), [("nextn_before.node", 8.56), ("tp2_before.node", 6.14)])
+def test_it_holds_where_the_host_reads_every_step(name: str, untraced_ms: float) -> None:
+    assert corrected(name).corrected_step_ns == pytest.approx(untraced_ms * MS, rel=0.02)
+
+
+@pytest.mark.parametrize("name", BOUND_BY_HOST)
+def test_next_to_nothing_is_subtracted_from_host_bound_graph_captures(name: str) -> None:
+    found = corrected(name)
+    assert found.method == "assumed"
+    assert found.corrected_step_ns == pytest.approx(found.traced_step_ns, rel=0.002)
+
+
+def test_graph_mode_is_within_a_tenth_of_a_percent() -> None:
+    found = corrected("null_gpu_1.graph")
+    assert found.inflation == pytest.approx(1.0, abs=0.003)
+    assert found.corrected["intra_graph"] is None
+    assert found.shares is not None
+    assert found.shares.intra_graph is None
+    assert found.shares.total is None
+
+
+def test_an_untraced_step_gives_the_length_of_every_role() -> None:
+    found = corrected("nextn_after.node", Source(untraced_step_ns=7.01 * MS))
+    timeline, steps, rows = decoded("nextn_before.graph")
+    reference = correct_lane(lane_of(timeline, steps, rows), Costs()).roles
+    assert found.method == "untraced_step"
+    assert found.corrected["duration"] == pytest.approx(7.01 * MS, abs=10)
+    assert set(found.corrected_roles) == set(reference) == {"draft", "verify", "draft-extend"}
+    for role, length in reference.items():
+        assert found.corrected_roles[role] == pytest.approx(length, rel=0.015)
+
+
+def test_a_reference_gives_the_gaps_between_replays() -> None:
+    found = corrected("nextn_before.node", Source(reference=capture("nextn_before.graph")))
+    _, _, rows = decoded("nextn_before.graph")
+    assert found.method == "reference_capture"
+    assert found.rows is not None
+    assert sums(found.rows)
+    for part in ("duration", "launching", "host_late", "queued"):
+        assert found.corrected[part] == pytest.approx(np.median(rows[f"{part}_ns"].to_numpy()), abs=1)
+    raw = decoded("nextn_before.node")[2]
+    assert np.median(raw["launching_ns"].to_numpy()) > 2 * (found.corrected["launching"] or 0)
+    inside = found.corrected["intra_graph"] or 0
+    assert 0.6 * 873_000 < inside < 0.8 * 873_000
+    assert found.parameters["reference"] == "nextn_before.graph.sqlite.xz"
+
+
+def test_an_unknown_collector_gets_raw_numbers_and_the_reason() -> None:
+    found = corrected("nextn_before.nsys2023.node")
+    assert found.method == "none"
+    assert found.corrected == {}
+    assert found.corrected_step_ns is None
+    assert "doesn't name its collector" in found.message
+    assert "--untraced-step-ms" in found.message
+
+
+def test_a_run_that_tracing_made_faster_is_said_to_be() -> None:
+    traced = corrected("nextn_before.nsys2023.node").traced_step_ns or 0
+    found = corrected("nextn_before.nsys2023.node", Source(untraced_step_ns=1.03 * traced))
+    assert found.inflation == pytest.approx(1 / 1.03)
+    assert found.parameters["factor"] < 0  # type: ignore[operator] # it is a number
+    assert "took off" in found.message
+    assert "faster than the untraced one" in found.message
+    assert found.rows is not None
+    assert sums(found.rows)
+
+
+def test_an_untraced_step_out_of_reach_is_left_unexplained() -> None:
+    found = corrected("hard_before.graph", Source(untraced_step_ns=12 * MS))
+    traced = found.traced_step_ns or 0
+    assert found.unexplained_ns == pytest.approx(traced - 12 * MS, rel=0.02)
+    assert found.rows is not None
+    assert sums(found.rows)
+
+
+def test_a_capture_without_graph_work_is_not_corrected() -> None:
+    found = corrected("dspark_before.nsys2023.graph", Source(untraced_step_ns=7 * MS))
+    assert found.method == "none"
+    assert found.corrected == {}
+
+
+def test_no_decode_steps() -> None:
+    timeline, steps, rows = decoded("nextn_after.node")
+    found = correct(timeline, steps, rows.clear(), Source())
+    assert (found.method, found.traced_step_ns) == ("none", None)
+
+
+NAMES = [path.name.removesuffix(".sqlite.xz") for path in sorted(SAMPLES.glob("*.sqlite.xz"))]
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name != "dspark_before.nsys2023.graph"])
+def test_every_sample_sums_and_without_costs_stays_as_it_is(name: str) -> None:
+    timeline, steps, rows = decoded(name)
+    unchanged = correct_lane(lane_of(timeline, steps, rows), Costs()).rows
+    assert unchanged.equals(rows.select(unchanged.columns))
+    found = corrected(name)
+    if found.rows is not None:
+        assert sums(found.rows)
+        low, high = found.range_ns or (0, 0)
+        assert low <= (found.corrected_step_ns or 0) <= high
+
+
+def test_a_calibration_given_wins_over_the_bundled_one() -> None:
+    (one,) = bundled_calibrations()
+    found = corrected("nextn_after.node", Source(calibration=one))
+    assert found.method == "calibration"
+    assert found.corrected_step_ns == corrected("nextn_after.node").corrected_step_ns
+
+
+def test_nothing_assumed_when_that_is_not_wanted() -> None:
+    assert corrected("nextn_after.node", Source(bundled=False)).method == "none"
+
+
+def test_an_intra_graph_share_less_sure_than_large_is_withheld() -> None:
+    (one,) = bundled_calibrations()
+    unsure = replace(one, node=replace(one.node, kernel_node=Cost(130, 0, 460)))
+    found = corrected("nextn_after.node", Source(calibration=unsure))
+    assert found.shares is not None
+    assert found.shares.intra_graph is None
+    assert found.shares.total is None
+    assert found.shares.inter_graph is not None
+    low, high = found.shares_range["intra_graph"] or (0, 0)
+    assert high - low > 0.09
+
+
+def test_a_reference_in_node_mode_is_refused() -> None:
+    with pytest.raises(CannotAnswerError, match="captured in node mode"):
+        corrected("nextn_before.node", Source(reference=capture("nextn_after.node")))
+
+
+def test_a_reference_of_another_workload_is_refused() -> None:
+    other = Loop(Tax(), 100, reads=True, node_mode=False).run(8)
+    mine = decode(on_h200(Loop(Tax(), 100, reads=True, graphs=(("a", 5, 4), ("b", 6, 5))).run(8)))
+    with pytest.raises(CannotAnswerError, match="the reference plays"):
+        correct(*mine, Source(reference=other))
