@@ -83,6 +83,8 @@ _LEDGER: Final = {
     "inter_graph": ("idle time outside graph replays", Noise.STEP),
     "bubble": ("idle time of a step, inside and outside graph replays", Noise.STEP),
 }
+_UNMEASURED: Final = frozenset({"none", "assumed"})
+"""Overheads that nobody measured: what is corrected by them is shown, and never judged."""
 _INTER: Final = ("host_late_ns", "launching_ns", "queued_ns", "unattributed_ns")
 _SUMS: Final = {"inter_graph": _INTER, "bubble": ("intra_graph_ns", *_INTER)}
 _SHARES: Final = {
@@ -197,7 +199,7 @@ def _of_steps(report: Report) -> Iterator[Measure]:
 def _of_bubble(report: Report) -> Iterator[Measure]:
     yield from _shares("bubble.share", report.steps.bubble_share)
     overhead = report.overhead
-    if overhead.method == "none":
+    if overhead.method in _UNMEASURED:
         return
     if overhead.corrected_bubble_share is not None:
         yield from _shares("corrected.bubble.share", overhead.corrected_bubble_share)
