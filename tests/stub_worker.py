@@ -2,61 +2,79 @@
 
 from __future__ import annotations
 
-import functools
 import json
 import os
 import signal
 import sys
 import time
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 MAGIC = b"SQLite format 3\0"
 
 
 def main() -> int:
-    """What a worker does, told by the upload's second line: see the branches."""
+    """Do one job."""
     order = json.loads(sys.stdin.readline())
-    say = functools.partial(print, flush=True)
     if "comparison" in order:
-        for name in ("body.html", "style.css", "diff.json", "diff.html", "diff.md"):
-            (Path(order["comparison"]["out"]) / name).write_text(f"{name} of a comparison")
-        say(json.dumps({"done": {}}))
-        return 0
+        return compare(Path(order["comparison"]["out"]))
     job = order["analysis"]
     with Path(job["upload"]).open("rb") as upload:
         word, _, argument = upload.readline()[len(MAGIC) :].decode().strip().partition(" ")
-    say(json.dumps({"stage": "load"}))
-    if word == "sleep":
-        time.sleep(float(argument))
-    elif word == "eat":
-        held = bytearray(int(argument))
-        held[::4096] = b"x" * len(held[::4096])
-        time.sleep(30)
-    elif word == "crash":
-        os.kill(os.getpid(), signal.SIGSEGV)
-    elif word in {"garbage", "number"}:
-        say("this is not JSON" if word == "garbage" else "17")
-        return 1
-    elif word == "fail":
-        say(json.dumps({"error": argument, "hint": "try another"}))
-        return 3
-    elif word == "broke":
-        say(json.dumps({"memory": True}))
-        return 3
-    _write_stub_report(Path(job["scratch"]) / "finished", job)
-    found = {
-        "verdict": f"verdict on {job['name']}",
-        "gpu": "H200",
-        "nsys": "2025.3",
-        "step_p50_ns": 7e6,
-        "bubble_share": 0.25,
-    }
-    say(json.dumps({"done": found | {"metrics": {"step.duration.p50": 7e6}}}))
+    say({"stage": "load"})
+    code = ENDS[word](argument)
+    if code is not None:
+        return code
+    write_report(Path(job["scratch"]) / "finished", job)
+    found: dict[str, Any] = {"verdict": f"verdict on {job['name']}", "gpu": "H200", "nsys": "2025.3"}
+    found |= {"step_p50_ns": 7e6, "bubble_share": 0.25, "metrics": {"step.duration.p50": 7e6}}
+    say({"done": found})
     return 0
 
 
-def _write_stub_report(folder: Path, job: dict[str, Any]) -> None:
+def say(what: Any) -> None:
+    """Say one line of JSON."""
+    print(json.dumps(what), flush=True)  # noqa: T201 - the protocol
+
+
+def compare(out: Path) -> int:
+    """Write files as a comparison does."""
+    for name in ("body.html", "style.css", "diff.json", "diff.html", "diff.md"):
+        (out / name).write_text(f"{name} of a comparison")
+    say({"done": {}})
+    return 0
+
+
+def eat(argument: str) -> None:
+    """Take memory and use it."""
+    held = bytearray(int(argument))
+    held[::4096] = b"x" * len(held[::4096])
+    time.sleep(30)
+
+
+def told(what: Any, code: int) -> int:
+    """Say something and end."""
+    say(what)
+    return code
+
+
+ENDS: dict[str, Callable[[str], int | None]] = {
+    "done": lambda _: None,
+    "sleep": lambda argument: time.sleep(float(argument)),
+    "eat": eat,
+    "crash": lambda _: os.kill(os.getpid(), signal.SIGSEGV),
+    "garbage": lambda _: told("this is no object", 1),
+    "number": lambda _: told(17, 1),
+    "fail": lambda argument: told({"error": argument, "hint": "try another"}, 3),
+    "broke": lambda _: told({"memory": True}, 3),
+}
+
+
+def write_report(folder: Path, job: dict[str, Any]) -> None:
+    """Write files as a report does."""
     folder.mkdir(parents=True)
     for name in ("report.json", "report.html", "report.md", "report.perfetto.json.gz"):
         (folder / name).write_text(f"{name} of {job['label']}")

@@ -140,7 +140,7 @@ async def test_the_trend_draws_a_point_a_run_and_links_it(tmp_path: Path) -> Non
         assert "No finished run has a label" in (await here.client.get("/trend")).text
         runs = []
         for number in range(3):
-            value = {} if number == 1 else {"step.duration.p50": 7e6 + number}
+            value: dict[str, float | None] = {} if number == 1 else {"step.duration.p50": 7e6 + number}
             run = StoredRun(id=new_id(), name=f"n{number}", label="x", state="done", created_s=number, metrics=value)
             here.service.store.add(run)
             runs.append(run.id)

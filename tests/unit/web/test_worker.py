@@ -55,7 +55,7 @@ def test_a_capture_becomes_every_output(sample: Sample, tmp_path: Path) -> None:
     assert found["step_p50_ns"] == report.steps.per_step["duration"].p50 == found["metrics"]["step.duration.p50"]
     assert found["bubble_share"] == report.steps.bubble_share.total
     assert found["at_least"] is False
-    assert found["verdict"] in (folder / "report.md").read_text()
+    assert found["verdict"] in (folder / "report.md").read_text().replace("**", "")
     assert read_report(folder / "report.html").findings == report.findings
     assert "<script>" not in (folder / "body.html").read_text()
     shown = window(folder / "events", None, None)
@@ -100,9 +100,9 @@ def test_an_error_calls_the_trace_what_its_sender_calls_it(tmp_path: Path) -> No
     assert str(tmp_path) not in json.dumps(said)
 
 
-def test_the_worker_stays_within_its_memory(tmp_path: Path) -> None:
+def test_the_worker_stays_within_its_memory() -> None:
     limit = Limit(memory_bytes=150 << 20, file_bytes=1 << 30, cpu_s=60)
-    script = "import resource, runpy, sys; from bubblefinder.web import worker; worker._confine(worker.Limit(**{}))"
+    script = "from bubblefinder.web import worker; worker._confine(worker.Limit(**{}))"
     told = subprocess.run(
         [sys.executable, "-c", script.format(asdict(limit)) + "; bytearray(400 << 20)"],
         capture_output=True,
