@@ -35,10 +35,10 @@ def lane_windows(timeline: Timeline, lane: Lane, cuts: Ints, roles: pl.DataFrame
     Args:
         timeline: the timeline.
         lane: the lane.
-        cuts: sorted starts of the steps, inside the GPU's span.
+        cuts: starts of the steps; those of operations that take no time may lie outside the GPU's span.
         roles: replay_index, role and position of the lane's replays.
     """
-    cuts = np.unique(cuts)
+    cuts = np.unique(np.clip(cuts, lane.start_ns, lane.end_ns - 1))
     edges = np.unique(np.concatenate(([lane.start_ns], cuts, [lane.end_ns])))
     starts, ends = edges[:-1], edges[1:]
     excluded = np.full(len(starts), None, dtype=object)
