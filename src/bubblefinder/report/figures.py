@@ -28,7 +28,8 @@ SYMBOLS: Final = ("circle", "diamond", "square", "triangle-up", "cross")
 def figures(report: Report) -> dict[str, Figure]:
     """Return the charts that the report has data for, by the id of their place on the page."""
     drawn = {f"timeline-{one.which}": step_timeline(one) for one in report.detail.timelines}
-    if rows := leading_rows(report):
+    rows = leading_rows(report)
+    if any(row.host_late_ns is not None for row in rows):
         drawn["steps"] = steps_over_the_run(rows)
     if histograms := filled_histograms(report):
         drawn["histogram"] = gap_histogram(histograms)

@@ -116,12 +116,13 @@ def _parts(report: Report) -> dict[str, Any]:
     rows = leading_rows(report)
     return {
         "key_figures": views.key_figures(report),
-        "strip": views.strip(report.steps.per_step) if report.steps.count else (),
-        "waterfall": views.waterfall(report) if report.steps.count else [],
-        "role_segments": views.role_segments(report) if report.steps.count else (),
+        "strip": views.strip(report.steps.per_step),
+        "waterfall": views.waterfall(report),
+        "role_segments": views.role_segments(report),
         "ranks": views.ranks(report),
         "overhead_notes": list(overhead_words(report.overhead)),
         "rows": rows,
+        "ledger_known": views.ledger_known(report.steps.per_step),
         "shown_rows": rows[:TABLE_ROWS],
         "binned": len(rows) > MAX_STEPS,
         "histograms": filled_histograms(report),
@@ -144,7 +145,7 @@ def notable(timeline: StepTimeline) -> list[TimelineBar]:
 def _sections(report: Report, rows: Sequence[StepRow]) -> list[tuple[str, str]]:
     detail = report.detail
     known = (
-        ("step", "Where the step goes", bool(report.steps.count)),
+        ("step", "Where the step goes", views.ledger_known(report.steps.per_step)),
         ("timelines", "Inside a step", bool(detail.timelines)),
         ("run", "Steps over the run", bool(rows)),
         ("findings", "Findings", True),

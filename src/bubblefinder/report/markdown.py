@@ -115,7 +115,8 @@ def _steps_table(report: Report) -> str:
         return ""
     total = stats["duration"].mean
     rows = []
-    for name in ("duration", *LEDGER_CLASSES):
+    unseen = report.trace.capture_mode == "unseen"
+    for name in ("duration",) if unseen else ("duration", *LEDGER_CLASSES):
         one = stats.get(name)
         if one is None or (name not in ("duration", "busy") and one.max == 0):
             continue

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from bubblefinder.report.model import LEDGER_CLASSES
 from bubblefinder.report.verdict import leading_finding
 from bubblefinder.report.words import CLASS_MEANINGS, class_label, plain
-from bubblefinder.units import duration, share
+from bubblefinder.units import UNKNOWN, duration, share
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -95,26 +95,34 @@ def _idle_figures(report: Report) -> list[KeyFigure]:
         )
     if ratio.intra_graph is not None:
         figures.append(KeyFigure("Idle inside replays", share(ratio.intra_graph), "of the decode time"))
-    elif not eager:
-        figures.append(KeyFigure("Idle inside replays", "not measured", "graph capture"))
+    elif ratio.inter_graph is not None and not eager:
+        figures.append(KeyFigure("Idle inside replays", UNKNOWN, "not measured: graph capture"))
     return figures
 
 
 def strip(per_step: Mapping[str, Stats]) -> tuple[Segment, ...]:
-    """Return the mean step as one bar, a segment a class; means add up to the step."""
-    means = {name: per_step[name].mean or 0 for name in LEDGER_CLASSES if name in per_step}
-    total = sum(means.values())
-    return _lay_out(((name, class_label(name), ns) for name, ns in means.items() if ns), total, 0.0) if total else ()
+    """Return the mean step as one bar, a segment a class; nothing where the classes don't make up the step."""
+    if not ledger_known(per_step):
+        return ()
+    means = [(name, per_step[name].mean or 0) for name in LEDGER_CLASSES if name in per_step]
+    return _lay_out(((name, class_label(name), ns) for name, ns in means if ns), per_step["duration"].mean or 0, 0.0)
+
+
+def ledger_known(per_step: Mapping[str, Stats]) -> bool:
+    """Say whether the classes that were measured add up to the step: they don't where graph work went unseen."""
+    whole = per_step["duration"].mean if "duration" in per_step else None
+    parts = sum(per_step[name].mean or 0 for name in LEDGER_CLASSES if name in per_step)
+    return bool(whole) and abs(parts - (whole or 0)) < 1
 
 
 def waterfall(report: Report) -> list[WaterfallRow]:
-    """Return the parts of the median step, each starting where the one before ends.
+    """Return the parts of the median step, each starting where the one before ends; nothing where some are unknown.
 
     Medians of the parts need not add up to the median step; a difference of half a percent or more is the last row.
     """
     raw = {name: stats.p50 for name, stats in report.steps.per_step.items()}
     corrected = report.overhead.corrected
-    if not raw.get("duration"):
+    if not ledger_known(report.steps.per_step):
         return []
     scale = max(raw["duration"] or 0, corrected.get("duration") or 0, _parts(raw), _parts(corrected))
     rows = [

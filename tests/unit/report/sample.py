@@ -523,9 +523,13 @@ def graph_report() -> Report:
 
 
 def unseen_report() -> Report:
-    """Graph launches whose work is not in the export: nothing about idle time is known."""
+    """Graph launches whose work is not in the export: steps are known by their marks, idle time is not."""
     base = sample_report()
     unknown = InterGraph(host_late_ns=None, launching_ns=None, queued_ns=None, unattributed_ns=None)
+    classes = [f"{name}_ns" for name in LEDGER_CLASSES if name != "busy"]
+    rows = [replace(row, busy_ns=11_000, **dict.fromkeys(classes)) for row in step_rows(9)]
+    nothing = BubbleShare(intra_graph=None, inter_graph=None, total=None)
+    note = "Graph launches are there, their work is not: export again."
     return replace(
         base,
         trace=replace(base.trace, capture_mode="unseen"),
@@ -544,27 +548,8 @@ def unseen_report() -> Report:
                 run_ahead_share=None,
             )
         ],
-        steps=StepsReport(
-            method="none",
-            confidence="low",
-            count=0,
-            excluded={},
-            gpu=None,
-            pid=None,
-            roles=[],
-            per_step={},
-            by_device=[],
-            bubble_share=BubbleShare(intra_graph=None, inter_graph=None, total=None),
-            rows=[],
-        ),
-        quality=[
-            Quality(
-                code="graph-work-unseen",
-                level="error",
-                message="Graph launches are there, their work is not: export again.",
-                count=30,
-            )
-        ],
+        steps=replace(base.steps, method="nvtx", roles=[], per_step=per_step(rows), bubble_share=nothing, rows=rows),
+        quality=[Quality(code="graph-work-unseen", level="error", message=note, count=30)],
     )
 
 

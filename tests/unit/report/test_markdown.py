@@ -13,7 +13,15 @@ from markdown_it import MarkdownIt
 from bubblefinder.errors import InternalError
 from bubblefinder.report import markdown
 from bubblefinder.units import milliseconds
-from tests.unit.report.sample import HOSTILE, finding, graph_report, healthy_report, hostile_report, sample_report
+from tests.unit.report.sample import (
+    HOSTILE,
+    finding,
+    graph_report,
+    healthy_report,
+    hostile_report,
+    sample_report,
+    unseen_report,
+)
 
 if TYPE_CHECKING:
     from bubblefinder.report.model import Report
@@ -84,6 +92,11 @@ def test_the_table_holds_the_numbers_of_the_report() -> None:
 def test_what_was_not_measured_is_no_zero() -> None:
     row = next(line for line in markdown.render(graph_report()).splitlines() if line.startswith("| inside graphs"))
     assert row == "| inside graphs | – | – | – | not measured |"
+
+
+def test_without_graph_work_only_the_step_has_a_row() -> None:
+    lines = [line for line in markdown.render(unseen_report()).splitlines() if line.startswith("| ")]
+    assert [line.split("|")[1].strip() for line in lines] == ["ms per decode step", ":--", "**step**"]
 
 
 def test_a_healthy_run_says_so() -> None:

@@ -53,7 +53,7 @@ def test_roles_that_overlap_are_not_cut() -> None:
 def test_an_unmeasured_part_has_no_row_and_no_zero() -> None:
     assert "intra_graph" not in [row.css for row in views.waterfall(graph_report())]
     figures = {one.name: one.value for one in views.key_figures(graph_report())}
-    assert figures["Idle inside replays"] == "not measured"
+    assert figures["Idle inside replays"] == "–"
 
 
 def test_an_eager_loop_has_no_inside() -> None:
@@ -74,4 +74,5 @@ def test_nothing_is_drawn_of_what_is_not_known() -> None:
     unknown = Stats(mean=None, p50=None, p95=None, min=None, max=None)
     assert views.strip({"busy": unknown}) == ()
     assert views.waterfall(unseen_report()) == []
-    assert views.key_figures(unseen_report()) == []
+    assert views.strip(unseen_report().steps.per_step) == ()
+    assert [one.name for one in views.key_figures(unseen_report())] == ["Decode step"]
