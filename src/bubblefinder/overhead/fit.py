@@ -190,8 +190,9 @@ def _gap_share(node_runs: Sequence[Measurements]) -> Cost:
     for run in node_runs:
         for name in run["phases"]["inside"]["stamped"]:
             between, inside = (_stamped_change(run, name, part) for part in ("between_ns", "inside_ns"))
-            shares.append(float(np.clip(between / (between + inside), 0, 1)))
-    return _cost(shares)
+            if between + inside > 0:
+                shares.append(float(np.clip(between / (between + inside), 0, 1)))
+    return _cost(shares) if shares else Costs().gap_share
 
 
 def _stamped_change(run: Measurements, name: str, part: str) -> float:
