@@ -21,7 +21,7 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 
-_COMMANDS: Final = ("analyze", "calibrate", "diff", "doctor", "metrics", "nightly", "report", "serve")
+_COMMANDS: Final = ("analyze", "calibrate", "diff", "doctor", "metrics", "nightly", "report", "serve", "whatif")
 _GROUPS: Final[tuple[str, ...]] = ("budget", "history", "rules")
 
 

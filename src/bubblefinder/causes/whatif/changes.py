@@ -14,7 +14,7 @@ from bubblefinder.timeline.apis import CallRole
 from bubblefinder.timeline.launches import LAUNCHES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from bubblefinder.causes.whatif.model import Model
     from bubblefinder.intervals import Bools, Ints
@@ -151,26 +151,22 @@ class DropKernels:
 
 @dataclass(frozen=True, slots=True)
 class NoProfiler:
-    """The profiler's own time is taken away.
+    """The profiler's own time is taken away, as far as it is known; see `whatif.profiler`.
 
     Attributes:
-        node_ns: what tracing adds to each graph node on the GPU.
-        launch_node_ns: what it adds to a graph launch call for each node.
+        block_ns: what tracing added to each block.
+        call_ns: what it added to each call.
     """
 
-    node_ns: float
-    launch_node_ns: float
+    block_ns: tuple[int, ...]
+    call_ns: tuple[int, ...]
 
     def apply(self, draft: Draft) -> None:
         """Edit the draft."""
-        blocks = draft.model.blocks
-        nodes = blocks["nodes"].fill_null(0).to_numpy()
-        _shorten(draft, np.floor(nodes * self.node_ns).astype(np.int64))
-        launches = blocks.filter(pl.col("nodes").is_not_null() & pl.col("call").is_not_null())
-        cheaper = np.zeros(len(draft.model.calls), np.int64)
-        cheaper[_calls(launches)] = np.floor(launches["nodes"].to_numpy() * self.launch_node_ns).astype(np.int64)
-        inside = draft.arcs(Lag.CALL, np.flatnonzero(cheaper))
-        draft.lag[inside] = np.maximum(draft.lag[inside] - cheaper[draft.model.arcs.owner[inside]], 0)
+        _shorten(draft, np.array(self.block_ns, np.int64))
+        inside = draft.model.arcs.kind == Lag.CALL
+        added = np.array(self.call_ns, np.int64)[draft.model.arcs.owner[inside]]
+        draft.lag[inside] = np.maximum(draft.lag[inside] - added, 0)
 
 
 Change = RemoveWaits | HostSpeed | FreeLaunches | CaptureEager | CloseGaps | DropKernels | NoProfiler
@@ -184,7 +180,9 @@ def draft_of(model: Model, changes: Iterable[Change]) -> Draft:
     return draft
 
 
-def kernel_time(operations: pl.DataFrame, blocks: pl.DataFrame, names: dict[int, str], pattern: str) -> tuple[int, ...]:
+def kernel_time(
+    operations: pl.DataFrame, blocks: pl.DataFrame, names: Mapping[int, str], pattern: str
+) -> tuple[int, ...]:
     """Return how long the kernels whose name matches keep each block busy; overlaps among them count once."""
     wanted = [name for name, text in names.items() if re.search(pattern, text)]
     numbered = blocks.select("replay_index", "op_index").with_row_index("block")

@@ -64,28 +64,41 @@ class Prediction:
 
 def predict(model: Model, changes: Sequence[Change]) -> dict[Lane, Prediction]:
     """Return the step of every process and GPU with decode steps after all the changes together."""
-    caution = host_spread(model) if changes else 0.0
-    draft = draft_of(model, [*changes, HostSpeed(1 / (1 + caution))])
-    times = replay(model, draft.lag, draft.keep)
+    draft, times = _cautious(model, changes)
     best, worst = _extreme(model, changes, 1 + HOST_NOISE), _extreme(model, changes, 1 - HOST_NOISE)
     notes = (*draft.notes, *_notes(model))
-    lanes = model.windows.partition_by("gpu", "process", as_dict=True, maintain_order=True)
     found = {}
-    for (gpu, process), windows in lanes.items():
-        now = _median(windows["recorded_ns"].to_numpy())
-        step = min(_step(windows, times), now)
-        low, high = (min(_step(windows, extreme), now) for extreme in (best, worst))
+    for (gpu, process), windows in _lanes(model).items():
+        now, step, low, high = (_step(windows, moments) for moments in (model.recorded, times, best, worst))
         found[gpu, process] = Prediction(
-            gpu,
-            process,
-            now,
-            step,
-            min(low, step),
-            max(high, step),
-            _bound(draft, times, windows),
-            notes,
+            gpu=gpu,
+            process=process,
+            now_ns=now,
+            step_ns=min(step, now),
+            low_ns=min(low, step, now),
+            high_ns=min(max(high, step), now),
+            bound=_bound(draft, times, windows),
+            notes=notes,
         )
     return found
+
+
+def steps_after(model: Model, changes: Sequence[Change]) -> dict[Lane, int]:
+    """Return only the predicted steps."""
+    _, times = _cautious(model, changes)
+    return {lane: min(_step(windows, times), _step(windows, model.recorded)) for lane, windows in _lanes(model).items()}
+
+
+def _lanes(model: Model) -> dict[Lane, pl.DataFrame]:
+    lanes = model.windows.partition_by("gpu", "process", as_dict=True, maintain_order=True)
+    return {(int(gpu), int(process)): windows for (gpu, process), windows in lanes.items()}
+
+
+def _cautious(model: Model, changes: Sequence[Change]) -> tuple[Draft, Ints]:
+    """Replay the changes with the host as slow as its own variation allows; unchanged, replay what was recorded."""
+    caution = host_spread(model) if changes else 0.0
+    draft = draft_of(model, [*changes, HostSpeed(1 / (1 + caution))])
+    return draft, replay(model, draft.lag, draft.keep)
 
 
 def host_spread(model: Model) -> float:
@@ -97,7 +110,7 @@ def host_spread(model: Model) -> float:
     moment, work = model.arcs.target[host], model.arcs.lag[host]
     process = model.calls["process"].to_numpy()[model.arcs.owner[host]]
     spreads = []
-    for (_, name), windows in model.windows.partition_by("gpu", "process", as_dict=True, maintain_order=True).items():
+    for (_, name), windows in _lanes(model).items():
         mine = process == name
         edges = np.append(windows["begin"].to_numpy(), windows["end"].to_numpy()[-1])
         step = np.searchsorted(edges, moment[mine], side="right") - 1

@@ -1,0 +1,107 @@
+"""What can be fixed in a capture, one fix at a time, and the order in which fixes pay most."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from bubblefinder.causes.whatif.changes import CaptureEager, HostSpeed, RemoveWaits
+from bubblefinder.causes.whatif.predict import Lane, Prediction, predict, steps_after
+from bubblefinder.causes.whatif.recover import everywhere
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from bubblefinder.causes.facts import Facts, SiteFacts
+    from bubblefinder.causes.model import Causes
+    from bubblefinder.causes.whatif.changes import Change
+    from bubblefinder.causes.whatif.model import Model
+
+WORTHWHILE: Final = 0.001
+"""A further fix that gains less of the step ends the order."""
+_LATE: Final = 0.01
+"""A host that is late for this share of the steps without a wait is slow."""
+_CANDIDATES: Final = 10
+"""So many fixes, the best by themselves, are tried in every order."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fix:
+    """One cure, on every rank that needs it.
+
+    Attributes:
+        name: what a user calls it by: the NVTX range, the frame, or the API and its place in the step.
+        text: what it is, in one line.
+        change: what it does to the recorded run.
+        subjects: the sites it removes, as in `SiteFacts.sites`, of each rank; empty for an eager phase.
+    """
+
+    name: str
+    text: str
+    change: Change
+    subjects: tuple[tuple[int, ...], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """One fix on top of those before it, and the step then."""
+
+    fix: Fix
+    then: Prediction
+
+
+def find_fixes(causes: Causes, facts: Facts) -> tuple[Fix, ...]:
+    """Return the waits that drained a GPU, merged over ranks, the eager phases, and a faster host where it is late."""
+    return (*_waits(causes, facts), *_phases(facts), *_host(facts))
+
+
+def _waits(causes: Causes, facts: Facts) -> Iterator[Fix]:
+    known: dict[frozenset[int], list[SiteFacts]] = {}
+    for site in facts.sites:
+        known.setdefault(everywhere(causes, site.sites), []).append(site)
+    for removed, sites in known.items():
+        yield Fix(_name(sites[0]), _text(sites[0]), RemoveWaits(removed), tuple(site.sites for site in sites))
+
+
+def _phases(facts: Facts) -> Iterator[Fix]:
+    eager = {role.role: role for step in facts.steps for role in step.roles if role.eager}
+    for name, role in eager.items():
+        launches = f"{role.nodes:.0f} launches" if role.nodes else "its launches"
+        yield Fix(f"capture {name}", f"{launches} of {name} as one CUDA graph", CaptureEager(name))
+
+
+def _host(facts: Facts) -> Iterator[Fix]:
+    if any((step.host_slow_share or 0) >= _LATE for step in facts.steps):
+        yield Fix("host twice as fast", "all the host does in a step takes half as long", HostSpeed(2))
+
+
+def _name(site: SiteFacts) -> str:
+    place = f"after {site.after_role}" if site.after_role else f"before {site.before_role}" if site.before_role else ""
+    return site.nvtx or site.frame or f"{site.api} {place}".strip()
+
+
+def _text(site: SiteFacts) -> str:
+    size = f"{site.bytes} B" if site.bytes is not None else ""
+    copy = " ".join(part for part in (site.memory_kind, site.copy_kind, size) if part)
+    count = f"{site.per_step_count:g} a step" if site.per_step_count else ""
+    between = " and ".join(role for role in (site.after_role, site.before_role) if role)
+    parts = (site.api, copy, count, f"between {between}" if site.after_role and site.before_role else "")
+    return ", ".join(part for part in parts if part)
+
+
+def best_order(model: Model, fixes: Sequence[Fix], lane: Lane) -> tuple[Stage, ...]:
+    """Return the fixes in the order in which each gains most on top of those before it, while it is worthwhile."""
+    alone = {fix: steps_after(model, [fix.change])[lane] for fix in fixes}
+    left = sorted(fixes, key=alone.__getitem__)[:_CANDIDATES]
+    stages: list[Stage] = []
+    changes: list[Change] = []
+    step = steps_after(model, [])[lane]
+    while left:
+        steps = [steps_after(model, [*changes, fix.change])[lane] for fix in left]
+        best = min(range(len(left)), key=steps.__getitem__)
+        if step - steps[best] < WORTHWHILE * step:
+            break
+        fix, step = left.pop(best), steps[best]
+        changes.append(fix.change)
+        stages.append(Stage(fix, predict(model, changes)[lane]))
+    return tuple(stages)

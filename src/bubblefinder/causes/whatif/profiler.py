@@ -1,0 +1,62 @@
+"""What the profiler added to each block and call of a recorded run."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import polars as pl
+
+from bubblefinder.errors import CannotAnswerError
+from bubblefinder.overhead.calibration import bundled_calibrations, mismatch, read_calibration
+from bubblefinder.overhead.device import NODE_KINDS, work_of
+from bubblefinder.overhead.host import excess_of, host_of
+from bubblefinder.timeline.model import CaptureMode
+from bubblefinder.trace.model import GRAPH
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from bubblefinder.overhead.model import Costs
+    from bubblefinder.timeline.model import Timeline
+
+
+def profiler_costs(timeline: Timeline, gpu: int, calibration: Path | None) -> Costs:
+    """Return what this way of capturing costs on this kind of machine.
+
+    Raises:
+        CannotAnswerError: no calibration fits the capture.
+        UsageError: the file is no calibration.
+    """
+    known = [read_calibration(calibration)] if calibration else bundled_calibrations()
+    reasons = [(one, mismatch(one, timeline.trace.info, gpu)) for one in known]
+    fitting = [one for one, reason in reasons if reason is None]
+    if not fitting:
+        why = next((reason for _, reason in reasons if reason), "there is no calibration")
+        raise CannotAnswerError(
+            f"the profiler's cost is unknown here: {why}",
+            hint="measure it on that machine with `bubblefinder calibrate`",
+        )
+    return fitting[0].graph if timeline.mode is CaptureMode.GRAPH else fitting[0].node
+
+
+def replay_costs(timeline: Timeline, blocks: pl.DataFrame, costs: Costs) -> tuple[int, ...]:
+    """Return the GPU time that tracing added to each block: the price of its nodes."""
+    prices = np.array([getattr(costs, kind).value for kind in NODE_KINDS])
+    parts = []
+    for device in timeline.devices:
+        node = (pl.col("gpu") == device.gpu) & pl.col("replay_index").is_not_null() & (pl.col("kind") != GRAPH)
+        nodes = timeline.operations.filter(node).select("replay_index")
+        parts.append(nodes.with_columns(added=prices[work_of(timeline, device.gpu).node_kind]))
+    added = pl.concat(parts).group_by("replay_index").agg(pl.col("added").sum())
+    placed = blocks.select("replay_index").join(added, on="replay_index", how="left", maintain_order="left")
+    return tuple(placed["added"].fill_null(0).round().cast(pl.Int64))
+
+
+def call_costs(timeline: Timeline, calls: pl.DataFrame, costs: Costs) -> tuple[int, ...]:
+    """Return the host time that tracing added to each call."""
+    added = np.zeros(len(timeline.calls))
+    for device in timeline.devices:
+        host = host_of(timeline, device.gpu)
+        added[host.index] = excess_of(host, costs, 1.0)
+    return tuple(added[calls["call_index"].to_numpy()].round().astype(np.int64).tolist())

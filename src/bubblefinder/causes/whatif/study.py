@@ -1,0 +1,111 @@
+"""One capture, ready for questions: its model, its fixes, and the changes that need more than the model."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from bubblefinder.causes.facts_build import build_facts
+from bubblefinder.causes.find import find_causes
+from bubblefinder.causes.whatif.build import build_model
+from bubblefinder.causes.whatif.changes import CloseGaps, DropKernels, NoProfiler, kernel_time
+from bubblefinder.causes.whatif.fixes import Fix, find_fixes
+from bubblefinder.causes.whatif.profiler import call_costs, profiler_costs, replay_costs
+from bubblefinder.errors import CannotAnswerError, UsageError
+from bubblefinder.steps.find import find_steps
+from bubblefinder.timeline.build import build_timeline
+from bubblefinder.timeline.model import CaptureMode
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from bubblefinder.causes.whatif.model import Model
+    from bubblefinder.causes.whatif.predict import Lane
+    from bubblefinder.timeline.model import Timeline
+    from bubblefinder.trace.model import Trace
+
+
+@dataclass(frozen=True, slots=True)
+class Study:
+    """A capture that can be asked what would be if.
+
+    Attributes:
+        timeline: the capture.
+        model: the recorded run.
+        fixes: what can be cured.
+        lanes: the GPUs and processes with decode steps that can be timed.
+    """
+
+    timeline: Timeline
+    model: Model
+    fixes: tuple[Fix, ...]
+    lanes: tuple[Lane, ...]
+
+    def drop_kernels(self, pattern: str) -> DropKernels:
+        """Return the change that removes the kernels whose name matches a regular expression.
+
+        Raises:
+            UsageError: the pattern is none, or no kernel has such a name.
+        """
+        try:
+            re.compile(pattern)
+        except re.error as error:
+            raise UsageError(f"--drop-kernels {pattern!r} is not a regular expression: {error}") from error
+        lost = kernel_time(self.timeline.operations, self.model.blocks, self.timeline.trace.names, pattern)
+        if not any(lost):
+            raise UsageError(
+                f"--drop-kernels {pattern!r} fits no recorded kernel",
+                hint="in a graph-mode capture the kernels inside graphs are not recorded",
+            )
+        return DropKernels(pattern, lost)
+
+    def close_gaps(self, share: float) -> CloseGaps:
+        """Return the change that takes a share off the gaps inside graphs.
+
+        Raises:
+            CannotAnswerError: the capture doesn't show them.
+        """
+        if not self.model.blocks["intra_ns"].count():
+            raise CannotAnswerError(
+                "the capture doesn't show the gaps inside graphs", hint="capture with --cuda-graph-trace=node"
+            )
+        return CloseGaps(share)
+
+    def without_profiler(self, lane: Lane, calibration: Path | None) -> NoProfiler:
+        """Return the change that takes the profiler away, by what is known of its cost on such a machine.
+
+        Raises:
+            CannotAnswerError: nothing is known of it.
+        """
+        costs = profiler_costs(self.timeline, lane[0], calibration)
+        return NoProfiler(
+            replay_costs(self.timeline, self.model.blocks, costs), call_costs(self.timeline, self.model.calls, costs)
+        )
+
+
+def study_of(trace: Trace, step_by: str | None, progress: Callable[[str], None] = lambda _: None) -> Study:
+    """Return a capture ready for questions.
+
+    Raises:
+        CannotAnswerError: no decode step can be timed, or graph work is missing.
+    """
+    progress("timeline")
+    timeline = build_timeline(trace)
+    if timeline.mode is CaptureMode.UNSEEN:
+        raise CannotAnswerError(
+            "the export lacks the GPU work of its CUDA graph launches, so nothing can be predicted",
+            hint="export the .nsys-rep again with Nsight Systems 2024.2 or newer",
+        )
+    progress("steps")
+    steps = find_steps(timeline, step_by)
+    progress("causes")
+    causes = find_causes(timeline, steps)
+    facts = build_facts(timeline, steps, causes)
+    progress("what if")
+    model = build_model(timeline, steps, causes)
+    if model.windows.is_empty():
+        raise CannotAnswerError("no decode step was found, so there is none to predict", hint="name one with --step-by")
+    lanes = tuple((int(gpu), int(process)) for gpu, process in model.windows.select("gpu", "process").unique().rows())
+    return Study(timeline, model, find_fixes(causes, facts), tuple(sorted(lanes)))

@@ -1,0 +1,45 @@
+"""Predictions in words."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from bubblefinder.causes.whatif.bound import Bound
+from bubblefinder.units import duration, share
+
+if TYPE_CHECKING:
+    from bubblefinder.causes.whatif.predict import Prediction
+
+BOUNDS: Final = {
+    Bound.GPU: "the GPU's own work bounds the step",
+    Bound.HOST: "the host's own work bounds the step",
+    Bound.WAIT: "host and GPU take turns, since the host waits for the GPU in every step",
+}
+NOTHING: Final = 0.002
+"""A gain below this share of the step is said to be none."""
+
+
+def sentence(then: Prediction) -> str:
+    """Return a prediction in one or two sentences."""
+    bound = f"Then {BOUNDS[then.bound]}"
+    if then.recoverable_ns < NOTHING * then.now_ns:
+        return f"Almost nothing to gain: the step stays at {duration(then.step_ns)}. {bound}{_range(then)}."
+    part = share(then.recoverable_ns / then.now_ns)
+    return (
+        f"The step goes from {duration(then.now_ns)} to {duration(then.step_ns)}, {duration(then.recoverable_ns)} "
+        f"({part}) less. {bound}{_range(then)}."
+    )
+
+
+def _range(then: Prediction) -> str:
+    """Return the range, where it is wider than the digits shown."""
+    low, high = duration(then.low_ns), duration(then.high_ns)
+    if low == high:
+        return ""
+    why = ", since a host's speed differs between runs" if then.bound is Bound.HOST else ""
+    return f"; between {low} and {high}{why}"
+
+
+def tokens_per_second(step_ns: int, accept_length: float) -> float:
+    """Return tokens a second for one sequence: the accept length over the step."""
+    return accept_length / (step_ns / 1e9)

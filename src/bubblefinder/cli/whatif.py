@@ -1,0 +1,116 @@
+"""`bubblefinder whatif`: how long the step would be without this or that."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from bubblefinder.cli.common import stages
+from bubblefinder.errors import CannotAnswerError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from bubblefinder.causes.whatif.changes import Change
+    from bubblefinder.causes.whatif.fixes import Fix
+    from bubblefinder.causes.whatif.predict import Lane
+    from bubblefinder.causes.whatif.study import Study
+
+
+def whatif(
+    trace: Annotated[
+        Path,
+        typer.Argument(help="A SQLite export (also .xz, .gz, .zst), a parquetdir or arrowdir folder, or a .nsys-rep."),
+    ],
+    remove: Annotated[
+        list[str] | None,
+        typer.Option(metavar="FIX", help="Do this fix: its number in the list, a part of its name, or `all`."),
+    ] = None,
+    host_speed: Annotated[
+        float | None, typer.Option(metavar="K", min=0.01, help="The host works K times as fast.")
+    ] = None,
+    free_launches: Annotated[bool, typer.Option(help="Launch calls take no time.")] = False,
+    close_gaps: Annotated[
+        float | None,
+        typer.Option(metavar="PERCENT", min=0, max=100, help="Gaps inside graphs shrink by this: a bound."),
+    ] = None,
+    drop_kernels: Annotated[
+        list[str] | None, typer.Option(metavar="REGEX", help="Kernels with such names are gone: a bound.")
+    ] = None,
+    no_profiler: Annotated[bool, typer.Option(help="The profiler costs nothing, as far as that is known.")] = False,
+    calibration: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="With --no-profiler: what `bubblefinder calibrate` measured.")
+    ] = None,
+    accept_length: Annotated[
+        float | None, typer.Option(metavar="N", min=0.01, help="Tokens accepted a step, to show tokens per second.")
+    ] = None,
+    gpu: Annotated[
+        int | None, typer.Option(help="Predict the steps of this GPU (default: the lowest with decode steps).")
+    ] = None,
+    pid: Annotated[int | None, typer.Option(help="Predict the steps of this process.")] = None,
+    step_by: Annotated[
+        str | None,
+        typer.Option(metavar="METHOD", help="How to find steps: nvtx:REGEX, kernel:REGEX, nvtx, cadence or sequence."),
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print the predictions as JSON.")] = False,
+    quiet: Annotated[bool, typer.Option("-q", "--quiet", help="Print no progress.")] = False,
+) -> None:
+    """Predict the decode step without a wait, with a faster host, and so on.
+
+    Without options: every fix by itself, and the order in which they pay most. With options: all
+    that they ask for together, since gains don't add up.
+    """
+    from bubblefinder.causes.whatif.changes import FreeLaunches, HostSpeed
+    from bubblefinder.causes.whatif.study import study_of
+    from bubblefinder.trace.open import open_trace
+
+    with stages(quiet=quiet) as progress:
+        study = study_of(open_trace(trace), step_by, progress)
+    lane = _lane(study, gpu, pid)
+    changes: list[Change] = [fix.change for fix in _chosen(study.fixes, remove or [])]
+    changes += [HostSpeed(host_speed)] if host_speed is not None else []
+    changes += [FreeLaunches()] if free_launches else []
+    changes += [study.close_gaps(close_gaps / 100)] if close_gaps is not None else []
+    changes += [study.drop_kernels(pattern) for pattern in drop_kernels or ()]
+    changes += [study.without_profiler(lane, calibration)] if no_profiler else []
+    _print(study, lane, changes, accept_length, as_json=json)
+
+
+def _lane(study: Study, gpu: int | None, pid: int | None) -> Lane:
+    """Return the process and GPU to predict for."""
+    from bubblefinder.trace.model import pid_of
+
+    fitting = [lane for lane in study.lanes if gpu in (None, lane[0]) and pid in (None, pid_of(lane[1]))]
+    if not fitting:
+        there = ", ".join(f"GPU {lane[0]} with process {pid_of(lane[1])}" for lane in study.lanes)
+        raise CannotAnswerError("the GPU or process asked for has no decode steps here", hint=f"there is {there}")
+    return fitting[0]
+
+
+def _chosen(fixes: Sequence[Fix], asked: list[str]) -> list[Fix]:
+    """Return the fixes that are asked for by number, by a part of their name, or as `all`.
+
+    Raises:
+        UsageError: one fits none, or more than one.
+    """
+    chosen: list[Fix] = []
+    for text in asked:
+        fitting = [fix for number, fix in enumerate(fixes, 1) if text in ("all", str(number))]
+        fitting = fitting or [fix for fix in fixes if text.casefold() in fix.name.casefold()]
+        if not fitting:
+            known = "; ".join(f"{number} {fix.name}" for number, fix in enumerate(fixes, 1))
+            raise UsageError(f"--remove {text!r} fits no fix", hint=f"there is: {known}" if known else "there is none")
+        if len(fitting) > 1 and text != "all":
+            fits = ", ".join(fix.name for fix in fitting)
+            raise UsageError(f"--remove {text!r} fits {len(fitting)} fixes: {fits}", hint="give the number instead")
+        chosen += [fix for fix in fitting if fix not in chosen]
+    return chosen
+
+
+def _print(study: Study, lane: Lane, changes: list[Change], accept_length: float | None, *, as_json: bool) -> None:
+    from bubblefinder.cli.whatif_output import as_document, as_text
+
+    render: Callable[..., str] = as_document if as_json else as_text
+    typer.echo(render(study, lane, changes, accept_length))
