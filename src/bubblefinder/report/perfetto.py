@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import json as stdlib_json
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from bubblefinder.report.model import LEDGER_CLASSES
 from bubblefinder.report.verdict import verdict
 from bubblefinder.report.words import class_label, plain, site_words
 
 if TYPE_CHECKING:
-    from bubblefinder.report.model import Finding, Report
+    from collections.abc import Iterator, Sequence
+
+    from bubblefinder.report.model import Evidence, Finding, Report
+    from bubblefinder.report.pictures import TimelineBar
+
+Span = TypeVar("Span", "TimelineBar", "Evidence")
 
 NS_PER_TICK: Final = 1_000
 """Times in this format are microseconds; fractions keep the nanoseconds."""
@@ -118,17 +123,21 @@ def _add_idle(tracks: _Tracks, report: Report) -> None:
 def _add_timelines(tracks: _Tracks, report: Report) -> None:
     """Add what the drawn steps hold and the tracks of the whole run don't."""
     for step in report.detail.timelines:
+        groups: dict[str, list[TimelineBar]] = {}
         for bar in step.bars:
-            if bar.kind not in _DRAWN:
-                continue
-            waits = "wait" if bar.kind in ("wait", "blamed_wait") else bar.kind
-            where = (_group(step.gpu), f"{plain(step.which, 20)} step: {plain(bar.track, 60)} · {waits}")
-            args = {"kind": bar.kind, "covered": bar.fill}
-            tracks.slice(where, plain(bar.name), (bar.start_ns, bar.end_ns), args)
+            if bar.kind in _DRAWN:
+                kind = "wait" if bar.kind in ("wait", "blamed_wait") else bar.kind
+                groups.setdefault(f"{plain(step.which, 20)} step: {plain(bar.track, 60)} · {kind}", []).append(bar)
+        for name, bars in groups.items():
+            for lane, bar in _in_lanes(bars):
+                args = {"kind": bar.kind, "covered": bar.fill}
+                where = (_group(step.gpu), _lane_name(name, lane))
+                tracks.slice(where, plain(bar.name), (bar.start_ns, bar.end_ns), args)
 
 
 def _add_finding(tracks: _Tracks, number: int, finding: Finding) -> None:
     group = _group(finding.devices[0].gpu) if finding.devices else 1
+    name = f"finding {number}: {plain(finding.rule, 60)}"
     args = {
         "severity": finding.severity,
         "confidence": finding.confidence,
@@ -137,7 +146,19 @@ def _add_finding(tracks: _Tracks, number: int, finding: Finding) -> None:
         "recoverable_ns": finding.recoverable_ns,
         "remedy": plain(finding.remedy, 400),
     }
-    for one in finding.evidence:
-        where = (group, f"finding {number}: {plain(finding.rule, 60)}")
+    for lane, one in _in_lanes(finding.evidence):
         row = {"table": plain(one.table), "row": one.row}
-        tracks.slice(where, plain(finding.title), (one.start_ns, one.end_ns), args | row)
+        tracks.slice((group, _lane_name(name, lane)), plain(finding.title), (one.start_ns, one.end_ns), args | row)
+
+
+def _lane_name(name: str, lane: int) -> str:
+    return name if lane == 0 else f"{name} ({lane + 1})"
+
+
+def _in_lanes(spans: Sequence[Span]) -> Iterator[tuple[int, Span]]:
+    """Yield the spans by start, each with the first lane in which it begins after all others have ended."""
+    ends: list[int] = []
+    for span in sorted(spans, key=lambda one: (one.start_ns, one.end_ns)):
+        lane = next((lane for lane, end in enumerate(ends) if end <= span.start_ns), len(ends))
+        ends[lane : lane + 1] = [span.end_ns]
+        yield lane, span

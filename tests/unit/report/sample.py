@@ -527,7 +527,8 @@ def unseen_report() -> Report:
     base = sample_report()
     unknown = InterGraph(host_late_ns=None, launching_ns=None, queued_ns=None, unattributed_ns=None)
     classes = [f"{name}_ns" for name in LEDGER_CLASSES if name != "busy"]
-    rows = [replace(row, busy_ns=11_000, **dict.fromkeys(classes)) for row in step_rows(9)]
+    nulls: dict[str, Any] = dict.fromkeys(classes)
+    rows = [replace(row, busy_ns=11_000, **nulls) for row in step_rows(9)]
     nothing = BubbleShare(intra_graph=None, inter_graph=None, total=None)
     note = "Graph launches are there, their work is not: export again."
     return replace(

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 import pytest
 
 from bubblefinder.report.detail.timelines import step_timelines
 from bubblefinder.report.model import LEDGER_CLASSES
-from bubblefinder.report.pictures import StepTimeline
 from tests.unit.report.detail.analysed import loop
+
+if TYPE_CHECKING:
+    from bubblefinder.report.pictures import StepTimeline
 
 
 def drawn(*, node_mode: bool = True) -> list[StepTimeline]:
