@@ -140,12 +140,12 @@ def difference(change: Change) -> str:
     if not change.delta:
         return ""
     if change.unit == "ratio":
-        return f"{100 * change.delta:+.1f} points"
+        return f"{100 * change.delta:+z.1f} points"
     if change.unit == "count":
         return f"{change.delta:+,.2f}".rstrip("0").rstrip(".")
     if change.ratio is None or change.ratio <= 0 or (change.base.value or 0) <= 0:
         return signed(change.delta)
-    return f"{100 * (change.ratio - 1):+.1f} %"
+    return f"{100 * (change.ratio - 1):+z.1f} %"
 
 
 def signed(ns: float | None) -> str:

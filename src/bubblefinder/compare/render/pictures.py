@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from bubblefinder.report.pictures import StepTimeline, TimelineBar
 
 WIDTH: Final = 1000.0
-LANE: Final = 22
+LANE: Final = 28
 MOST_BARS: Final = 1500
 _KINDS: Final = {
     "wait": "wait",

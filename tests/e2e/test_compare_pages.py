@@ -1,0 +1,76 @@
+"""The pages of comparisons, budgets and trends in a browser: no error, no request, accessible."""
+
+from __future__ import annotations
+
+from datetime import date
+from typing import TYPE_CHECKING
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+
+from bubblefinder.compare.baseline import of_reports
+from bubblefinder.compare.budget import BudgetFile
+from bubblefinder.compare.diff import diff
+from bubblefinder.compare.judge import judge
+from bubblefinder.compare.render.formats import render_diff, render_judged
+from bubblefinder.compare.render.trend import html
+from bubblefinder.compare.source import load
+from tests.unit.compare.render.test_trend import a_trend
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from playwright.sync_api import Page
+
+pytestmark = pytest.mark.browser
+
+
+@pytest.fixture(scope="module")
+def pages(sample: Callable[[str], Path]) -> dict[str, str]:
+    """One page of each kind, from real captures where there are some."""
+    base, head = load(sample("nextn_before.node")), load(sample("nextn_after.node"))
+    limit = {"metric": "step.duration.p50", "max": "8 ms", "regress": 0.02, "why": "agreed", "owner": "us"}
+    budget = BudgetFile.model_validate({"version": 1, "budget": [limit]})
+    return {
+        "diff": render_diff(diff([base], [head]), "html"),
+        "budget": render_judged(judge(base, budget, of_reports([head], base), date(2026, 11, 29)), "html"),
+        "trend": html(a_trend(*[7e6] * 4, *[7.7e6] * 4)),
+    }
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("kind", ["diff", "budget", "trend"])
+def test_a_page_opens_quietly_and_reads_well(
+    pages: dict[str, str], page: Page, tmp_path: Path, kind: str, scheme: str
+) -> None:
+    problems, requests = list[str](), list[str]()
+    page.on("console", lambda message: problems.append(message.text))
+    page.on("pageerror", lambda error: problems.append(str(error)))
+    page.on("request", lambda request: requests.append(request.url))
+    page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
+    path = tmp_path / "page.html"
+    path.write_text(pages[kind])
+    page.goto(path.as_uri())
+    assert page.locator("h1").inner_text() in {
+        "Improvement",
+        "Fail",
+        "step.duration.p50 (rank 0), </title><script>alert(1)</script>",
+    }
+    assert problems == []
+    assert requests == [path.as_uri()]
+    violations = Axe().run(page).response["violations"]
+    assert [(v["id"], v["nodes"][0]["html"][:200]) for v in violations] == []
+
+
+def test_the_pictures_show_both_sides_on_one_scale(pages: dict[str, str], page: Page, tmp_path: Path) -> None:
+    path = tmp_path / "page.html"
+    path.write_text(pages["diff"])
+    page.goto(path.as_uri())
+    boxes = [r.bounding_box() for r in page.locator("figure").first.locator("svg rect").all()]
+    ends = {round(b["y"]): 0.0 for b in boxes if b}
+    for box in boxes:
+        assert box is not None
+        ends[round(box["y"])] = max(ends[round(box["y"])], box["x"] + box["width"])
+    base, head = list(ends.values())[:2]
+    assert head / base == pytest.approx(7.29 / 8.94, abs=0.02)
