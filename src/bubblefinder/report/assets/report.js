@@ -32,7 +32,9 @@
 
   const draw = (place) => {
     const { data: traces, layout } = painted(figures[place.dataset.chart]);
-    return Plotly.react(place, traces, layout, config);
+    // The numbers are in the tables: screen readers need the label alone, not every tick.
+    const mute = () => place.querySelector(".plot-container").setAttribute("aria-hidden", "true");
+    return Plotly.react(place, traces, layout, config).then(mute);
   };
   const drawAll = () => charts.forEach(draw);
 
