@@ -64,7 +64,7 @@ def _with_phases(submitted: pl.DataFrame) -> pl.DataFrame:
         replay
         | replay.shift(1, fill_value=True)
         | (pl.struct(key) != pl.struct(key).shift(1))
-        | (pl.col("window_index") != pl.col("window_index").shift(1))
+        | pl.col("window_index").ne_missing(pl.col("window_index").shift(1))
     ).fill_null(value=True)
     phases = launches.with_columns(phase=new.cum_sum(), eager=~replay, last_role=last_role)
     name = (

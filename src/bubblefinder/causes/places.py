@@ -105,7 +105,7 @@ def _with_roles(waits: pl.DataFrame, submitted: pl.DataFrame) -> pl.DataFrame:
         after_role=before.sort("point")["role"],
         before_role=after.sort("point")["role"],
     )
-    alike = ["gpu", "launcher", "api", "copy_kind", "memory_kind", "size_class", "nvtx", "frame"]
+    alike = ["gpu", "launcher", "api", "copy_kind", "memory_kind", "size_class", general(pl.col("nvtx")), "frame"]
     usual = pl.col("before_role").drop_nulls().mode().sort().first().over([*alike, "after_role"])
     placed = placed.with_columns(before_role=pl.coalesce("before_role", usual))
     usual = pl.col("after_role").drop_nulls().mode().sort().first().over([*alike, "before_role"])
