@@ -9,6 +9,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 RESAMPLES: Final = 1000
+MOST_DRAWN: Final = 1000
+"""Steps a resample holds at most; the interval of a longer capture follows from it by the square root of n."""
 LEVEL: Final = 0.95
 _SEED: Final = 20261129
 
@@ -24,10 +26,13 @@ def interval(samples: Sequence[int], quantile: float) -> tuple[float, float] | N
     count = len(samples)
     if count < 2:  # noqa: PLR2004 - one step has no spread
         return None
+    steps = np.asarray(samples)
+    drawn = min(count, MOST_DRAWN)
     length = max(1, round(count ** (1 / 3)))
-    blocks = math.ceil(count / length)
-    starts = np.random.default_rng(_SEED).integers(0, count, size=(RESAMPLES, blocks, 1))
-    drawn = ((starts + np.arange(length)) % count).reshape(RESAMPLES, -1)[:, :count]
-    values = np.quantile(np.asarray(samples)[drawn], quantile, axis=1)
-    low, high = np.quantile(values, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
+    starts = np.random.default_rng(_SEED).integers(0, count, size=(RESAMPLES, math.ceil(drawn / length), 1))
+    blocks = ((starts + np.arange(length)) % count).reshape(RESAMPLES, -1)[:, :drawn]
+    values = np.quantile(steps[blocks], quantile, axis=1)
+    bounds = np.quantile(values, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
+    middle = float(np.quantile(steps, quantile))
+    low, high = middle + (bounds - middle) * math.sqrt(drawn / count)
     return float(low), float(high)

@@ -29,6 +29,7 @@ def refusals(base: Sequence[Report], head: Sequence[Report], *, inter_only: bool
 def warnings(base: Sequence[Report], head: Sequence[Report]) -> list[str]:
     """Return what differs around the two sides besides the program, one sentence each."""
     return [
+        *_unknown_gpus(base, head),
         *_eager(base, head),
         *_versions(base, head),
         *_ranks(base, head),
@@ -73,6 +74,12 @@ def _gpus(base: Sequence[Report], head: Sequence[Report]) -> Iterator[str]:
     before, after = _known_gpus(base), _known_gpus(head)
     if before and after and before != after:
         yield f"The GPUs differ: {_listed(before)} against {_listed(after)}."
+
+
+def _unknown_gpus(base: Sequence[Report], head: Sequence[Report]) -> Iterator[str]:
+    for name, side in (("base", base), ("head", head)):
+        if not _known_gpus(side):
+            yield f"The capture of {name} doesn't say which GPU it ran on."
 
 
 def _known_gpus(side: Sequence[Report]) -> set[str]:

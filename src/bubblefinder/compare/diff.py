@@ -68,7 +68,7 @@ def diff(base: Sequence[Report], head: Sequence[Report], options: Options | None
     findings = site_changes(base, head, setting.share * setting.step_ns)
     evidence = Evidence(setting=setting, known=options.known, explained_ns=_explained(findings))
     rows = [c for c in changes(base, head, evidence, gates) if not options.inter_only or c.metric.startswith(_INTER)]
-    unknown = [f"{c.metric} is not known on both sides." for c in rows if c.gated and c.delta is None]
+    unknown = [f"{gate} is not known on both sides." for gate in sorted(gates) if not _answered(gate, rows)]
     if unknown:
         return _refused(base, head, unknown, options)
     notes = warnings(base, head) + ([_INTER_WARNING] if options.inter_only else [])
@@ -91,6 +91,12 @@ def diff(base: Sequence[Report], head: Sequence[Report], options: Options | None
         base_step=typical_step(base),
         head_step=typical_step(head),
     )
+
+
+def _answered(gate: str, rows: Sequence[Change]) -> bool:
+    """Tell whether a gate could be judged wherever both sides have it, and somewhere at all."""
+    mine = [row for row in rows if row.metric == gate]
+    return any(row.delta is not None for row in mine) and all(row.status != "unknown" for row in mine)
 
 
 def verdict_of(rows: Sequence[Change]) -> Verdict:

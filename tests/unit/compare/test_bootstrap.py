@@ -37,3 +37,12 @@ def test_slow_drift_widens_the_interval() -> None:
     walk = np.repeat(noise.normal(0, 1e4, 16), 4)
     widths = [(b[1] - b[0]) for s in (independent, walk) if (b := interval([int(1e6 + v) for v in s], 0.5))]
     assert widths[1] > 1.2 * widths[0]
+
+
+def test_long_captures_have_narrow_intervals_in_little_memory() -> None:
+    noise = np.random.default_rng(5)
+    samples = [int(v) for v in noise.normal(1e6, 1e4, 40_000)]
+    short, long = interval(samples[:900], 0.5), interval(samples, 0.5)
+    assert short is not None
+    assert long is not None
+    assert (long[1] - long[0]) < 0.4 * (short[1] - short[0])

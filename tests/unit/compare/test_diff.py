@@ -209,6 +209,24 @@ def test_a_gate_that_is_not_known_on_both_sides_is_no_pass() -> None:
     assert result.verdict == "incomparable"
 
 
+def test_a_gate_that_no_side_has_is_no_pass() -> None:
+    result = diff([a_report()], [a_report()], Options(gates=frozenset({"corrected.step.duration.p50"})))
+    assert result.verdict == "incomparable"
+
+
+def test_ranks_without_a_partner_are_shown_and_warned_about() -> None:
+    result = diff([a_report(ranks=2)], [a_report(seed=2)])
+    assert result.verdict == "no change"
+    assert change(result, "step.duration.p50", rank=1).status == "gone"
+    assert "The number of ranks differs: 2 against 1." in result.warnings
+
+
+def test_a_gpu_that_is_not_named_is_warned_about() -> None:
+    base = a_report()
+    nameless = with_trace(base, gpus=[replace(base.trace.gpus[0], name=None)])
+    assert "The capture of head doesn't say which GPU it ran on." in diff([base], [nameless]).warnings
+
+
 def test_the_typical_steps_add_up() -> None:
     result = diff([a_report()], [a_report(host_late=500 * US)])
     for step in (result.base_step, result.head_step):

@@ -105,3 +105,5 @@ def test_what_is_not_there_is_told(database: Database) -> None:
         run(database, 7)
     with pytest.raises(CannotAnswerError, match="without measured steps"):
         add(database, with_steps(a_report(), by_device=[], rows=[], count=0))
+    with pytest.raises(CannotAnswerError, match="without measured steps"):
+        add(database, a_report(mode="unseen"))

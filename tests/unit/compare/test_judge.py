@@ -11,7 +11,6 @@ from bubblefinder.compare.baseline import Baseline, of_reports
 from bubblefinder.compare.budget import BudgetFile
 from bubblefinder.compare.judge import Judged, judge
 from bubblefinder.report.model import OverheadReport
-from bubblefinder.report.model import OverheadReport
 from tests.unit.compare.builders import MS, US, a_report, with_steps
 
 if TYPE_CHECKING:
