@@ -72,12 +72,13 @@ class Added:
         return self.gaps_ns + self.busy_ns
 
 
+_TOLD_BY: Final = ("kind", "start_ns", "end_ns", "stream", "bytes", "replay_index")
 NODE_KINDS: Final = ("kernel_node", "branch_node", "dependent_node", "memset_node", "copy_node")
 
 
 def work_of(timeline: Timeline, gpu: int) -> Work:
     """Return the blocks, seams and graph nodes of a GPU."""
-    operations = timeline.operations.with_row_index("op_index").filter(pl.col("gpu") == gpu)
+    operations = timeline.operations.select("gpu", *_TOLD_BY).filter(pl.col("gpu") == gpu)
     gaps = timeline.gaps.with_row_index("gap_index").filter(pl.col("gpu") == gpu)
     spans = timeline.replays.filter(pl.col("gpu") == gpu)
     replays = union(spans["start_ns"].to_numpy(), spans["end_ns"].to_numpy())
@@ -122,19 +123,19 @@ def _node_kinds(nodes: pl.DataFrame) -> Ints:
     reach = pl.col("end_ns").cum_max().shift(1).over("replay_index")
     early = (pl.col("start_ns") < reach).fill_null(value=False)
     same_stream = (pl.col("stream") == pl.col("stream").shift(1).over("replay_index")).fill_null(value=True)
+    number = {name: pl.lit(position, pl.Int64) for position, name in enumerate(NODE_KINDS)}
     kind = (
         pl.when(pl.col("kind") == MEMCPY)
-        .then(pl.lit("copy_node"))
+        .then(number["copy_node"])
         .when((pl.col("kind") == MEMSET) & (pl.col("bytes").fill_null(0) < _MEMSET_BY_KERNEL_BYTES))
-        .then(pl.lit("memset_node"))
+        .then(number["memset_node"])
         .when(early & same_stream & (pl.col("kind") == KERNEL))
-        .then(pl.lit("dependent_node"))
+        .then(number["dependent_node"])
         .when(early)
-        .then(pl.lit("branch_node"))
-        .otherwise(pl.lit("kernel_node"))
+        .then(number["branch_node"])
+        .otherwise(number["kernel_node"])
     )
-    names = nodes.select(kind.replace_strict(list(NODE_KINDS), list(range(len(NODE_KINDS))), return_dtype=pl.Int64))
-    return names.to_series().to_numpy()
+    return nodes.select(kind).to_series().to_numpy()
 
 
 def added_to(work: Work, costs: Costs) -> Added:
