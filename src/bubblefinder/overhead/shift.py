@@ -20,6 +20,7 @@ from bubblefinder.timeline.model import IdleClass
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from bubblefinder.intervals import Ints
     from bubblefinder.overhead.model import Costs
 
     Floats = NDArray[np.float64]
@@ -49,7 +50,10 @@ class Shifted:
 
 @dataclass(slots=True)
 class _Clock:
-    """How far host threads and the GPU have moved to earlier times so far."""
+    """How far host threads and the GPU have moved to earlier times so far.
+
+    `threads` holds what a thread moved beyond what its calls lost since the start.
+    """
 
     threads: dict[int, float]
     launched: dict[int, float]
@@ -63,7 +67,7 @@ def shift(work: Work, host: Host, costs: Costs, factor: float = 1.0) -> Shifted:
     plan = _Plan(work, host, added, excess, costs.launch_start.value)
     clock = _Clock({}, {}, 0, 0.0)
     starts = work.starts.astype(float)
-    for _, kind, position in _events(work, host):
+    for _, kind, position in _events(work, host, work.call_index):
         if kind == _CALL:
             _begin_call(plan, clock, position)
         elif kind == _RETURN:
@@ -94,6 +98,7 @@ class _Plan:
         self.thread: list[int] = host.thread.tolist()
         self.settled: list[bool] = host.settled.tolist()
         self.excess: list[float] = excess.tolist()
+        self.lost_before: list[float] = _lost_before(host.thread, excess).tolist()
         self.launch_start_ns = launch_start_ns
         self.usual_queue = self._usual_queue()
 
@@ -107,21 +112,33 @@ class _Plan:
         return float(np.median(waiting)) if waiting else 0.0
 
 
-def _events(work: Work, host: Host) -> list[tuple[int, int, int]]:
+def _lost_before(thread: Ints, excess: Floats) -> Floats:
+    """Return how much the earlier calls of its thread lost, for each call."""
+    order = np.argsort(thread, kind="stable")
+    total = np.cumsum(excess[order]) - excess[order]
+    first = np.concatenate(([True], thread[order][1:] != thread[order][:-1])) if len(order) else order.astype(bool)
+    lost = np.empty(len(order))
+    lost[order] = total - np.repeat(total[first], np.diff(np.append(np.flatnonzero(first), len(order))))
+    return lost
+
+
+def _events(work: Work, host: Host, launching: Ints) -> list[tuple[int, int, int]]:
+    """Return what matters in order of time: blocks, the calls that launched them, and waits."""
     blocks = [(time, _BLOCK, place) for place, time in enumerate(work.starts.tolist()) if place]
-    calls = [(time, _CALL, place) for place, time in enumerate(host.starts.tolist())]
+    chosen = np.flatnonzero(np.isin(host.index, launching) | host.held | host.settled).tolist()
+    calls = [(int(host.starts[place]), _CALL, place) for place in chosen]
     waits = [(int(host.ends[place]), _RETURN, int(place)) for place in np.flatnonzero(host.held)]
     return sorted([*blocks, *calls, *waits])
 
 
 def _begin_call(plan: _Plan, clock: _Clock, place: int) -> None:
     thread, start, block = plan.thread[place], plan.call_starts[place], clock.block
-    moved = clock.threads.get(thread, 0.0)
+    moved = clock.threads.get(thread, 0.0) + plan.lost_before[place]
     if plan.settled[place] and plan.ends[block] <= start:
         done = plan.ends[block] - clock.block_shift - plan.block_added[block]
         moved = min(moved, start - done)
+        clock.threads[thread] = moved - plan.lost_before[place]
     clock.launched[place] = moved
-    clock.threads[thread] = moved + plan.excess[place]
 
 
 def _end_wait(plan: _Plan, clock: _Clock, place: int) -> None:
@@ -130,7 +147,8 @@ def _end_wait(plan: _Plan, clock: _Clock, place: int) -> None:
     block, length = clock.block, plan.ends[clock.block] - plan.starts[clock.block]
     part = min((end - plan.starts[block]) / length, 1.0) if length else 1.0
     gpu_shift = clock.block_shift + plan.block_added[block] * max(part, 0.0)
-    clock.threads[plan.thread[place]] = end - max(begun, end - gpu_shift)
+    moved = end - max(begun, end - gpu_shift)
+    clock.threads[plan.thread[place]] = moved - plan.lost_before[place]
 
 
 def _begin_block(plan: _Plan, clock: _Clock, block: int) -> float:
