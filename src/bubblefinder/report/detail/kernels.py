@@ -30,9 +30,9 @@ def decode_operations(timeline: Timeline, steps: Steps, decode: pl.DataFrame, la
     """Return the operations of the decode steps with `role` and `window_index`, by start."""
     roles = pl.Enum(steps.replays["role"].drop_nulls().unique().sort())
     replays = steps.replays.select(pl.col("role").cast(roles)).with_row_index("replay_index")
-    mine = timeline.operations.filter((pl.col("gpu") == lane.gpu) & (pl.col("process") == lane.process)).select(
-        "kind", "start_ns", "end_ns", "stream", "name", "call_index", "replay_index"
-    )
+    told = ("kind", "start_ns", "end_ns", "stream", "name", "call_index", "replay_index")
+    operations = timeline.operations.select("gpu", "process", *told)
+    mine = operations.filter((pl.col("gpu") == lane.gpu) & (pl.col("process") == lane.process)).select(told)
     return inside(mine, decode).join(replays, on="replay_index", how="left", maintain_order="left")
 
 
@@ -65,7 +65,11 @@ def kernel_runs(work: pl.DataFrame, steps: int, names: Mapping[int, str]) -> lis
     """Return the runs of three or more consecutive small kernels of one replay, the costliest first."""
     start, end = pl.col("start_ns"), pl.col("end_ns")
     small = (end - start) <= SMALL_NS
-    rows = work.filter(pl.col("kind") == KERNEL, pl.col("replay_index").is_not_null()).sort("replay_index", "start_ns")
+    rows = (
+        work.select("kind", "start_ns", "end_ns", "name", "replay_index", "role")
+        .filter(pl.col("kind") == KERNEL, pl.col("replay_index").is_not_null())
+        .sort("replay_index", maintain_order=True)
+    )
     runs = (
         rows.with_columns(small=small, run=(small.rle_id() + pl.col("replay_index").rle_id()))
         .with_columns(run=pl.struct("run", "replay_index").rle_id())
@@ -106,9 +110,15 @@ def overlap_share(work: pl.DataFrame) -> float | None:
 
     On one stream only programmatic dependent launch allows that. Null without two kernels to compare.
     """
-    rows = work.filter(pl.col("kind") == KERNEL, pl.col("replay_index").is_not_null()).sort("start_ns")
-    before = pl.col("end_ns").shift(1).over("replay_index", "stream")
-    early = rows.select(early=pl.col("start_ns") < before)["early"].drop_nulls()
+    rows = (
+        work.select("kind", "start_ns", "end_ns", "replay_index", "stream")
+        .filter(pl.col("kind") == KERNEL, pl.col("replay_index").is_not_null())
+        .sort("stream", maintain_order=True)
+    )
+    together = (pl.col("stream") == pl.col("stream").shift(1)) & (
+        pl.col("replay_index") == pl.col("replay_index").shift(1)
+    )
+    early = rows.select(pl.when(together).then(pl.col("start_ns") < pl.col("end_ns").shift(1)))["start_ns"].drop_nulls()
     share = early.mean()
     return float(share) if isinstance(share, float) else None
 
