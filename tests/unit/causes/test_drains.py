@@ -1,14 +1,18 @@
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 import polars as pl
 from hypothesis import given
 
 from bubblefinder.causes.drains import CHARGEABLE, NOBODY, OpenGaps, chains
 from bubblefinder.timeline.model import IdleClass
-from bubblefinder.trace.model import Trace
 from tests.captures import captures
 from tests.judged import Judged, drawn, judge
+
+if TYPE_CHECKING:
+    from bubblefinder.trace.model import Trace
 
 
 def test_a_wait_that_drains_the_gpu_is_charged_the_gap_it_opened() -> None:

@@ -1,0 +1,113 @@
+from __future__ import annotations
+
+import pytest
+
+from bubblefinder.causes.facts import RoleFacts, SeamFacts, StepFacts
+from bubblefinder.causes.facts_build import build_facts
+from bubblefinder.causes.launches import PHASE_LAUNCHES
+from tests.judged import drawn
+from tests.unit.causes.test_sites import steps
+
+
+def step_facts(picture: str) -> StepFacts:
+    judged = drawn(picture)
+    (facts,) = build_facts(judged.timeline, judged.steps, judged.causes).steps
+    return facts
+
+
+def roles(picture: str) -> dict[str, RoleFacts]:
+    return {role.role: role for role in step_facts(picture).roles}
+
+
+NODES = (
+    steps(
+        "G.......H................",
+        ".aa..bb..ccccccccccccccc.",
+        "[step                   ]",
+        times=5,
+    )
+    + "G = graph 5 a b\nH = graph 6 c\n"
+)
+
+
+def test_the_inside_of_a_replay_is_measured_node_by_node() -> None:
+    role = next(iter(roles(NODES).values()))
+    assert (role.per_step_count, role.nodes, role.eager, role.siblings_replay) == (1, 2, False, True)
+    assert (role.span_p50_ns, role.idle_p50_ns, role.gap_p50_ns, role.kernel_p50_ns) == (6_000, 2_000, 2_000, 2_000)
+    assert role.idle_share == pytest.approx(2 / 25)
+    assert (role.small_share, role.pdl_overlap_share) == (1, 0)
+    assert role.launch_p50_ns == 1_000
+    assert role.small_runs == ("a x 1", "b x 1")
+
+
+def test_kernels_that_begin_before_their_predecessor_ends_are_early_launches() -> None:
+    picture = """
+        nvtx    | [step      ][step      ][step      ][step      ]
+        api     | G...........G...........G...........G...........
+        gpu0 s7 | .aaaa..cccc..aaaa..cccc..aaaa..cccc..aaaa..cccc.
+        gpu0 s7 | ...bbbb........bbbb........bbbb........bbbb.....
+        G = graph 5 a b c
+    """
+    (role,) = roles(picture).values()
+    assert role.pdl_overlap_share == pytest.approx(1 / 2)
+    assert role.gap_p50_ns == 0
+
+
+def test_the_inside_of_a_replay_recorded_as_one_block_is_unknown() -> None:
+    picture = NODES.replace("G = graph 5 a b", "a = graph 5").replace("H = graph 6 c", "c = graph 6")
+    picture = picture.replace("G......", "a......").replace("H......", "c......").replace("aa..bb", "aaaaaa")
+    role = next(iter(roles(picture).values()))
+    assert role.span_p50_ns == 6_000
+    assert (role.nodes, role.idle_p50_ns, role.gap_p50_ns, role.pdl_overlap_share) == (None, None, None, None)
+
+
+def test_an_eager_phase_beside_replays_is_a_role() -> None:
+    count = PHASE_LAUNCHES + 4
+    calls = "".join("pq"[n % 2] for n in range(count))
+    gpu = "." + calls[:-1].lower()
+    found = roles(
+        steps(f"G....{calls}...", f".aa..{gpu}{calls[-1]}..", f"[{'step'.ljust(count + 6)}]", times=5)
+        + "G = graph 5 a\n",
+    )
+    phase = found["eager after decode"]
+    assert (phase.eager, phase.siblings_replay, phase.nodes) == (True, True, count)
+    assert phase.launch_p50_ns == count * 1_000
+    assert phase.gap_p50_ns == 0
+
+
+GLUE = (
+    steps(
+        "G...x.y.....H................",
+        ".aaa.xx.y....ccccccccccccccc.",
+        "[step                       ]",
+        times=5,
+    )
+    + "G = graph 5 a\nH = graph 6 c\nx = kernel gather\ny = kernel scatter\n"
+)
+
+
+def seams(picture: str) -> list[SeamFacts]:
+    return list(step_facts(picture).seams)
+
+
+def test_short_eager_kernels_between_two_roles_are_the_glue_of_a_seam() -> None:
+    first = seams(GLUE)[0]
+    assert first.glue_kernels == 2
+    assert set(first.glue_names) == {"gather", "scatter"}
+    assert first.idle_p50_ns == (1 + 1 + 4) * 1_000
+    assert len(first.evidence) == min(20, 2 * 5)
+
+
+def test_idle_that_a_wait_is_charged_with_is_not_the_seams() -> None:
+    picture = (
+        steps(
+            "G...CCC.....H................",
+            ".aaa.C.......ccccccccccccccc.",
+            "[step                       ]",
+            times=5,
+        )
+        + "G = graph 5 a\nH = graph 6 c\nC = copy DtoH 8 pageable\n"
+    )
+    first = seams(picture)[0]
+    assert first.glue_kernels == 0
+    assert first.idle_p50_ns == 1_000

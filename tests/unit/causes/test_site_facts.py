@@ -1,0 +1,96 @@
+from __future__ import annotations
+
+import pytest
+
+from bubblefinder.causes.facts import SiteFacts
+from bubblefinder.causes.facts_build import build_facts
+from tests.judged import drawn
+from tests.unit.causes.test_sites import CPU, PLAN, steps
+
+
+def sites(picture: str) -> tuple[SiteFacts, ...]:
+    judged = drawn(picture)
+    return build_facts(judged.timeline, judged.steps, judged.causes).sites
+
+
+def test_a_read_once_a_step_counts_once_though_it_is_a_copy_and_a_synchronisation() -> None:
+    (site,) = sites(CPU)
+    assert (site.api, site.copy_kind, site.memory_kind, site.bytes) == ("cudaMemcpyAsync", "DtoH", "pageable", 8)
+    assert (site.steps, site.steps_affected, site.occurrences) == (4, 3, 3)  # nothing follows the last read
+    assert site.per_step_count == 1
+
+
+def test_blocked_time_is_that_of_all_waits_of_a_step_and_the_bubble_that_of_the_chain() -> None:
+    (site,) = sites(CPU)
+    # The copy's call takes 7 us and the synchronisation 2; from the copy's end to the next graph the GPU idles 13 of 21 us.
+    assert site.blocked_p50_ns == 9_000
+    assert site.bubble_p50_ns == 13_000
+    assert site.bubble_share == pytest.approx(13 / 21)
+
+
+def test_evidence_is_the_calls_and_then_their_copies_as_stored() -> None:
+    judged = drawn(CPU)
+    (site,) = build_facts(judged.timeline, judged.steps, judged.causes).sites
+    tables = [row.table for row in site.evidence]
+    assert tables == ["CUPTI_ACTIVITY_KIND_RUNTIME"] * 3 + ["CUPTI_ACTIVITY_KIND_MEMCPY"] * 3
+    calls = judged.timeline.trace.calls.rows_by_key("row", named=True, unique=True)
+    for row in site.evidence[:3]:
+        assert (calls[row.row]["start_ns"], calls[row.row]["end_ns"]) == (row.start_ns, row.end_ns)
+
+
+def test_three_reads_of_one_plan_are_one_record_with_three_members() -> None:
+    (plan,) = sites(PLAN)
+    assert plan.sites == (0, 1, 2)
+    assert [member.bytes for member in plan.members] == [68, 68, 64]
+    assert plan.per_step_count == 3
+    assert plan.members[-1].copies_after == ("HtoD",)
+    assert plan.members[-1].memory_after == ("pageable",)
+    assert plan.bubble_p50_ns == sum(member.bubble_p50_ns or 0 for member in plan.members)
+
+
+def test_a_private_stream_behind_an_event_is_told() -> None:
+    read = steps(
+        "..G.R.W.CSSSSSSSSS........",
+        "...gggggggggg.............",
+        "[step                    ]",
+    )
+    copies = "gpu0 s14 | " + "..............C..........." * 4
+    legend = """
+        G = graph 5 g
+        C = copy DtoH 8 pinned
+        R = cudaEventRecord s7 e1
+        W = cudaStreamWaitEvent s14 e1
+        S = cudaStreamSynchronize s14
+    """
+    (site,) = sites(read + copies + legend)
+    assert (site.private_stream, site.event_before) == (True, True)
+    assert (site.api, site.copy_kind, site.bytes) == ("cudaStreamSynchronize", "DtoH", 8)
+
+
+def test_a_read_on_the_compute_stream_without_an_event_is_told() -> None:
+    (site,) = sites(CPU)
+    assert (site.private_stream, site.event_before) == (False, False)
+
+
+def test_eager_kernels_around_a_read_are_named() -> None:
+    (site,) = sites(
+        steps(
+            "..G.r.CCCCCCC...w.x....",
+            "...ggggrr.C......w.x...",
+            "[step                 ]",
+        )
+        + "G = graph 5 g\nC = copy DtoH 4 pageable\nr = kernel DeviceReduce\nw = kernel DeviceSelect\nx = kernel scatter\n"
+    )
+    assert site.kernels_before == ("DeviceReduce",)
+    assert site.kernels_after == ("DeviceSelect", "scatter")
+
+
+def test_without_steps_there_are_no_facts() -> None:
+    assert (
+        sites("""
+        api     | ACCCC...B
+        gpu0 s7 | .AAC....B
+        C = copy DtoH 8 pageable
+    """)
+        == ()
+    )
