@@ -7,14 +7,14 @@ from datetime import date
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator, model_validator
 
 from bubblefinder.compare.metrics import METRICS
 from bubblefinder.compare.quantity import parse_limit, parse_share
 from bubblefinder.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
     from pathlib import Path
 
 VERSION: Final = 1
@@ -48,11 +48,50 @@ class Budget(BaseModel):
     owner: str | None = Field(None, description="Who decides about it.")
     until: date | None = Field(None, description="Waived up to and including this day: a breach only warns.")
 
+    @field_validator("metric")
+    @classmethod
+    def _known(cls, metric: str) -> str:
+        if metric not in METRICS:
+            raise ValueError(f"there is no metric {metric!r}{nearest(metric, METRICS)}")
+        return metric
+
+    @field_validator("where")
+    @classmethod
+    def _of_the_metric(cls, where: dict[str, int | str], info: ValidationInfo) -> dict[str, int | str]:
+        metric = METRICS.get(info.data.get("metric", ""))
+        for dimension in where if metric else ():
+            if metric and dimension not in metric.dimensions:
+                known = ", ".join(metric.dimensions) or "none"
+                raise ValueError(f"{metric.id} has no dimension {dimension!r} (it has: {known})")
+        return where
+
+    @field_validator("max", "min")
+    @classmethod
+    def _in_the_unit(cls, limit: float | str | None, info: ValidationInfo) -> float | str | None:
+        metric = METRICS.get(info.data.get("metric", ""))
+        if metric and limit is not None:
+            parse_limit(limit, metric.unit)
+        return limit
+
+    @field_validator("regress")
+    @classmethod
+    def _a_share(cls, regress: float | str | None, info: ValidationInfo) -> float | str | None:
+        metric = METRICS.get(info.data.get("metric", ""))
+        if regress is not None and parse_share(regress) < 0:
+            raise ValueError("it is below 0")
+        if regress is not None and metric and metric.better == "neither":
+            raise ValueError(f"{metric.id} is neither better high nor low, so it can't regress; give max or min")
+        return regress
+
     @model_validator(mode="after")
-    def _check(self) -> Self:
-        problems = [*_metric_problems(self), *_limit_problems(self), *_waiver_problems(self)]
-        if problems:
-            raise ValueError("; ".join(problems))
+    def _whole(self) -> Self:
+        lowest, highest = self.limit("min"), self.limit("max")
+        if lowest is None and highest is None and self.regress is None:
+            raise ValueError("it has no limit; give max, min or regress")
+        if lowest is not None and highest is not None and lowest > highest:
+            raise ValueError("min is above max")
+        if self.until is not None and not (self.why and self.owner):
+            raise ValueError("a waiver (until) needs why and owner")
         return self
 
     def limit(self, name: Literal["max", "min"]) -> float | None:
@@ -111,54 +150,6 @@ def nearest(word: str, words: Mapping[str, Any]) -> str:
     """Return `; did you mean X?` for a mistyped word, or nothing."""
     close = get_close_matches(word, words, n=1)
     return f"; did you mean {close[0]}?" if close else ""
-
-
-def _metric_problems(budget: Budget) -> Iterator[str]:
-    metric = METRICS.get(budget.metric)
-    if metric is None:
-        yield f"there is no metric {budget.metric!r}{nearest(budget.metric, METRICS)}"
-        return
-    for dimension in budget.where:
-        if dimension not in metric.dimensions:
-            known = ", ".join(metric.dimensions) or "none"
-            yield f"{metric.id} has no dimension {dimension!r} (it has: {known})"
-
-
-def _limit_problems(budget: Budget) -> Iterator[str]:
-    if budget.max is None and budget.min is None and budget.regress is None:
-        yield "it has no limit; give max, min or regress"
-    metric = METRICS.get(budget.metric)
-    if metric is None:
-        return
-    limits = dict[str, float]()
-    for name in ("max", "min"):
-        text = getattr(budget, name)
-        if text is None:
-            continue
-        try:
-            limits[name] = parse_limit(text, metric.unit)
-        except ValueError as error:
-            yield f"{name}: {error}"
-    if len(limits) == 2 and limits["min"] > limits["max"]:  # noqa: PLR2004 - both are given
-        yield "min is above max"
-    yield from _regress_problems(budget)
-
-
-def _regress_problems(budget: Budget) -> Iterator[str]:
-    if budget.regress is None:
-        return
-    if METRICS[budget.metric].better == "neither":
-        yield f"{budget.metric} is neither better high nor low, so it can't regress; give max or min"
-    try:
-        if parse_share(budget.regress) < 0:
-            yield "regress is below 0"
-    except ValueError as error:
-        yield f"regress: {error}"
-
-
-def _waiver_problems(budget: Budget) -> Iterator[str]:
-    if budget.until is not None and not (budget.why and budget.owner):
-        yield "a waiver (until) needs why and owner"
 
 
 def _told(problem: Any) -> str:  # noqa: ANN401 - pydantic's own shape

@@ -23,7 +23,8 @@ _VERSIONS: Final = (
 
 def refusals(base: Sequence[Report], head: Sequence[Report], *, inter_only: bool = False) -> list[str]:
     """Return why the two sides can't be compared, one sentence a reason; empty if they can."""
-    return [*_without_steps(base, head), *_modes(base, head, inter_only=inter_only), *_gpus(base, head)]
+    reasons = (*_without_steps(base, head), *_modes(base, head, inter_only=inter_only), *_gpus(base, head))
+    return list(dict.fromkeys(reasons))
 
 
 def warnings(base: Sequence[Report], head: Sequence[Report]) -> list[str]:

@@ -74,11 +74,10 @@ def _verdict(verdict: Verdict, gated: Sequence[Change], noise: Noise) -> str:
 def _came_or_went(change: SiteChange) -> str:
     side = change.head if change.status == "new" else change.base
     title = plain(side.title, 120).rstrip(".")
-    cost = (
-        f"{duration(side.bubble_ns)} of idle a step"
-        if side.recoverable_ns is None
-        else f"worth {duration(side.recoverable_ns)} a step"
-    )
+    if side.recoverable_ns is None:
+        cost = f"{duration(side.bubble_ns)} of idle a step"
+    else:
+        cost = f"worth {duration(side.recoverable_ns)} a step" if side.recoverable_ns else "worth nothing by itself"
     return f"{change.status.title()}: {title}, {cost}."
 
 

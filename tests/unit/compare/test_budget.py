@@ -58,7 +58,7 @@ version = 1
 
 [[budget]]
 metric = "step.duraton.p50"
-max = 7.4
+wher = { rank = 0 }
 [[budget]]
 metric = "bubble.share.total"
 maxx = 0.2
@@ -68,9 +68,10 @@ max = true
 severity = "fatal"
 """,
     )
-    assert "wrong in 4 places" in message
+    assert "wrong in 5 places" in message
     for told in (
-        "there is no metric 'step.duraton.p50'; did you mean step.duration.p50?",
+        "line 5, budget.0.metric: there is no metric 'step.duraton.p50'; did you mean step.duration.p50?",
+        "line 6, budget.0.wher: there is no key 'wher'; did you mean where?",
         "line 9, budget.1.maxx: there is no key 'maxx'; did you mean max?",
         "line 12, budget.2.max",
         "line 13, budget.2.severity: input should be 'error' or 'warn'",
@@ -87,8 +88,8 @@ severity = "fatal"
         ('metric = "step.duration.p50"\nmax = "1 ms"\nuntil = 2026-12-31', "needs why and owner"),
         ('metric = "step.duration.p50"\nwhere = { role = "draft" }\nmax = "1 ms"', "no dimension 'role'"),
         ('metric = "role.nodes"\nregress = 0.1', "neither better high nor low"),
-        ('metric = "step.duration.p50"\nregress = -0.1', "regress is below 0"),
-        ('metric = "step.duration.p50"\nregress = "much"', "regress: 'much' is no share"),
+        ('metric = "step.duration.p50"\nregress = -0.1', "it is below 0"),
+        ('metric = "step.duration.p50"\nregress = "much"', "'much' is no share"),
     ],
 )
 def test_a_budget_that_makes_no_sense_is_refused(tmp_path: Path, body: str, said: str) -> None:
