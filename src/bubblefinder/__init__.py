@@ -55,10 +55,8 @@ def analyze(path: str | PathLike[str], **options: Any) -> Report:  # noqa: ANN40
 def diff(base: Sequence[Report], head: Sequence[Report]) -> Diff:
     """Return what changed per step between the captures of two sides.
 
-    Raises:
-        CannotAnswerError: the two can't be compared.
+    Sides that can't be compared give the verdict ``incomparable`` and the reasons.
     """
-    from bubblefinder.compare.diff import Options
     from bubblefinder.compare.diff import diff as compare
 
-    return compare(base, head, Options())
+    return compare(base, head)
