@@ -25,9 +25,10 @@ ANALYZE = "bubblefinder analyze, end to end"
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """Wall time, and the largest resident set of the process."""
+    """Wall time, processor time, and the largest resident set of the process."""
 
     seconds: float
+    processor: float
     megabytes: float
 
 
@@ -40,7 +41,7 @@ def measured(command: list[str]) -> Run:
     seconds = time.perf_counter() - begin
     if process.returncode:
         raise SystemExit(f"exit {process.returncode}: {' '.join(command)}")
-    return Run(seconds, usage.ru_maxrss / 1024)
+    return Run(seconds, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024)
 
 
 def columns_read(db: sqlite3.Connection) -> dict[str, list[str]]:
@@ -111,11 +112,13 @@ def compare(path: Path, repeat: int) -> None:
         for _ in range(repeat):
             for name, command in todo.items():
                 runs[name].append(measured(command))
-    seconds = {name: statistics.median(run.seconds for run in found) for name, found in runs.items()}
+    wall = {name: statistics.median(run.seconds for run in found) for name, found in runs.items()}
     print(f"{path.name}, {path.stat().st_size / 1e6:.0f} MB, median of {repeat}")
     for name, found in runs.items():
         peak = max(run.megabytes for run in found)
-        print(f"{name:<46}{seconds[name]:8.2f} s{peak:8.0f} MB peak{seconds[name] / seconds[PLAIN]:8.2f} x")
+        processor = statistics.median(run.processor for run in found)
+        times = f"{wall[name]:8.2f} s{wall[name] / wall[PLAIN]:7.2f} x{processor:8.2f} s of processor"
+        print(f"{name:<46}{times}{peak:8.0f} MB peak")
 
 
 def main() -> None:
