@@ -1,10 +1,14 @@
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
-from bubblefinder.causes.facts import HoleFacts, StepFacts
 from tests.unit.causes.test_role_facts import step_facts
 from tests.unit.causes.test_sites import steps
+
+if TYPE_CHECKING:
+    from bubblefinder.causes.facts import HoleFacts, StepFacts
 
 
 def test_host_work_is_told_by_the_innermost_range_without_the_calls() -> None:

@@ -1,12 +1,16 @@
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
-from bubblefinder.causes.facts import RoleFacts, SeamFacts, StepFacts
 from bubblefinder.causes.facts_build import build_facts
 from bubblefinder.causes.launches import PHASE_LAUNCHES
 from tests.judged import drawn
 from tests.unit.causes.test_sites import steps
+
+if TYPE_CHECKING:
+    from bubblefinder.causes.facts import RoleFacts, SeamFacts, StepFacts
 
 
 def step_facts(picture: str) -> StepFacts:

@@ -1,11 +1,15 @@
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
-from bubblefinder.causes.facts import SiteFacts
 from bubblefinder.causes.facts_build import build_facts
 from tests.judged import drawn
 from tests.unit.causes.test_sites import CPU, PLAN, steps
+
+if TYPE_CHECKING:
+    from bubblefinder.causes.facts import SiteFacts
 
 
 def sites(picture: str) -> tuple[SiteFacts, ...]:
@@ -22,7 +26,7 @@ def test_a_read_once_a_step_counts_once_though_it_is_a_copy_and_a_synchronisatio
 
 def test_blocked_time_is_that_of_all_waits_of_a_step_and_the_bubble_that_of_the_chain() -> None:
     (site,) = sites(CPU)
-    # The copy's call takes 7 us and the synchronisation 2; from the copy's end to the next graph the GPU idles 13 of 21 us.
+    # The copy's call takes 7 us, the synchronisation 2; from the copy's end to the next graph the GPU idles 13 us.
     assert site.blocked_p50_ns == 9_000
     assert site.bubble_p50_ns == 13_000
     assert site.bubble_share == pytest.approx(13 / 21)
@@ -79,7 +83,8 @@ def test_eager_kernels_around_a_read_are_named() -> None:
             "...ggggrr.C......w.x...",
             "[step                 ]",
         )
-        + "G = graph 5 g\nC = copy DtoH 4 pageable\nr = kernel DeviceReduce\nw = kernel DeviceSelect\nx = kernel scatter\n"
+        + "G = graph 5 g\nC = copy DtoH 4 pageable\n"
+        + "r = kernel DeviceReduce\nw = kernel DeviceSelect\nx = kernel scatter\n"
     )
     assert site.kernels_before == ("DeviceReduce",)
     assert site.kernels_after == ("DeviceSelect", "scatter")

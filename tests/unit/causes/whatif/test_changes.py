@@ -1,0 +1,144 @@
+"""Loops small enough to work out by hand: what each change must make of them."""
+
+from __future__ import annotations
+
+import pytest
+
+from bubblefinder.causes.launches import PHASE_LAUNCHES
+from bubblefinder.causes.whatif.changes import (
+    CaptureEager,
+    CloseGaps,
+    DropKernels,
+    FreeLaunches,
+    HostSpeed,
+    RemoveWaits,
+    kernel_time,
+)
+from tests.judged import drawn
+from tests.modelled import model_drawn, steps_us
+from tests.unit.causes.test_sites import steps
+
+TIMES = 6
+ALL = RemoveWaits(frozenset(range(20)))
+
+# 14 us on the GPU, then 5 us of host work with the GPU empty: a step of 20 us.
+READ = (
+    steps(
+        "..G.CCCCCCCCCCCCCC..",
+        "...gggggggg.fffffC..",
+        "[step              ]",
+        times=TIMES,
+    )
+    + "G = graph 5 g f\nC = copy DtoH 8 pageable\n"
+)
+
+
+def test_without_the_read_the_host_runs_ahead_and_the_gpu_bounds_the_step() -> None:
+    model = model_drawn(READ)
+    assert steps_us(model) == [20]
+    # The copy goes with the read, and a queued graph follows at once, as the queued copy did.
+    assert steps_us(model, [ALL]) == [14]
+
+
+# The host needs 16 us of its own a step, the GPU 5: the host stays the bottleneck without the read.
+HOST = (
+    steps(
+        "..G.CCCC............",
+        "...gg.fC............",
+        "[step              ]",
+        times=TIMES,
+    )
+    + "G = graph 5 g f\nC = copy DtoH 8 pageable\n"
+)
+
+
+def test_where_the_host_is_the_bottleneck_only_the_wait_itself_is_gained() -> None:
+    model = model_drawn(HOST)
+    assert steps_us(model) == [20]
+    (then,) = steps_us(model, [ALL])
+    assert 20 - 4 <= then < 20
+
+
+def test_a_host_twice_as_fast_halves_what_the_host_bounds() -> None:
+    model = model_drawn(HOST)
+    (then,) = steps_us(model, [ALL, HostSpeed(2)])
+    assert then == pytest.approx(8.5, abs=1)
+
+
+def test_a_faster_host_doesnt_speed_up_a_gpu_that_is_never_empty() -> None:
+    busy = """
+        nvtx    | [step              ][step              ][step              ][step              ]
+        api     | g...................g...................g...................g...................
+        gpu0 s7 | ...ggggggggggggggggggg.ggggggggggggggggggg.ggggggggggggggggggg.ggggggggggggggggggg.
+        g = graph 5
+    """
+    assert steps_us(model_drawn(busy), [HostSpeed(1e9)]) == [20]
+
+
+def test_free_launches_take_their_time_off_a_host_bound_step() -> None:
+    launches = (
+        steps(
+            "GGGGGG..............",
+            ".....gg.ff..........",
+            "[step              ]",
+            times=TIMES,
+        )
+        + "G = graph 5 g f\n"
+    )
+    model = model_drawn(launches)
+    assert steps_us(model) == [20]
+    assert steps_us(model, [FreeLaunches()]) == [14]
+
+
+def test_an_eager_phase_as_a_graph_runs_back_to_back() -> None:
+    count = PHASE_LAUNCHES
+    api = "".join("pq"[n % 2] + ".." for n in range(count))
+    gpu = "." + "".join("pq"[n % 2] + ".." for n in range(count))
+    width = len(api) + 10
+    model = model_drawn(
+        steps(api.ljust(width, "."), gpu.ljust(width, "."), "[" + "step".ljust(width - 2) + "]", times=TIMES),
+    )
+    assert steps_us(model) == [width]
+    (then,) = steps_us(model, [CaptureEager("eager")])
+    # The host still needs the 9 us between two phases, and a launch of 30 us is assumed: less than before.
+    assert then < width
+    assert then >= count
+
+
+NODES = (
+    steps(
+        "G...................",
+        ".aaaa....bbbb.......",
+        "[step              ]",
+        times=TIMES,
+    )
+    + "G = graph 5 a b\n"
+)
+
+
+def test_closing_gaps_takes_its_share_off_the_inside_of_a_graph() -> None:
+    model = model_drawn(NODES)
+    replays = model.blocks["intra_ns"].to_list()
+    assert replays == [4_000] * TIMES
+    assert steps_us(model, [CloseGaps(0.5)]) == [20]  # the host bounds this step
+    assert steps_us(model, [CloseGaps(0.5), HostSpeed(1e9)])[0] == pytest.approx(
+        steps_us(model, [HostSpeed(1e9)])[0] - 2, abs=0.01
+    )
+
+
+def test_dropped_kernels_take_their_time_with_them() -> None:
+    judged = drawn(NODES)
+    model = model_drawn(NODES)
+    lost = kernel_time(judged.timeline.operations, model.blocks, judged.timeline.trace.names, "^a$")
+    assert lost == (4_000,) * TIMES
+    fast = [HostSpeed(1e9)]
+    assert steps_us(model, [DropKernels("^a$", lost), *fast])[0] == pytest.approx(
+        steps_us(model, fast)[0] - 4, abs=0.01
+    )
+
+
+def test_changes_are_replayed_together() -> None:
+    model = model_drawn(HOST)
+    both = steps_us(model, [ALL, HostSpeed(2)])[0]
+    (read,), (host,) = steps_us(model, [ALL]), steps_us(model, [HostSpeed(2)])
+    assert both < min(read, host)

@@ -1,0 +1,92 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given, settings
+
+from bubblefinder.causes.whatif.bound import Bound
+from bubblefinder.causes.whatif.changes import FreeLaunches, HostSpeed, RemoveWaits
+from bubblefinder.causes.whatif.predict import host_spread, predict, steps_after
+from bubblefinder.causes.whatif.words import sentence
+from tests.captures import captures
+from tests.loops import Loop
+from tests.modelled import model_drawn, model_of
+from tests.unit.causes.whatif.test_changes import ALL, HOST, READ
+
+if TYPE_CHECKING:
+    from bubblefinder.causes.whatif.changes import Change
+    from bubblefinder.causes.whatif.predict import Prediction
+    from bubblefinder.trace.model import Trace
+
+
+def only(found: dict[tuple[int, int], Prediction]) -> Prediction:
+    (then,) = found.values()
+    return then
+
+
+def test_removing_nothing_changes_nothing() -> None:
+    then = only(predict(model_drawn(READ), []))
+    assert then.now_ns == then.step_ns == 20_000
+    assert then.recoverable_ns == 0
+    same = only(predict(model_drawn(READ), [RemoveWaits(frozenset())]))
+    assert same.recoverable_ns == 0
+
+
+def test_what_bounds_the_step_is_told() -> None:
+    assert only(predict(model_drawn(READ), [])).bound is Bound.WAIT
+    assert only(predict(model_drawn(READ), [ALL])).bound is Bound.GPU
+    assert only(predict(model_drawn(HOST), [ALL])).bound is Bound.HOST
+    assert only(predict(model_drawn(HOST), [ALL, HostSpeed(1e9)])).bound is Bound.GPU
+
+
+def test_the_sentence_says_that_the_host_bounds_the_step_afterwards() -> None:
+    said = sentence(only(predict(model_drawn(HOST), [ALL])))
+    assert "Then the host's own work bounds the step" in said
+    assert said.startswith("The step goes from 20.0 us to")
+    nothing = sentence(only(predict(model_drawn(HOST), [])))
+    assert nothing.startswith("Almost nothing to gain: the step stays at 20.0 us.")
+
+
+def test_the_range_holds_the_prediction_and_never_exceeds_the_step_of_today() -> None:
+    for picture in (READ, HOST):
+        then = only(predict(model_drawn(picture), [ALL]))
+        assert then.low_ns <= then.step_ns <= then.high_ns <= then.now_ns
+
+
+def noisy(steps: int = 30, jitter: float = 0.3) -> Trace:
+    loop = Loop(jitter=jitter)
+    for _ in range(steps):
+        loop.step()
+    return loop.sketch.trace()
+
+
+def test_a_host_that_varies_is_promised_less() -> None:
+    steady, varying = model_of(noisy(jitter=0.0)), model_of(noisy(jitter=0.3))
+    assert host_spread(steady) < 0.001
+    assert host_spread(varying) > 0.02
+
+
+@pytest.mark.parametrize("factor", [1.1, 1.5, 2, 10, 1e9])
+def test_a_faster_host_is_never_slower(factor: float) -> None:
+    model = model_of(noisy())
+    slower, faster = (only(predict(model, [HostSpeed(k)])).step_ns for k in (factor * 0.8, factor))
+    assert faster <= slower
+
+
+@settings(max_examples=40)
+@given(captures())
+def test_no_change_makes_a_step_longer(trace: Trace) -> None:
+    model = model_of(trace)
+    asked: list[list[Change]] = [[], [ALL], [HostSpeed(2)], [FreeLaunches()], [ALL, HostSpeed(3), FreeLaunches()]]
+    for changes in asked:
+        for then in predict(model, changes).values():
+            assert 0 <= then.step_ns <= then.now_ns
+            assert then.low_ns <= then.step_ns <= then.high_ns
+
+
+def test_the_quick_answer_is_the_same() -> None:
+    model = model_of(noisy(10))
+    asked: list[list[Change]] = [[], [ALL], [HostSpeed(2)]]
+    for changes in asked:
+        assert steps_after(model, changes) == {lane: then.step_ns for lane, then in predict(model, changes).items()}

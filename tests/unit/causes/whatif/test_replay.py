@@ -1,0 +1,39 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bubblefinder.causes.whatif.replay import replay
+from tests.captures import captures
+from tests.modelled import model_of
+
+if TYPE_CHECKING:
+    from bubblefinder.trace.model import Trace
+
+
+@given(captures())
+def test_an_unchanged_run_comes_back_exactly(trace: Trace) -> None:
+    model = model_of(trace)
+    everything = np.ones(len(model.arcs.lag), np.bool_)
+    assert (replay(model, model.arcs.lag, everything) == model.recorded).all()
+
+
+@settings(max_examples=30)
+@given(captures(), st.randoms(use_true_random=False))
+def test_shorter_lags_and_fewer_dependencies_never_make_a_moment_later(trace: Trace, random: object) -> None:
+    model = model_of(trace)
+    draws = np.random.default_rng(random.getrandbits(32))  # type: ignore[attr-defined]
+    first_of = np.searchsorted(model.arcs.target, model.arcs.target)
+    keep = (draws.random(len(model.arcs.lag)) < 0.8) | (first_of == np.arange(len(model.arcs.lag)))
+    lag = np.minimum(model.arcs.lag, (model.arcs.lag * draws.random(len(model.arcs.lag))).astype(np.int64))
+    assert (replay(model, lag, keep) <= model.recorded).all()
+
+
+@given(captures())
+def test_every_dependency_comes_before_what_depends_on_it(trace: Trace) -> None:
+    arcs = model_of(trace).arcs
+    assert (arcs.source < arcs.target).all()
+    assert (np.diff(arcs.target) >= 0).all()
