@@ -102,6 +102,7 @@ class Server:
 
     process: subprocess.Popen[bytes]
     port: int
+    root: Path
 
     @property
     def url(self) -> str:
@@ -144,7 +145,7 @@ def server(root: Path, *, real: bool = False, token: str | None = None, **limits
     process = subprocess.Popen([sys.executable, __file__, json.dumps(order)], env=environment)
     try:
         wait_for(port)
-        yield Server(process, port)
+        yield Server(process, port, root)
     finally:
         process.terminate()
         with suppress(subprocess.TimeoutExpired):

@@ -43,6 +43,10 @@ class DataFolder:
         """Return the file that was uploaded; it is there until its report is done."""
         return self._runs / run_id / UPLOAD
 
+    def scratch(self, run_id: str) -> Path:
+        """Return the folder for the scratch files of a run's jobs."""
+        return self._runs / run_id / SCRATCH
+
     def report(self, run_id: str) -> Path:
         """Return the folder with a run's finished reports."""
         return self._runs / run_id / REPORT
@@ -61,7 +65,7 @@ class DataFolder:
     def clear(self, run_id: str) -> None:
         """Remove a run's upload and scratch files, and keep its report."""
         self.upload(run_id).unlink(missing_ok=True)
-        shutil.rmtree(self.run(run_id) / SCRATCH, ignore_errors=True)
+        shutil.rmtree(self.scratch(run_id), ignore_errors=True)
 
     def delete(self, run_id: str) -> None:
         """Remove every file of a run."""

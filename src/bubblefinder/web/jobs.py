@@ -7,7 +7,6 @@ import shutil
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from bubblefinder.web.folder import SCRATCH
 from bubblefinder.web.process import WORKER, Outcome, Worker
 from bubblefinder.web.worker import FINISHED, Analysis
 
@@ -83,12 +82,12 @@ class Jobs:
                 attempt.settled.set()
 
     def _analysis(self, run: StoredRun) -> Analysis:
-        scratch = self._folder.run(run.id) / SCRATCH
+        scratch = self._folder.scratch(run.id)
         shutil.rmtree(scratch, ignore_errors=True)
         left = self._limits.disk_bytes - self._folder.stored_bytes()
         return Analysis(
             upload=str(self._folder.upload(run.id)),
-            scratch=str(scratch),
+            scratch=str(scratch / str(run.attempts)),
             name=run.name,
             label=run.label,
             commit=run.commit,
@@ -102,6 +101,6 @@ class Jobs:
             if outcome.found is None:
                 self._store.finish(run.id, "failed", error=outcome.error, hint=outcome.hint)
             else:
-                self._folder.publish(run.id, self._folder.run(run.id) / SCRATCH / FINISHED)
+                self._folder.publish(run.id, self._folder.scratch(run.id) / str(run.attempts) / FINISHED)
                 self._store.finish(run.id, "done", **outcome.found)
         self._folder.clear(run.id)

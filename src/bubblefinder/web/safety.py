@@ -34,7 +34,7 @@ ALONE: Final = (
 """For a report on a page of its own: no origin, no network; its own policy says by hash which scripts run."""
 _HEADERS: Final = {
     "x-content-type-options": "nosniff",
-    "referrer-policy": "no-referrer",
+    "referrer-policy": "same-origin",
     "x-frame-options": "DENY",
     "cross-origin-resource-policy": "same-origin",
     "cross-origin-opener-policy": "same-origin-allow-popups",

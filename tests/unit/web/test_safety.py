@@ -24,7 +24,7 @@ async def test_every_answer_binds_the_browser(tmp_path: Path) -> None:
             assert "unsafe" not in policy
             assert "frame-ancestors 'none'" in policy
             assert headers["x-content-type-options"] == "nosniff"
-            assert headers["referrer-policy"] == "no-referrer"
+            assert headers["referrer-policy"] == "same-origin"
             assert headers["cross-origin-resource-policy"] == "same-origin"
             assert "access-control-allow-origin" not in headers
 
