@@ -1,0 +1,81 @@
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from bubblefinder.cli.app import app
+from bubblefinder.errors import BubblefinderError, CannotAnswerError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    Sample = Callable[[str], Path]
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(app, ["whatif", *arguments], catch_exceptions=False)
+
+
+def refuse(error: type[BubblefinderError], *arguments: str) -> str:
+    with pytest.raises(error) as raised:
+        run(*arguments)
+    return f"{raised.value} {raised.value.hint}"
+
+
+def test_every_fix_is_listed_with_the_step_then_and_the_best_order(sample: Sample) -> None:
+    said = run(str(sample("eager_item")), "--accept-length", "3").output
+    assert "takes 13.3 ms now, 225 tokens/s." in said
+    assert "capture eager (572 launches of eager as one CUDA graph)" in said
+    assert "Almost nothing to gain: the step stays at 13.3 ms." in said
+    assert said.index("1. capture eager: 13.3 ms to 3.03 ms") < said.index("2. ")
+
+
+def test_changes_asked_for_are_replayed_together(sample: Sample) -> None:
+    trace = str(sample("nextn_before.node"))
+    said = run(trace, "--remove", "resolve", "--no-profiler", "--json").output
+    asked = json.loads(said)["asked"]
+    assert asked["bound"] == "GPU"
+    assert asked["step_ns"] == pytest.approx(7_000_000, rel=0.01)
+    assert asked["tokens_per_second"] is None
+    alone = json.loads(run(trace, "--remove", "1", "--json").output)["asked"]
+    assert alone["step_ns"] > asked["step_ns"]
+
+
+def test_the_document_lists_fixes_and_their_order(sample: Sample) -> None:
+    found = json.loads(run(str(sample("dspark_before.node")), "--json").output)
+    assert found["schema"] == "bubblefinder.whatif/1"
+    (fix,) = found["fixes"]
+    assert (fix["number"], fix["name"]) == (1, "flashinfer.plan")
+    assert [stage["number"] for stage in found["order"]] == [1]
+
+
+def test_a_healthy_capture_has_nothing_to_fix(sample: Sample) -> None:
+    assert "Nothing to fix" in run(str(sample("nextn_after.node"))).output
+
+
+def test_bounds_are_labelled_as_such(sample: Sample) -> None:
+    trace = str(sample("nextn_after.node"))
+    assert "note: a bound" in run(trace, "--close-gaps", "30").output
+    assert "note: a bound" in run(trace, "--drop-kernels", "layer_norm").output
+
+
+def test_a_host_speed_and_free_launches_can_be_asked_for(sample: Sample) -> None:
+    said = run(str(sample("hard_after.graph")), "--host-speed", "2", "--free-launches").output
+    assert "Then the host's own work bounds the step" in said
+
+
+def test_wrong_questions_are_refused_with_what_can_be_asked(sample: Sample) -> None:
+    node, graph = str(sample("nextn_before.node")), str(sample("nextn_before.graph"))
+    assert "1 FutureMap.resolve_seq_lens_cpu" in refuse(UsageError, node, "--remove", "nothing like it")
+    assert "not a regular expression" in refuse(UsageError, node, "--drop-kernels", "(")
+    assert "fits no recorded kernel" in refuse(UsageError, graph, "--drop-kernels", "norm")
+    assert "cuda-graph-trace=node" in refuse(CannotAnswerError, graph, "--close-gaps", "10")
+    assert "GPU 0" in refuse(CannotAnswerError, node, "--gpu", "5")
+
+
+def test_a_capture_without_graph_work_or_steps_cant_be_asked(sample: Sample) -> None:
+    assert "export the .nsys-rep again" in refuse(CannotAnswerError, str(sample("dspark_before.nsys2023.graph")))
