@@ -83,17 +83,23 @@ def diff(
     history: Annotated[
         Path | None, typer.Option(help="Take the spread between captures from the runs in this history file.")
     ] = None,
+    label: Annotated[
+        str | None, typer.Option(help="Whose runs in the history; by default the base's own label.")
+    ] = None,
     quiet: Annotated[bool, typer.Option("-q", "--quiet", help="Print no progress and, with -o, no summary.")] = False,
 ) -> None:
     """Compare two captures, or several a side, per step. Exit 1 if head is worse, 3 if they can't be compared."""
     from bubblefinder.cli.outputs import Outputs, load_all
     from bubblefinder.compare.diff import diff as compare
     from bubblefinder.compare.render.formats import DIFF_FORMATS, render_diff
+    from bubblefinder.compare.source import labelled
 
     outputs = Outputs(DIFF_FORMATS, "json" if json else output_format, output or [], quiet=quiet)
     sides = _sides(captures or [], base or [], head or [])
     before, after = (load_all(side, quiet=quiet) for side in sides)
-    options = _options(gate or [], (floor_gpu, floor_host), before, history, inter_only=inter_only)
+    options = _options(
+        gate or [], (floor_gpu, floor_host), labelled(before[0], label=label), history, inter_only=inter_only
+    )
     result = compare(before, after, options)
     outputs.emit(lambda name: render_diff(result, name))
     raise typer.Exit(exit_code(result))
@@ -121,7 +127,7 @@ def _sides(captures: list[Path], base: list[Path], head: list[Path]) -> tuple[li
 
 
 def _options(
-    gates: list[str], floors: tuple[str, str], base: list[Report], history: Path | None, *, inter_only: bool
+    gates: list[str], floors: tuple[str, str], base: Report, history: Path | None, *, inter_only: bool
 ) -> Options:
     from bubblefinder.compare.diff import Options
     from bubblefinder.compare.noise import Floors
@@ -131,16 +137,20 @@ def _options(
         gates=frozenset(gates),
         inter_only=inter_only,
         floors=Floors(gpu=gpu, host=max(gpu, host)),
-        known=_spreads(history, base[0]) if history else {},
+        known=_spreads(history, base) if history else {},
     )
 
 
 def _spreads(history: Path, report: Report) -> Mapping[Key, Spread]:
+    """Return the spread between the stored runs of the base's kind, or say that there are none."""
     from bubblefinder.compare.history import spreads
     from bubblefinder.compare.store import open_store
 
     with open_store(history) as database:
-        return spreads(database, report)
+        known = spreads(database, report)
+    if not known:
+        typer.echo(f"no run in {history} is comparable with base; name the runs to take with --label", err=True)
+    return known
 
 
 def _floor(text: str) -> float:

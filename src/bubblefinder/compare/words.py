@@ -167,5 +167,8 @@ def _subject(change: Change) -> str:
     if change.metric == "step.duration.p50":
         rank = change.where["rank"]
         return f"a step of rank {rank} takes" if rank else "a step takes"
-    where = "".join(f" {key} {plain(str(v), 60)}" for key, v in change.where.items() if (key, v) != ("rank", 0))
-    return f"{change.metric}{where} is"
+    where = "".join(f" of {key} {plain(str(v), 60)}" for key, v in change.where.items() if (key, v) != ("rank", 0))
+    kind, name, *quantile = change.metric.split(".")
+    if kind == "step" and quantile:
+        return f"{_NAMES.get(name, class_label(name))} time a step ({quantile[0]}){where} is"
+    return f"{_LABELS.get(change.metric, change.metric)}{where} is"

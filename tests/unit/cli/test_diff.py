@@ -86,6 +86,9 @@ def test_the_history_stands_in_for_more_captures(saved: Any, tmp_path: Path) -> 
     informed = run(base, head, "--history", tmp_path / "h.sqlite")
     assert informed.exit_code == 1
     assert "The spread between captures comes from the history as well." in informed.stdout
+    other = run(base, head, "--history", tmp_path / "h.sqlite", "--label", "weekly")
+    assert other.exit_code == 0
+    assert "no run in" in other.stderr
 
 
 @pytest.mark.parametrize(

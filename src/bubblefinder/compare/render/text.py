@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from textwrap import wrap
+from typing import TYPE_CHECKING, Final
 
 from bubblefinder.compare.render.tables import tables
 from bubblefinder.compare.words import capture_name, rests_on
@@ -14,6 +15,9 @@ if TYPE_CHECKING:
 
     from bubblefinder.compare.model import Diff
     from bubblefinder.compare.render.tables import Table
+
+
+NAME_WIDTH: Final = 60
 
 
 def render(diff: Diff) -> str:
@@ -28,11 +32,17 @@ def render(diff: Diff) -> str:
 
 
 def draw(table: Table) -> str:
-    """Return a table with its columns lined up: numbers to the right, words to the left."""
-    columns = list(zip(table.header, *table.rows, strict=True))
+    """Return a table with its columns lined up: numbers to the right, words to the left, long names in lines."""
+    rows = [line for row in table.rows for line in _wrapped(row)]
+    columns = list(zip(table.header, *rows, strict=True))
     lined = [_column(cells, words=number == 0 or not _numeric(cells[1:])) for number, cells in enumerate(columns)]
     lines = ["  " + "  ".join(row).rstrip() for row in zip(*lined, strict=True)]
     return "\n".join([table.title, *lines, *([table.note] if table.note else [])])
+
+
+def _wrapped(row: Sequence[str]) -> list[tuple[str, ...]]:
+    first, *more = wrap(row[0], NAME_WIDTH, subsequent_indent="  ") or [""]
+    return [(first, *row[1:]), *((line, *[""] * (len(row) - 1)) for line in more)]
 
 
 def _numeric(cells: Sequence[str]) -> bool:
