@@ -12,6 +12,7 @@ from bubblefinder.overhead.device import SEAM_CLASSES, Work, work_of
 from bubblefinder.overhead.host import Host, host_of
 from bubblefinder.overhead.model import Shares
 from bubblefinder.overhead.shift import Shifted, shift
+from bubblefinder.timeline.model import IdleClass
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -127,6 +128,8 @@ def _rows(lane: Lane, shifted: Shifted) -> pl.DataFrame:
     columns: dict[str, Floats] = {"duration_ns": duration}
     change, seams = np.zeros(len(raw)), np.zeros(len(raw))
     for number, idle_class in enumerate(SEAM_CLASSES):
+        if idle_class is IdleClass.INTRA_GRAPH:
+            continue
         before = _per_row(lane, seam_starts, work.seam_ns[:, number].astype(float))
         after = np.rint(_per_row(lane, seam_starts, shifted.seam_ns[:, number]))
         name = f"{idle_class.name.lower()}_ns"

@@ -28,7 +28,9 @@ SEAM_CLASSES: Final = (
     IdleClass.LAUNCHING,
     IdleClass.QUEUED,
     IdleClass.UNATTRIBUTED,
+    IdleClass.INTRA_GRAPH,
 )
+"""The last only where an operation of no length begins or ends a replay inside a gap."""
 _MEMSET_BY_KERNEL_BYTES: Final = 16_384
 
 
