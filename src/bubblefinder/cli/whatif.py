@@ -26,12 +26,12 @@ def whatif(
     ],
     remove: Annotated[
         list[str] | None,
-        typer.Option(metavar="FIX", help="Do this fix: its number in the list, a part of its name, or `all`."),
+        typer.Option(metavar="FIX", help="Do this fix: its number in the list, a part of its name, or `all` waits."),
     ] = None,
     host_speed: Annotated[
         float | None, typer.Option(metavar="K", min=0.01, help="The host works K times as fast.")
     ] = None,
-    free_launches: Annotated[bool, typer.Option(help="Launch calls take no time.")] = False,
+    free_launches: Annotated[bool, typer.Option("--free-launches", help="Launch calls take no time.")] = False,
     close_gaps: Annotated[
         float | None,
         typer.Option(metavar="PERCENT", min=0, max=100, help="Gaps inside graphs shrink by this: a bound."),
@@ -39,7 +39,9 @@ def whatif(
     drop_kernels: Annotated[
         list[str] | None, typer.Option(metavar="REGEX", help="Kernels with such names are gone: a bound.")
     ] = None,
-    no_profiler: Annotated[bool, typer.Option(help="The profiler costs nothing, as far as that is known.")] = False,
+    no_profiler: Annotated[
+        bool, typer.Option("--no-profiler", help="The profiler costs nothing, as far as that is known.")
+    ] = False,
     calibration: Annotated[
         Path | None, typer.Option(metavar="FILE", help="With --no-profiler: what `bubblefinder calibrate` measured.")
     ] = None,
@@ -90,19 +92,22 @@ def _lane(study: Study, gpu: int | None, pid: int | None) -> Lane:
 
 
 def _chosen(fixes: Sequence[Fix], asked: list[str]) -> list[Fix]:
-    """Return the fixes that are asked for by number, by a part of their name, or as `all`.
+    """Return the fixes that are asked for by number, by a part of their name, or as `all` waits.
 
     Raises:
         UsageError: one fits none, or more than one.
     """
     chosen: list[Fix] = []
     for text in asked:
-        fitting = [fix for number, fix in enumerate(fixes, 1) if text in ("all", str(number))]
+        if text == "all":
+            chosen += [fix for fix in fixes if fix.subjects and fix not in chosen]
+            continue
+        fitting = [fix for number, fix in enumerate(fixes, 1) if text == str(number)]
         fitting = fitting or [fix for fix in fixes if text.casefold() in fix.name.casefold()]
         if not fitting:
             known = "; ".join(f"{number} {fix.name}" for number, fix in enumerate(fixes, 1))
             raise UsageError(f"--remove {text!r} fits no fix", hint=f"there is: {known}" if known else "there is none")
-        if len(fitting) > 1 and text != "all":
+        if len(fitting) > 1:
             fits = ", ".join(fix.name for fix in fitting)
             raise UsageError(f"--remove {text!r} fits {len(fitting)} fixes: {fits}", hint="give the number instead")
         chosen += [fix for fix in fitting if fix not in chosen]

@@ -45,6 +45,13 @@ def test_changes_asked_for_are_replayed_together(sample: Sample) -> None:
     assert alone["step_ns"] > asked["step_ns"]
 
 
+def test_all_means_every_wait_and_nothing_else(sample: Sample) -> None:
+    trace = str(sample("eager_item"))
+    everything = json.loads(run(trace, "--remove", "all", "--json").output)["asked"]
+    assert everything["recoverable_ns"] < 100_000
+    assert everything == json.loads(run(trace, "--remove", "1", "--json").output)["asked"]
+
+
 def test_the_document_lists_fixes_and_their_order(sample: Sample) -> None:
     found = json.loads(run(str(sample("dspark_before.node")), "--json").output)
     assert found["schema"] == "bubblefinder.whatif/1"
