@@ -110,7 +110,7 @@ def accept(number: Number, file: File = DEFAULT) -> None:
     from bubblefinder.compare.history import accept as take
     from bubblefinder.compare.store import open_store
 
-    with open_store(file) as database:
+    with open_store(file, write=True) as database:
         typer.echo(_line(take(database, number)))
 
 
@@ -124,7 +124,7 @@ def prune(
     from bubblefinder.compare.store import open_store
     from bubblefinder.units import plural
 
-    with open_store(file) as database:
+    with open_store(file, write=True) as database:
         typer.echo(f"{plural(delete(database, keep), 'run')} deleted")
 
 

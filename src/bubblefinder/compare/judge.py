@@ -10,6 +10,7 @@ from bubblefinder.compare.metrics import METRICS, measure
 from bubblefinder.compare.quantity import format_limit
 from bubblefinder.errors import EXIT_GATE, EXIT_INPUT, EXIT_OK
 from bubblefinder.overhead.model import TRUSTED
+from bubblefinder.units import plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -194,4 +195,4 @@ def _headline(judgements: Sequence[Judgement]) -> str:
         return f"Can't tell: {gating[0].metric}: {gating[0].message.rstrip('.')}."
     rest = f", {warned} warn" if warned else ""
     rest += f", {len(unanswered)} can't be told" if unanswered else ""
-    return f"Pass: {len(judgements)} limits judged{rest}."
+    return f"Pass: {plural(len(judgements), 'limit')} judged{rest}."

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from typing import TYPE_CHECKING, Final
 
 from bubblefinder.compare.baseline import step_ns
@@ -16,7 +17,7 @@ from bubblefinder.units import NS_PER_US, plural
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from bubblefinder.compare.metrics import Measure
+    from bubblefinder.compare.metrics import Measure, Metric
     from bubblefinder.report.model import Report
 
 PROPOSED: Final[dict[str, dict[str, str]]] = {
@@ -67,19 +68,25 @@ def _block(row: list[Measure], setting: Setting, reports: Sequence[Report]) -> s
     if not known:
         return ""
     metric = row[0].metric
-    line = 0.0 if metric.noise is Noise.COUNT else line_between(metric.noise, known, known[:1], setting)
-    lower = metric.better == "lower"
-    limit = max(known) + line if lower else max(min(known) - line, 0.0)
+    limit = _limit(metric, known, setting)
     lines = ["", "[[budget]]", f"metric = {json.dumps(metric.id)}"]
     if row[0].where:
         lines.append(f"where = {{ {', '.join(f'{key} = {json.dumps(value)}' for key, value in row[0].where)} }}")
-    lines.append(f"{'max' if lower else 'min'} = {_written(limit, metric.id)}")
+    lines.append(f"{'max' if metric.better == 'lower' else 'min'} = {_written(limit, metric.id)}")
     if metric.id in _REGRESS:
         lines.append(f'regress = "{100 * _TOLERANCE:g} %"')
     measured = ", ".join(_written(value, metric.id).strip('"') for value in known)
     why = f"measured {measured} in {plural(len(reports), 'run')}"
     lines.append(f"why = {json.dumps(why)}")
     return "\n".join(lines) + "\n"
+
+
+def _limit(metric: Metric, known: list[float], setting: Setting) -> float:
+    """Return the worst of the runs plus the noise; counts are rounded up instead, since some steps miss a call."""
+    if metric.noise is Noise.COUNT:
+        return math.ceil(max(known))
+    line = line_between(metric.noise, known, known[:1], setting)
+    return max(known) + line if metric.better == "lower" else max(min(known) - line, 0.0)
 
 
 def _written(number: float, name: str) -> str:

@@ -38,10 +38,15 @@ MIGRATIONS: Final[tuple[Callable[[Database], None], ...]] = (_create,)
 
 
 @contextmanager
-def open_store(path: Path, *, create: bool = False) -> Iterator[Database]:
+def open_store(path: Path, *, write: bool = False, create: bool = False) -> Iterator[Database]:
     """Open the history at `path` in one transaction that is committed on leaving, or undone on an error.
 
-    Other writers wait for up to a minute.
+    Writers wait for each other for up to a minute; reading needs no right to write.
+
+    Args:
+        path: the file.
+        write: whether it will be changed.
+        create: whether to start it if it isn't there; implies `write`.
 
     Raises:
         InputError: there is no such file, it is no history, or it can't be read.
@@ -52,7 +57,7 @@ def open_store(path: Path, *, create: bool = False) -> Iterator[Database]:
     try:
         connection = sqlite3.connect(path, timeout=BUSY_SECONDS)
         try:
-            yield from _transaction(connection, path)
+            yield from _transaction(connection, path, "BEGIN IMMEDIATE" if write or create else "BEGIN")
         finally:
             connection.close()
     except sqlite3.Error as error:
@@ -61,12 +66,12 @@ def open_store(path: Path, *, create: bool = False) -> Iterator[Database]:
         ) from error
 
 
-def _transaction(connection: sqlite3.Connection, path: Path) -> Iterator[Database]:
+def _transaction(connection: sqlite3.Connection, path: Path, begin: str) -> Iterator[Database]:
     from sqlite_utils import Database
 
     database = Database(connection, execute_plugins=False)
     database.execute("PRAGMA foreign_keys = ON")
-    database.execute("BEGIN IMMEDIATE")
+    database.execute(begin)
     try:
         _migrate(database, path)
         yield database

@@ -44,7 +44,7 @@ def test_a_warning_fails_nothing() -> None:
     result = judged(a_report(), STEP | {"max": "6 ms", "severity": "warn"})
     assert outcomes(result) == ["warn"]
     assert result.exit_code == 0
-    assert result.headline == "Pass: 1 limits judged, 1 warn."
+    assert result.headline == "Pass: 1 limit judged, 1 warn."
 
 
 @pytest.mark.parametrize(

@@ -42,6 +42,11 @@ def test_a_slower_run_and_a_new_blocking_read_fail(tmp_path: Path) -> None:
     assert exit_code(tmp_path, runs, a_report(findings=[a_finding(severity="low")])) == 1
 
 
+def test_a_call_that_some_steps_miss_is_counted_whole() -> None:
+    text = propose([a_report(findings=[a_finding(per_step_count=0.97)])])
+    assert 'metric = "waits.draining.per_step"\nmax = 1\n' in text
+
+
 def test_runs_that_can_not_be_compared_propose_nothing() -> None:
     with pytest.raises(CannotAnswerError, match="trace CUDA graphs differently"):
         propose([a_report(), a_report(mode="graph", intra_graph=None)])

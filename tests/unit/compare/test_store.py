@@ -46,6 +46,16 @@ def test_an_error_undoes_what_was_written(tmp_path: Path) -> None:
         assert "extra" not in database.table_names()
 
 
+def test_reading_waits_for_nobody_and_writes_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "history.sqlite"
+    with open_store(path, create=True):
+        pass
+    before = path.read_bytes()
+    with open_store(path) as one, open_store(path) as other:
+        assert one.table("runs").count == other.table("runs").count == 0
+    assert path.read_bytes() == before
+
+
 def test_a_newer_version_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "history.sqlite"
     with open_store(path, create=True):

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 
 NAME_WIDTH: Final = 60
+LONGEST_NUMBER: Final = 30
 
 
 def render(diff: Diff) -> str:
@@ -46,7 +47,8 @@ def _wrapped(row: Sequence[str]) -> list[tuple[str, ...]]:
 
 
 def _numeric(cells: Sequence[str]) -> bool:
-    return all(not text or text[0].isdigit() or text[0] in f"+-±{UNKNOWN}" for text in cells)
+    short = all(len(text) <= LONGEST_NUMBER for text in cells)
+    return short and all(not text or text[0].isdigit() or text[0] in f"+-±{UNKNOWN}" for text in cells)
 
 
 def _column(cells: Sequence[str], *, words: bool) -> list[str]:
