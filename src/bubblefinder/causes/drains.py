@@ -95,18 +95,18 @@ def to_blame(gaps: OpenGaps, waits: pl.DataFrame) -> Ints:
     """
     culprit = np.full(len(gaps.starts), NOBODY)
     for (thread,), mine in waits.sort("start_ns").partition_by("launcher", as_dict=True, maintain_order=True).items():
-        ends = np.maximum.accumulate(mine["end_ns"].to_numpy())
-        position = np.searchsorted(ends, gaps.starts, side="left")
-        wait = mine[np.minimum(position, len(mine) - 1)]
+        number, begins, ends = (mine[name].to_numpy() for name in ("wait_index", "start_ns", "end_ns"))
+        position = np.searchsorted(np.maximum.accumulate(ends), gaps.starts, side="left")
+        wait = np.minimum(position, len(mine) - 1)
         blames = (
             (position < len(mine))
             & gaps.known
             & (gaps.thread == thread)
-            & (wait["start_ns"].to_numpy() <= gaps.starts)
-            & (wait["end_ns"].to_numpy() >= gaps.starts)
-            & (wait["end_ns"].to_numpy() <= gaps.launched)
+            & (begins[wait] <= gaps.starts)
+            & (ends[wait] >= gaps.starts)
+            & (ends[wait] <= gaps.launched)
         )
-        culprit = np.where(blames, wait["wait_index"].to_numpy(), culprit)
+        culprit = np.where(blames, number[wait], culprit)
     return culprit
 
 
