@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sqlite3
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -46,6 +47,7 @@ def read_integers(uri: str, table: str, key: Key, columns: Sequence[Column], mos
 
     Raises:
         AdbcRefusedError: read the table some other way.
+        sqlite3.DatabaseError: the file is damaged.
     """
     readers = min(_MOST_READERS, os.cpu_count() or 1) if key.last - key.first > _PAGE else 1
     cuts = [key.first + (key.last - key.first) * part // readers for part in range(readers)]
@@ -70,6 +72,8 @@ def _read_range(
             most_rows -= page.height
             if most_rows < 0 or any(dtype != pl.Int64 for dtype in page.dtypes):
                 raise AdbcRefusedError
+            if (page["key"].diff() <= 0).any():
+                raise sqlite3.DatabaseError("the rows of a table are out of order")
             pages.append(page.select(narrow))
             if page.height < _PAGE:
                 return pages
@@ -85,12 +89,12 @@ def _connected(uri: str) -> Iterator[Callable[[str], pl.DataFrame]]:
     """
     try:
         import adbc_driver_manager as adbc
-        import adbc_driver_sqlite as sqlite
+        import adbc_driver_sqlite as driver
     except ImportError as error:
         raise AdbcRefusedError from error
     try:
         with (
-            sqlite.connect(uri) as database,
+            driver.connect(uri) as database,
             adbc.AdbcConnection(database) as connection,
             adbc.AdbcStatement(connection) as statement,
         ):

@@ -44,8 +44,10 @@ def build_trace(source: Source, name: str) -> Trace:
         operations["name"], calls["name"], ranges["text_id"], domains["text_id"],
         overheads["name_id"], os_calls["name_id"], chains["symbol_id"], threads["name_id"],
     ]  # fmt: skip
-    strings = source.strings(_distinct(named))
+    wanted = _distinct(named)
+    strings = source.strings(wanted)
     tally.not_text = strings.not_text
+    tally.unnamed = len(wanted) - len(strings.texts) - strings.not_text
     texts = pl.DataFrame(
         {"id": list(strings.texts), "string": list(strings.texts.values())},
         schema={"id": pl.Int64, "string": pl.String},

@@ -57,9 +57,10 @@ def _order(starts: np.ndarray, ends: np.ndarray) -> pl.Series | None:
 
 
 def read(source: Source, table: Table, tally: Tally) -> pl.DataFrame:
-    """Read a table and count the rows whose values have the wrong type."""
+    """Read a table and count the rows that are missing and those whose values have the wrong type."""
     rows = source.read(table)
     tally.unusable[table.name] += rows.unusable
+    tally.missing[table.name] += rows.missing
     return rows.frame
 
 

@@ -38,7 +38,9 @@ class Tally:
     invalid: Counter[str] = field(default_factory=Counter)
     untimed: Counter[str] = field(default_factory=Counter)
     unusable: Counter[str] = field(default_factory=Counter)
+    missing: Counter[str] = field(default_factory=Counter)
     not_text: int = 0
+    unnamed: int = 0
     without_process: int = 0
     without_device: int = 0
     assumed_gpu: int = 0
@@ -53,7 +55,9 @@ class Tally:
             ),
             *_by_table("missing-times", "carry no time and were left out", self.untimed),
             *_by_table("unusable-rows", "hold text where a number belongs and were left out", self.unusable),
+            *_by_table("rows-missing", "were deleted after the export or lost to damage", self.missing),
             *_counted("names-not-text", "warn", "names are not text and are shown as unknown", self.not_text),
+            *_counted("names-missing", "warn", "names are not in the export and are shown as unknown", self.unnamed),
             *_counted(
                 "process-assumed",
                 "warn",

@@ -75,10 +75,12 @@ class Rows:
     Attributes:
         frame: `row` (UInt32, 0-based position as stored) and the table's columns, in stored order.
         unusable: how many rows were left out because a value has the wrong type.
+        missing: how many positions between the first and the last row hold no row.
     """
 
     frame: pl.DataFrame
     unusable: int = 0
+    missing: int = 0
 
 
 @dataclass(frozen=True, slots=True)

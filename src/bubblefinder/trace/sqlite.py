@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import sqlite3
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
@@ -179,10 +180,12 @@ class SqliteSource:
         if not table.bulk or not numbers:
             return normalise(self._rows(stored, wanted), table)
         try:
-            raw = read_integers(self._uri, _quoted(stored), self._key(stored, present), numbers, self._most_rows)
+            key = self._key(stored, present)
+            raw = read_integers(self._uri, _quoted(stored), key, numbers, self._most_rows)
         except AdbcRefusedError:
             return normalise(self._rows(stored, wanted), table)
-        return normalise(raw.hstack(self._rows(stored, texts)) if texts else raw, table)
+        rows = normalise(_beside(raw, self._rows(stored, texts)) if texts else raw, table)
+        return replace(rows, missing=key.last - key.first + 1 - raw.height if raw.height else 0)
 
     def strings(self, ids: Iterable[int]) -> Strings:
         """Read the texts of these string ids and of no others."""
@@ -260,6 +263,17 @@ class SqliteSource:
         except sqlite3.OperationalError as error:
             raise AdbcRefusedError from error
         return Key(name, first or 0, last or 0)
+
+
+def _beside(numbers: pl.DataFrame, texts: pl.DataFrame) -> pl.DataFrame:
+    """Return the columns of one table that were read in two ways.
+
+    Raises:
+        sqlite3.DatabaseError: they have different numbers of rows, as only a damaged file can.
+    """
+    if numbers.height != texts.height:
+        raise sqlite3.DatabaseError("the columns of a table have different numbers of rows")
+    return numbers.hstack(texts)
 
 
 def _quoted(name: str) -> str:

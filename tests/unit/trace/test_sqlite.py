@@ -199,3 +199,31 @@ def test_changes_that_are_not_in_the_file_yet_are_not_overlooked(tmp_path: Path)
             open_trace(path)
     (tmp_path / "y.sqlite-journal").write_bytes(bytes(512))
     assert open_trace(save(tmp_path / "y.sqlite")).operations.height == 1
+
+
+def told(path: Path) -> dict[str, int | None]:
+    return {note.code: note.count for note in open_trace(path).notes}
+
+
+@pytest.mark.usefixtures("reader")
+def test_names_that_the_export_lacks_are_counted(tmp_path: Path) -> None:
+    path = change(save(tmp_path / "x.sqlite"), "DELETE FROM StringIds WHERE id = 2")
+    assert told(path)["names-missing"] == 1
+
+
+def test_rows_that_were_deleted_are_counted(tmp_path: Path) -> None:
+    path = save(tmp_path / "x.sqlite", **{KERNELS: [kernel(i * 10, i * 10 + 5) for i in range(1, 100)]})
+    assert "rows-missing" not in told(path)
+    change(path, f"DELETE FROM {KERNELS} WHERE start BETWEEN 300 AND 400")
+    assert told(path)["rows-missing"] == 11
+
+
+def test_pages_that_lie_in_each_others_place_are_damage(tmp_path: Path) -> None:
+    path = save(tmp_path / "x.sqlite", **{KERNELS: [kernel(i * 10, i * 10 + 5) for i in range(1, 2000)]})
+    content = bytearray(path.read_bytes())
+    leaves = [at for at in range(4096, len(content), 4096) if content[at] == 0x0D]
+    one, two = leaves[len(leaves) // 2], leaves[len(leaves) // 2 + 1]
+    content[one : one + 4096], content[two : two + 4096] = content[two : two + 4096], content[one : one + 4096]
+    path.write_bytes(content)
+    with pytest.raises(InputError, match="damaged SQLite file: the rows of a table are out of order"):
+        open_trace(path)
