@@ -20,7 +20,7 @@ from bubblefinder.report.model import (
     Stats,
     StepRow,
 )
-from bubblefinder.timeline.ledger import COLUMNS, cover_of, window_ledger
+from bubblefinder.timeline.ledger import COLUMNS, cover_of, device_ledger, window_ledger
 from bubblefinder.timeline.model import CaptureMode, Device, IdleClass, Timeline
 from bubblefinder.trace.model import pid_of
 
@@ -74,10 +74,10 @@ def unmeasured(timeline: Timeline, gpu: int) -> tuple[str, ...]:
 
 def device_report(timeline: Timeline, device: Device) -> DeviceReport:
     """Return the ledger of one GPU over the analysed window."""
-    edges = np.array([device.start_ns]), np.array([device.end_ns])
-    row = window_ledger(timeline, device.gpu, *edges).row(0, named=True)
-    row |= dict.fromkeys(unmeasured(timeline, device.gpu))
+    measured = device_ledger(timeline, device)
+    row: dict[str, int | None] = {**measured, **dict.fromkeys(unmeasured(timeline, device.gpu))}
     span = device.end_ns - device.start_ns
+    set_aside = measured["profiler_ns"] + measured["unrecorded_ns"]
     return DeviceReport(
         gpu=device.gpu,
         pids=[pid_of(process) for process in device.processes],
@@ -85,9 +85,7 @@ def device_report(timeline: Timeline, device: Device) -> DeviceReport:
         end_ns=device.end_ns,
         span_ns=span,
         busy_ns=device.busy_ns,
-        idle_ns=None
-        if row["host_late_ns"] is None
-        else span - device.busy_ns - row["profiler_ns"] - row["unrecorded_ns"],
+        idle_ns=None if row["host_late_ns"] is None else span - device.busy_ns - set_aside,
         replays=device.replays,
         intra_graph_ns=row["intra_graph_ns"],
         profiler_ns=row["profiler_ns"],

@@ -130,5 +130,6 @@ class Detail:
     runs: list[KernelRun] = field(default_factory=list)
     idle: list[IdleSpan] = field(default_factory=list)
     idle_dropped: int = 0
+    counted_steps: int | None = None
     launches_per_step: float | None = None
     pdl_overlap_share: float | None = None

@@ -14,7 +14,15 @@ from rich.text import Text
 from bubblefinder.report.ledgers import STEP_CLASSES
 from bubblefinder.report.overhead_words import overhead_words
 from bubblefinder.report.verdict import verdict
-from bubblefinder.report.words import CLASS_MEANINGS, EXCLUDED_LABELS, class_label, plain, scope_words, site_words
+from bubblefinder.report.words import (
+    CLASS_MEANINGS,
+    EXCLUDED_LABELS,
+    class_label,
+    counted_words,
+    plain,
+    scope_words,
+    site_words,
+)
 from bubblefinder.units import count, duration, milliseconds, plural, share
 
 if TYPE_CHECKING:
@@ -201,7 +209,7 @@ def _gaps(report: Report, width: int, *, verbose: bool) -> Iterator[RenderableTy
     rows = [row for row in report.detail.gaps if row.gap_class != "intra_graph"]
     if not rows:
         return
-    yield _heading("Widest recurring gaps between graphs, and the call that ended them")
+    yield _heading("Widest recurring gaps between graphs, and the call that ended them" + counted_words(report))
     table = _table("p50", "max", "a step", "between", "ended by", *(("class",) if width >= _WIDE else ()))
     for row in rows if verbose else rows[:_FEW]:
         table.add_row(

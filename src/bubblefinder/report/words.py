@@ -94,6 +94,14 @@ def reference_url(text: str) -> str:
     return plain(text, 400) if text.startswith("https://") else ""
 
 
+def counted_words(report: Report) -> str:
+    """Return in how many of the steps kernels and gaps were counted, if not in all."""
+    counted = report.detail.counted_steps
+    if counted is None or counted >= report.steps.count:
+        return ""
+    return f" (counted in {counted:,} of {report.steps.count:,} steps)"
+
+
 def scope_words(report: Report) -> str:
     """Return which steps stand behind the numbers."""
     steps = report.steps

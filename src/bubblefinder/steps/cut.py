@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
@@ -11,8 +11,6 @@ if TYPE_CHECKING:
     from bubblefinder.intervals import Ints
     from bubblefinder.steps.lane import Lane
     from bubblefinder.timeline.model import Timeline
-
-REPLAY: Final = "replay"
 
 
 def cut_seams(timeline: Timeline, lane: Lane, starts: Ints) -> Ints:
@@ -48,7 +46,7 @@ def cut_seams(timeline: Timeline, lane: Lane, starts: Ints) -> Ints:
 
 def _first_cut(candidates: pl.DataFrame, first_replay_ns: int) -> int:
     """Begin the first cycle at the first operation that prepares it, if no more precede it than a usual seam has."""
-    eager = candidates.filter(pl.col("sort") != REPLAY)
+    eager = candidates.filter("eager")
     before = eager.filter(pl.col("cycle") == 0)
     later = eager.filter(pl.col("cycle") > 0).group_by("cycle").len()["len"]
     usual = float(np.median(later.to_numpy())) if len(later) else 0.0
@@ -57,26 +55,27 @@ def _first_cut(candidates: pl.DataFrame, first_replay_ns: int) -> int:
 
 
 def _seam_operations(timeline: Timeline, lane: Lane, starts: Ints) -> pl.DataFrame:
-    """Return the operations at which a seam may be cut, the gap each of them ends, and of what sort it is."""
+    """Return the operations at which a seam may be cut: start_ns, eager or else a replay's first, gap_ns it ends."""
     firsts = lane.replays[starts]["replay_index"]
+    replay = timeline.operations["replay_index"]
     gaps = timeline.gaps.filter(pl.col("gpu") == lane.gpu).select(
-        op_index="after_index", gap_ns=pl.col("end_ns") - pl.col("start_ns")
+        op_index="after_index",
+        gap_ns=pl.col("end_ns") - pl.col("start_ns"),
+        start_ns="end_ns",
+        before_index="before_index",
     )
-    wanted = lane.operations.filter(pl.col("replay_index").is_null() | pl.col("replay_index").is_in(firsts.implode()))
-    return wanted.join(gaps, on="op_index", how="left", maintain_order="left").select(
-        "start_ns",
-        gap_ns=pl.col("gap_ns").fill_null(0),
-        sort=pl.when(pl.col("replay_index").is_null())
-        .then(
-            pl.concat_str(
-                pl.col("kind"),
-                pl.col("copy_kind").fill_null(-1),
-                pl.col("bytes").fill_null(-1),
-                pl.col("name").fill_null(-1),
-                separator=":",
-            )
-        )
-        .otherwise(pl.lit(REPLAY)),
+    ended_by = replay.gather(gaps["op_index"])
+    outside = gaps.with_columns(ended_by).filter(
+        ended_by.ne_missing(replay.gather(gaps["before_index"])) | ended_by.is_null()
+    )
+    eager = lane.operations.filter(pl.col("replay_index").is_null()).select("op_index", "start_ns")
+    eager = eager.join(outside.select("op_index", "gap_ns"), on="op_index", how="left", maintain_order="left")
+    replays = outside.filter(pl.col("replay_index").is_in(firsts.implode()))
+    return pl.concat(
+        [
+            eager.select("start_ns", pl.col("gap_ns").fill_null(0), eager=pl.lit(value=True)),
+            replays.select("start_ns", "gap_ns", eager=pl.lit(value=False)),
+        ]
     )
 
 

@@ -57,8 +57,10 @@ def find_gaps(starts: Ints, ends: Ints, call_starts: Ints) -> Gaps:
     real = np.flatnonzero(ends > starts)
     begin, reach = starts[real], np.maximum.accumulate(ends[real]) if len(real) else ends[:0]
     opens = np.flatnonzero(begin[1:] > reach[:-1])
-    reaching = np.flatnonzero(ends[real] == reach)
-    furthest = np.searchsorted(reach[reaching], reach[opens])
+    reaches = ends[real] == reach
+    reaching = np.flatnonzero(reaches)
+    higher = np.concatenate(([True], reach[1:] > reach[:-1]))[: len(reach)]
+    furthest = (np.cumsum(reaches) - 1)[np.maximum.accumulate(np.where(higher, np.arange(len(reach)), 0))[opens]]
     before = reaching[_first_launched(reach[reaching], call_starts[real][reaching], furthest)]
     after = _first_launched(begin, call_starts[real], opens + 1)
     return Gaps(reach[opens], begin[opens + 1], real[before], real[after])
@@ -66,12 +68,13 @@ def find_gaps(starts: Ints, ends: Ints, call_starts: Ints) -> Gaps:
 
 def _first_launched(times: Ints, call_starts: Ints, first: Ints) -> Ints:
     """Of the operations whose sorted `times` equal that of each position `first`, return the one launched first."""
-    together = np.searchsorted(times, times[first], side="right") - first
-    tied = np.flatnonzero(together > 1)
+    tied = np.flatnonzero(times[np.minimum(first + 1, len(times) - 1)] == times[first])
+    tied = tied[first[tied] + 1 < len(times)]
     if not len(tied):
         return first
-    gap = np.repeat(tied, together[tied])
-    rank = np.arange(len(gap)) - np.repeat(np.cumsum(together[tied]) - together[tied], together[tied])
+    together = np.searchsorted(times, times[first[tied]], side="right") - first[tied]
+    gap = np.repeat(tied, together)
+    rank = np.arange(len(gap)) - np.repeat(np.cumsum(together) - together, together)
     candidate = first[gap] + rank
     order = np.lexsort((candidate, call_starts[candidate], gap))
     _, earliest = np.unique(gap[order], return_index=True)

@@ -10,7 +10,7 @@ from bubblefinder.intervals import Cover, Ints, covered_before
 from bubblefinder.timeline.model import IdleClass
 
 if TYPE_CHECKING:
-    from bubblefinder.timeline.model import Timeline
+    from bubblefinder.timeline.model import Device, Timeline
 
 COLUMNS = tuple(f"{idle_class.name.lower()}_ns" for idle_class in IdleClass)
 
@@ -20,12 +20,29 @@ def window_ledger(timeline: Timeline, gpu: int, starts: Ints, ends: Ints) -> pl.
 
     Busy and idle tile the GPU's span, so each row sums to the part of its window inside the span.
     """
-    columns = {"busy_ns": _inside(cover_of(timeline.busy.filter(pl.col("gpu") == gpu)), starts, ends)}
-    pieces = timeline.pieces.filter(pl.col("gpu") == gpu)
+    columns = {"busy_ns": _inside(cover_of(_of(timeline.busy, gpu)), starts, ends)}
+    pieces = _of(timeline.pieces, gpu)
+    classes = pieces["idle_class"].to_numpy()
+    whole = cover_of(pieces)
     for idle_class, name in zip(IdleClass, COLUMNS, strict=True):
-        cover = cover_of(pieces.filter(pl.col("idle_class") == int(idle_class)))
-        columns[name] = _inside(cover, starts, ends)
+        chosen = classes == int(idle_class)
+        columns[name] = _inside(Cover(whole.starts[chosen], whole.ends[chosen]), starts, ends)
     return pl.DataFrame(columns)
+
+
+def device_ledger(timeline: Timeline, device: Device) -> dict[str, int]:
+    """Return busy_ns and every idle class of a GPU over its whole span."""
+    pieces = _of(timeline.pieces, device.gpu)
+    totals = pieces.group_by("idle_class").agg((pl.col("end_ns") - pl.col("start_ns")).sum())
+    by_class = dict(totals.iter_rows())
+    idle = {name: by_class.get(int(idle_class), 0) for idle_class, name in zip(IdleClass, COLUMNS, strict=True)}
+    return {"busy_ns": device.busy_ns, **idle}
+
+
+def _of(rows: pl.DataFrame, gpu: int) -> pl.DataFrame:
+    """Return the rows of one GPU; where there is no other, without copying them."""
+    mine = rows["gpu"] == gpu
+    return rows if mine.all() else rows.filter(mine)
 
 
 def cover_of(rows: pl.DataFrame) -> Cover:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from bubblefinder.report.detail import kernels, tables, timelines
 from bubblefinder.report.detail.lane import decode_windows, lane_of
@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from bubblefinder.report.ledgers import Lane
     from bubblefinder.steps.model import Steps
     from bubblefinder.timeline.model import Timeline
+
+MOST_STEPS: Final = 256
+"""Kernels and gaps are counted in so many steps at most, evenly spread: what comes in every step is in these."""
 
 
 def detail(
@@ -39,16 +42,18 @@ def detail(
         return Detail()
     decode = decode_windows(steps, drawn)
     idle, dropped = tables.idle_spans(timeline, drawn)
-    work = kernels.decode_operations(timeline, steps, decode, drawn)
+    counted = decode.gather_every(-(-len(decode) // MOST_STEPS))
+    work = kernels.decode_operations(timeline, steps, counted, drawn)
     return Detail(
-        gaps=tables.gap_rows(timeline, steps, decode, drawn),
-        histograms=tables.histograms(timeline, decode, drawn),
+        gaps=tables.gap_rows(timeline, steps, counted, drawn),
+        histograms=tables.histograms(timeline, counted, drawn),
         leads=tables.lead_rows(timeline, steps, drawn),
         idle=idle,
         idle_dropped=dropped,
-        kernels=kernels.kernel_rows(work, len(decode), timeline.trace.names, category),
-        runs=kernels.kernel_runs(work, len(decode), timeline.trace.names),
-        launches_per_step=work["call_index"].drop_nulls().n_unique() / len(decode),
+        counted_steps=len(counted),
+        kernels=kernels.kernel_rows(work, len(counted), timeline.trace.names, category),
+        runs=kernels.kernel_runs(work, len(counted), timeline.trace.names),
+        launches_per_step=tables.launches_per_step(timeline, decode, drawn),
         pdl_overlap_share=kernels.overlap_share(work),
         timelines=timelines.step_timelines(timeline, steps, causes, decode, drawn),
     )

@@ -135,6 +135,13 @@ def lead_rows(timeline: Timeline, steps: Steps, lane: Lane) -> list[LeadRow]:
     return [LeadRow(gpu=lane.gpu, pid=pid_of(lane.process), **row) for row in kept.to_dicts()]
 
 
+def launches_per_step(timeline: Timeline, decode: pl.DataFrame, lane: Lane) -> float:
+    """Return how many calls of the lane's process put work on the GPU in a decode step."""
+    leads = timeline.leads.filter(pl.col("gpu") == lane.gpu)
+    first = timeline.operations.select("start_ns", "process")[leads["op_index"]]
+    return len(inside(first.filter(pl.col("process") == lane.process), decode)) / len(decode)
+
+
 def idle_spans(timeline: Timeline, lane: Lane) -> tuple[list[IdleSpan], int]:
     """Return the longest idle pieces outside the graphs in time order, and how many were left out."""
     pieces = timeline.pieces.filter((pl.col("gpu") == lane.gpu) & (pl.col("idle_class") != IdleClass.INTRA_GRAPH))
