@@ -156,6 +156,20 @@ def test_steps_are_found_with_nvtx_and_without(
     assert length == pytest.approx(p50, rel=SPREAD.get(capture, 0.01))
 
 
+@pytest.mark.parametrize(("capture", "gpu"), [row[:2] for row in STEPS])
+def test_without_nvtx_each_step_is_cut_in_the_same_seam(
+    capture: str, gpu: int, timeline_of: Callable[[str], Timeline]
+) -> None:
+    timeline = timeline_of(capture)
+    unmarked = replace(timeline, trace=replace(timeline.trace, nvtx=timeline.trace.nvtx.clear()))
+    replays = timeline.replays.filter(pl.col("gpu") == gpu)["start_ns"]
+    seams = []
+    for found in (find_steps(timeline), find_steps(unmarked)):
+        steps = found.windows.filter((pl.col("gpu") == gpu) & (pl.col("excluded").fill_null("") != "head"))
+        seams.append([int((replays < start).sum()) for start in steps["start_ns"]])
+    assert seams[0] == seams[1]
+
+
 @pytest.mark.parametrize("nvtx", [True, False], ids=["nvtx", "no nvtx"])
 def test_an_eager_program_has_its_steps(nvtx: bool, timeline_of: Callable[[str], Timeline]) -> None:
     timeline = timeline_of("eager_item")
