@@ -310,7 +310,7 @@ def test_groups_of_runs_ticked_in_the_list_are_compared(
     page.goto(f"{real.url}/?search=null_host")
     for side, run_id in (("base", first), ("base", second), ("head", third)):
         page.check(f"input[name={side}][value='{run_id}']")
-    page.click("text=Compare")
+    page.get_by_role("button", name="Compare", exact=True).click()
     expect(page.locator("h1")).to_contain_text("No change")
     expect(page.locator(".tools")).to_contain_text("null_host_2")
     watched.is_clean()
