@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 def build_model(timeline: Timeline, steps: Steps, causes: Causes) -> Model:
     """Return the recorded run as moments and their dependencies."""
-    blocks = find_blocks(timeline, causes, span_of_steps(timeline, steps))
+    blocks = find_blocks(timeline, causes, span_of_steps(timeline, steps, causes))
     calls = find_calls(timeline, causes, blocks)
     numbered = calls.select("call_index").with_row_index("call")
     blocks = blocks.join(numbered, on="call_index", how="left", maintain_order="left")

@@ -16,6 +16,10 @@ if TYPE_CHECKING:
 
 MOST_STEPS: Final = 64
 """So many steps are replayed at most, from the middle of a capture: more don't change a median."""
+MOST_LAUNCHES: Final = 12_000
+"""Of steps with very many launches no more are replayed than hold so many ..."""
+FEWEST_STEPS: Final = 8
+"""... but so many at least."""
 
 _KINDS: Final = {KERNEL: "kernel", MEMCPY: "copy", MEMSET: "memset"}
 
@@ -81,15 +85,17 @@ def find_calls(timeline: Timeline, causes: Causes, blocks: pl.DataFrame) -> pl.D
     )
 
 
-def span_of_steps(timeline: Timeline, steps: Steps) -> tuple[int, int]:
+def span_of_steps(timeline: Timeline, steps: Steps, causes: Causes) -> tuple[int, int]:
     """Return the span of time to replay: the capture, or the middle of a long one."""
     windows = steps.windows
-    counts = windows.group_by("gpu", "process").len()["len"]
-    if windows.is_empty() or int(counts.max() or 0) <= MOST_STEPS:  # type: ignore[arg-type]
+    counts = windows.group_by("gpu", "process").len()["len"].to_list()
+    per_step = len(causes.submitted) / max(len(windows), 1)
+    most = min(MOST_STEPS, max(FEWEST_STEPS, int(MOST_LAUNCHES / max(per_step, 1))))
+    if max(counts, default=0) <= most:
         return min(device.start_ns for device in timeline.devices), max(
             device.end_ns for device in timeline.devices
         ) + 1
     lane = windows.filter((pl.col("gpu") == windows["gpu"][0]) & (pl.col("process") == windows["process"][0]))
-    first = max(0, (len(lane) - MOST_STEPS) // 2)
-    last = min(first + MOST_STEPS, len(lane)) - 1
+    first = max(0, (len(lane) - most) // 2)
+    last = min(first + most, len(lane)) - 1
     return int(lane["start_ns"][first]), int(lane["end_ns"][last])
