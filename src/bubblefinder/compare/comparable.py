@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from bubblefinder.compare.metrics import ranks
-from bubblefinder.units import count, printable
+from bubblefinder.units import count, plural, printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from bubblefinder.report.model import Report
 
 INSIDE_MODES: Final = frozenset({"node", "graph", "mixed"})
+FEW_STEPS: Final = 5
 _VERSIONS: Final = (
     ("nsys_version", "Nsight Systems"),
     ("cupti_version", "CUPTI"),
@@ -29,14 +30,16 @@ def refusals(base: Sequence[Report], head: Sequence[Report], *, inter_only: bool
 
 def warnings(base: Sequence[Report], head: Sequence[Report]) -> list[str]:
     """Return what differs around the two sides besides the program, one sentence each."""
-    return [
+    found = (
+        *_few_steps(base, head),
         *_unknown_gpus(base, head),
         *_eager(base, head),
         *_versions(base, head),
         *_ranks(base, head),
         *_roles(base, head),
         *_workload(base, head),
-    ]
+    )
+    return list(dict.fromkeys(found))
 
 
 def gpu_names(report: Report) -> tuple[str | None, ...]:
@@ -54,6 +57,12 @@ def _without_steps(base: Sequence[Report], head: Sequence[Report]) -> Iterator[s
     for report in (*base, *head):
         if not ranks(report):
             yield f"{printable(report.trace.name)} has no decode steps."
+
+
+def _few_steps(base: Sequence[Report], head: Sequence[Report]) -> Iterator[str]:
+    for report in (*base, *head):
+        if report.steps.count < FEW_STEPS:
+            yield f"{printable(report.trace.name)} holds only {plural(report.steps.count, 'decode step')}."
 
 
 def _modes(base: Sequence[Report], head: Sequence[Report], *, inter_only: bool) -> Iterator[str]:

@@ -86,6 +86,12 @@ def refusal(reasons: Sequence[str]) -> str:
     return f"{_VERDICTS['incomparable']}. {' '.join(reasons)}"
 
 
+def title_and_rest(diff: Diff) -> tuple[str, str]:
+    """Return the headline as the verdict alone and what follows it."""
+    verdict = _VERDICTS[diff.verdict]
+    return verdict, diff.headline.removeprefix(verdict).lstrip(":. ")
+
+
 def rests_on(diff: Diff) -> str:
     """Return how many captures and steps the verdict rests on, and how much it should be believed."""
     sides = " against ".join(

@@ -221,6 +221,10 @@ def test_ranks_without_a_partner_are_shown_and_warned_about() -> None:
     assert "The number of ranks differs: 2 against 1." in result.warnings
 
 
+def test_few_steps_are_warned_about() -> None:
+    assert "base holds only 1 decode step." in diff([a_report(steps=1)], [a_report()]).warnings
+
+
 def test_a_gpu_that_is_not_named_is_warned_about() -> None:
     base = a_report()
     nameless = with_trace(base, gpus=[replace(base.trace.gpus[0], name=None)])

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from bubblefinder.compare.render import json
 from bubblefinder.compare.render.pictures import LANE, WIDTH, legend, timelines, waterfalls
 from bubblefinder.compare.render.tables import tables
-from bubblefinder.compare.words import MARKS, capture_name, rests_on
+from bubblefinder.compare.words import MARKS, capture_name, rests_on, title_and_rest
 from bubblefinder.report import palette
 from bubblefinder.report.html import content_policy
 from bubblefinder.report.words import plain
@@ -37,7 +37,7 @@ def page(title: str, content: str) -> str:
 
 def body(diff: Diff) -> str:
     """Return what stands between <body> and </body>; any page that loads `style()` can carry it."""
-    verdict, _, rest = diff.headline.partition(": ")
+    verdict, rest = title_and_rest(diff)
     return (
         environment()
         .get_template("diff.html.j2")

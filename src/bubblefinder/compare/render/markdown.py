@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from bubblefinder.compare.render.tables import tables
-from bubblefinder.compare.words import MARKS, capture_name, rests_on
+from bubblefinder.compare.words import MARKS, capture_name, rests_on, title_and_rest
 from bubblefinder.report.markdown import COMMENT_LIMIT, escape, folded, table
 
 if TYPE_CHECKING:
@@ -31,8 +31,8 @@ def render(diff: Diff) -> str:
 
 
 def _comment(diff: Diff, shown: list[Table], left_out: int) -> str:
-    verdict, _, rest = diff.headline.partition(": ")
-    bold = f"**{escape(verdict)}**: {escape(rest, 1000)}" if rest else f"**{escape(diff.headline, 1000)}**"
+    verdict, rest = title_and_rest(diff)
+    bold = f"**{escape(verdict)}**: {escape(rest, 1000)}"
     parts = [f"### bubblefinder diff\n\n{_SIGNS.get(diff.verdict, '')}{bold}", escape(rests_on(diff), 600)]
     parts += [f"> {escape(warning, 400)}" for warning in diff.warnings]
     for number, one in enumerate(shown):

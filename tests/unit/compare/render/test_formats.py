@@ -104,6 +104,14 @@ def test_markdown_neutralises_names_and_ends_in_its_marker(hostile: Diff, judged
     assert widths <= {6}
 
 
+def test_a_refusal_is_told_whole() -> None:
+    refused = diff([a_report()], [a_report(mode="graph", intra_graph=None)])
+    for name in DIFF_FORMATS:
+        text = render_diff(refused, name)
+        assert "trace CUDA graphs differently" in text
+    assert '<h1><span class="verdict incomparable">Can&#39;t be compared</span></h1>' in render_diff(refused, "html")
+
+
 def test_markdown_stays_within_githubs_limit() -> None:
     names = [f"kernel_{number}_" + "<" * 60 for number in range(3000)]
     head = with_kernels(a_report(), *[a_kernel("verify", name, 1, 1e5) for name in names])
