@@ -65,10 +65,11 @@ def _change(
     metric = next(m.metric for m in (*(base or ()), *(head or ())) if m is not None)
     before, after = _measured(base or []), _measured(head or [])
     delta = line = None
+    explained = False
     status: Status = "gone" if head is None else "new" if base is None else "unknown"
     if before.value is not None and after.value is not None:
         delta = after.value - before.value
-        line = _line(metric.id, metric.noise, before, after, evidence.known.get(key, Spread()), evidence)
+        line, explained = _line(metric.id, metric.noise, before, after, evidence.known.get(key, Spread()), evidence)
         status = _status(metric.better, delta, line, before, after)
     return Change(
         metric=metric.id,
@@ -80,6 +81,7 @@ def _change(
         delta=delta,
         ratio=after.value / before.value if before.value and after.value is not None else None,
         threshold=line,
+        explained=explained,
         status=status,
         gated=metric.id in gates,
     )
@@ -97,16 +99,18 @@ def _measured(side: list[Measure | None]) -> Measured:
     return Measured(value=mean, captures=values, steps=steps, low=low, high=high)
 
 
-def _line(name: str, noise: Noise, base: Measured, head: Measured, known: Spread, evidence: Evidence) -> float:
-    """Return the difference this metric must exceed to count: less if a call that came or went explains it."""
+def _line(
+    name: str, noise: Noise, base: Measured, head: Measured, known: Spread, evidence: Evidence
+) -> tuple[float, bool]:
+    """Return the difference this metric must exceed to count, and whether a call that came or went lowers it."""
     sides = [[v for v in side.captures if v is not None] for side in (base, head)]
     line = line_between(noise, sides[0], sides[1], evidence.setting, known)
     if name not in _EXPLAINED or base.value is None or head.value is None:
-        return line
+        return line, False
     delta = head.value - base.value
-    within = abs(delta) <= line
     least = evidence.setting.least(noise, max(abs(base.value), abs(head.value)))
-    return min(line, least) if within and _explains(evidence.explained_ns, delta) else line
+    explained = least < abs(delta) <= line and _explains(evidence.explained_ns, delta)
+    return (least if explained else line), explained
 
 
 def _explains(explained_ns: float, delta: float) -> bool:

@@ -68,7 +68,10 @@ class Measured:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """One metric on both sides. It differs only if `delta` is beyond `threshold` and beyond the steps' own spread."""
+    """One metric on both sides. It differs only if `delta` is beyond `threshold` and beyond the steps' own spread.
+
+    `explained`: the threshold is the least there is, since a call that came or went accounts for the difference.
+    """
 
     metric: str
     where: dict[str, str | int]
@@ -79,6 +82,7 @@ class Change:
     delta: float | None
     ratio: float | None
     threshold: float | None
+    explained: bool
     status: Status
     gated: bool
 

@@ -56,19 +56,22 @@ def _verdict(verdict: Verdict, gated: Sequence[Change], noise: Noise) -> str:
     if not told:
         return f"{_VERDICTS[verdict]}."
     first = max(told, key=_times_noise)
-    line = duration(first.threshold) if first.unit == "ns" else value(first.threshold, first.unit)
-    relation = "within" if first.status == "same" else "beyond"
     more = len(told) - 1
     also = f" {plural(more, 'other gated metric')} {'agrees' if more == 1 else 'agree'}." if more else ""
     if verdict == "mixed":
         better = sum(c.status == "better" for c in told)
         also = f" Of the gated metrics, {better} got better and {sum(c.status == 'worse' for c in told)} worse."
     moved = difference(first) or "unchanged"
-    return (
-        f"{_VERDICTS[verdict]}: {_subject(first)} {value(first.base.value, first.unit)} before and "
-        f"{value(first.head.value, first.unit)} after ({moved}), {relation} the noise of {line} for steps "
-        f"{REGIMES[noise.regime]}.{also}"
-    )
+    values = f"{value(first.base.value, first.unit)} before and {value(first.head.value, first.unit)} after ({moved})"
+    return f"{_VERDICTS[verdict]}: {_subject(first)} {values}, {_relation(first, noise)}.{also}"
+
+
+def _relation(change: Change, noise: Noise) -> str:
+    line = value(change.threshold, change.unit)
+    if change.explained:
+        return f"within the noise of steps {REGIMES[noise.regime]}, but explained by the calls that came or went"
+    relation = "within" if change.status == "same" else "beyond"
+    return f"{relation} the noise of {line} for steps {REGIMES[noise.regime]}"
 
 
 def _came_or_went(change: SiteChange) -> str:

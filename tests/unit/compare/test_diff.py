@@ -98,6 +98,7 @@ def test_a_read_that_came_explains_a_difference_below_the_floor() -> None:
     explained = a_report(host_late=3_600_000, seed=2, findings=[a_finding(bubble=550.0 * US)])
     assert diff([base], [unexplained]).verdict == "no change"
     assert diff([base], [explained]).verdict == "regression"
+    assert "explained by the calls that came or went. New: A blocking read" in diff([base], [explained]).headline
     assert diff([explained], [base]).verdict == "improvement"
 
 
