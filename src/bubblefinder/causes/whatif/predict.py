@@ -130,7 +130,9 @@ def _extreme(model: Model, changes: Sequence[Change], speed: float) -> Ints:
 
 
 def _step(windows: pl.DataFrame, times: Ints) -> int:
-    return _median(times[windows["end"].to_numpy()] - times[windows["begin"].to_numpy()])
+    """Return the median step; one whose end no longer follows its begin, as of two streams, takes no time."""
+    length = times[windows["end"].to_numpy()] - times[windows["begin"].to_numpy()]
+    return _median(np.maximum(length, 0))
 
 
 def _median(values: NDArray[np.int64]) -> int:
