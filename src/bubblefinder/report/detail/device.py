@@ -98,11 +98,10 @@ def _stream_bars(
     bars: list[TimelineBar] = []
     drawn = 0
     for stream in busiest.sort():
-        mine = operations.filter(pl.col("stream") == stream).with_columns(label=pl.col("op_index"))
+        mine = operations.filter(pl.col("stream").eq_missing(stream)).with_columns(label=pl.col("op_index"))
         rows = merged(mine, ["replay_index"], span)
-        bars += [
-            _operation_bar(timeline, f"GPU {lane.gpu} · stream {stream}", row) for row in rows.iter_rows(named=True)
-        ]
+        track = f"GPU {lane.gpu} · " + ("unknown stream" if stream is None else f"stream {stream}")
+        bars += [_operation_bar(timeline, track, row) for row in rows.iter_rows(named=True)]
         drawn += len(rows)
     return bars, len(operations) - drawn
 

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import polars as pl
 
+from bubblefinder.report.build import analyze_trace
 from bubblefinder.report.detail.device import CELLS, merged
+from bubblefinder.trace.drawn import draw
 
 SPAN = (0, CELLS * 100)
 
@@ -29,3 +33,10 @@ def test_wide_intervals_and_those_alone_stay_exact() -> None:
 def test_keys_keep_intervals_apart() -> None:
     apart = rows((0, 10), (20, 30)).with_columns(key=pl.Series([1, 2]))
     assert len(merged(apart, ["key"], SPAN)) == 2
+
+
+def test_work_whose_stream_is_not_known_is_drawn_too() -> None:
+    trace = draw("nvtx | " + "[step ]" * 4 + "\napi | " + "A..B..." * 4 + "\ngpu0 s7 | " + ".A..BB." * 4)
+    unknown = replace(trace, operations=trace.operations.with_columns(stream=pl.lit(None, pl.Int64)))
+    bars = analyze_trace(unknown).detail.timelines[0].bars
+    assert [bar.name for bar in bars if bar.track == "GPU 0 · unknown stream"] == ["A", "B"]
