@@ -136,12 +136,22 @@ def _rows(lane: Lane, shifted: Shifted) -> pl.DataFrame:
         columns[name] = np.maximum(_known(raw, name) + after - before, 0.0)
         seams += columns[name]
         change += _known(raw, name)
-    inner = duration - seams
+    _fit(columns, seams - duration)
+    inner = np.maximum(duration - seams, 0.0)
     lost = raw["duration_ns"].to_numpy() - change - inner
     columns |= _inner(lane, shifted, inner, lost)
     filled = pl.DataFrame({name: pl.Series(columns[name]).cast(pl.Int64) for name in COLUMNS})
     unknown = [name for name in COLUMNS if raw[name].null_count()]
     return raw.select("index").hstack(filled.with_columns(pl.lit(None, pl.Int64).alias(name) for name in unknown))
+
+
+def _fit(columns: dict[str, Floats], excess: Floats) -> None:
+    """Shorten the seams of steps that hold less than them: those whose edge lies inside a gap."""
+    for name in COLUMNS[1:]:
+        if name in columns:
+            taken = np.clip(excess, 0.0, columns[name])
+            columns[name] -= taken
+            excess = excess - taken
 
 
 def _known(raw: pl.DataFrame, name: str) -> Floats:
