@@ -1,17 +1,18 @@
-"""Every event of a capture as plain columns on disk, so that any window of any length is answered at once.
+"""Every event of a capture as plain rows on disk, so that any window of any length is answered at once.
 
-A worker writes the columns; the server maps them into memory and looks at a few pages of them, needing
-neither the capture nor a frame library. A track's rows are sorted by start and carry two running values:
-`reach`, the latest end so far, finds the first row that can touch a window; `covered`, the length of the
-union of all rows before, gives the exact busy time between any two moments. So a window with too many
-rows to draw is answered with shares of coverage, at the cost of one binary search a pixel.
+A worker writes the rows; the server reads a few blocks of them, needing neither the capture nor a frame
+library, nor memory that grows with the capture. A track's rows are sorted by start and carry two running
+values: `reach`, the latest end so far, finds the first row that can touch a window; `covered`, the length
+of the union of all rows so far, gives the exact busy time between any two moments. So a window with too
+many rows to draw is answered with shares of coverage, at the cost of one block a slice.
 """
 
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import IO, TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
 
@@ -29,8 +30,13 @@ BINS: Final = 500
 _LEAST_BARS: Final = 120
 _NAME_CHARACTERS: Final = 96
 _LANES: Final = 6
-_COLUMNS: Final = ("start", "end", "reach", "covered", "name", "kind")
+_ROW: Final = np.dtype(
+    [("start", "<i8"), ("end", "<i8"), ("reach", "<i8"), ("covered", "<i8"), ("name", "<i4"), ("kind", "u1")]
+)
+_BLOCK: Final = 256
 _INDEX: Final = "index.json"
+_ROWS: Final = "rows.bin"
+_HEADS: Final = "heads.npy"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,12 +53,18 @@ class Events:
 
 @dataclass(frozen=True, slots=True)
 class Track:
-    """A written track: rows [first, last) of the columns. `group` is nvtx, calls, inside, outside or gpu."""
+    """A written track: rows [first, last), blocks from `block` on; `group` is nvtx, calls, inside, outside or gpu."""
 
     group: str
     title: str
     first: int
     last: int
+    block: int
+
+    @property
+    def blocks(self) -> int:
+        """How many blocks its rows fill."""
+        return -(-(self.last - self.first) // _BLOCK)
 
 
 def lanes(events: Events) -> Iterator[Events]:
@@ -79,18 +91,24 @@ def write_tracks(tracks: Sequence[Events], names: Sequence[str], kinds: Sequence
     """
     folder.mkdir(mode=0o700)
     kept = _kept(tracks)
-    columns = [_columns(events) for events in kept]
-    for position, column in enumerate(_COLUMNS):
-        parts = [rows[position] for rows in columns]
-        np.save(folder / f"{column}.npy", np.concatenate(parts) if parts else np.zeros(0, np.int64))
-    ends = np.cumsum([len(events.start_ns) for events in kept], dtype=np.int64).tolist()
-    written = [Track(e.group, e.title, end - len(e.start_ns), end) for e, end in zip(kept, ends, strict=True)]
+    written: list[Track] = []
+    heads = [np.zeros(0, _ROW)]
+    bounds: list[tuple[int, int]] = []
+    with (folder / _ROWS).open("wb") as file:
+        for events in kept:
+            rows = _rows(events)
+            file.write(rows.tobytes())
+            first = written[-1].last if written else 0
+            written.append(Track(events.group, events.title, first, first + len(rows), sum(map(len, heads))))
+            heads.append(rows[::_BLOCK])
+            bounds.append((int(rows["start"][0]), int(rows["reach"][-1])))
+    np.save(folder / _HEADS, np.concatenate(heads))
     _write_names(names, folder)
     index = {
         "tracks": [asdict(track) for track in written],
         "kinds": list(kinds),
-        "start_ns": min((int(e.start_ns[0]) for e in kept), default=0),
-        "end_ns": max((int(rows[2][-1]) for rows in columns), default=0),
+        "start_ns": min((start for start, _ in bounds), default=0),
+        "end_ns": max((end for _, end in bounds), default=0),
         "dropped": sum(len(events.start_ns) > 0 for events in tracks) - len(kept),
     }
     (folder / _INDEX).write_text(json.dumps(index), encoding="utf-8")
@@ -105,10 +123,12 @@ def window(folder: Path, start_ns: int | None, end_ns: int | None) -> dict[str, 
     index = json.loads((folder / _INDEX).read_text(encoding="utf-8"))
     start = index["start_ns"] if start_ns is None else start_ns
     end = max(index["end_ns"] if end_ns is None else end_ns, start + 1)
-    columns = {name: np.load(folder / f"{name}.npy", mmap_mode="r") for name in _COLUMNS}
     tracks = [Track(**track) for track in index["tracks"]]
     budget = max(_LEAST_BARS, MAX_BARS // max(len(tracks), 1))
-    drawn = [_drawn(track, columns, start, end, budget) for track in tracks]
+    heads = np.load(folder / _HEADS)
+    with (folder / _ROWS).open("rb") as file:
+        stored = [_Rows(file, track, heads[track.block : track.block + track.blocks]) for track in tracks]
+        drawn = [_drawn(rows, start, end, budget) for rows in stored]
     used = sorted({bar[2] for track in drawn for bar in track.get("bars", ())})
     place = {name: position for position, name in enumerate(used)}
     for track in drawn:
@@ -126,52 +146,78 @@ def _kept(tracks: Sequence[Events]) -> list[Events]:
     return [events for events in filled if len(events.start_ns) >= least][:MAX_TRACKS]
 
 
-def _columns(events: Events) -> tuple[NDArray[Any], ...]:
-    order = np.lexsort((events.end_ns, events.start_ns))
-    start, end = events.start_ns[order], events.end_ns[order]
-    reach = np.maximum.accumulate(end)
-    before = np.concatenate(([start[0]], reach[:-1]))
-    added = np.maximum(reach - np.maximum(start, before), 0)
-    covered = np.cumsum(added) - added
-    return start, end, reach, covered, events.name[order], events.kind[order]
+def _rows(events: Events) -> NDArray[Any]:
+    rows = np.empty(len(events.start_ns), _ROW)
+    rows["start"], rows["end"], rows["name"], rows["kind"] = events.start_ns, events.end_ns, events.name, events.kind
+    if (events.start_ns[1:] < events.start_ns[:-1]).any():
+        rows = rows[np.argsort(events.start_ns, kind="stable")]
+    rows["reach"] = np.maximum.accumulate(rows["end"])
+    before = np.concatenate((rows["start"][:1], rows["reach"][:-1]))
+    rows["covered"] = np.cumsum(np.maximum(rows["reach"] - np.maximum(rows["start"], before), 0))
+    return rows
 
 
-def _drawn(track: Track, columns: dict[str, NDArray[Any]], start_ns: int, end_ns: int, budget: int) -> dict[str, Any]:
-    rows = {name: column[track.first : track.last] for name, column in columns.items()}
-    first = int(np.searchsorted(rows["reach"], start_ns, "right"))
-    last = int(np.searchsorted(rows["start"], end_ns, "left"))
-    shown = {"group": track.group, "title": track.title, "rows": max(last - first, 0)}
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """The rows of one track in an open file; `heads` are the first rows of its blocks."""
+
+    file: IO[bytes]
+    track: Track
+    heads: NDArray[Any]
+
+    def read(self, first: int, last: int) -> NDArray[Any]:
+        """Return rows [first, last) of the track."""
+        last = min(last, self.track.last - self.track.first)
+        wanted = max(last - first, 0) * _ROW.itemsize
+        content = os.pread(self.file.fileno(), wanted, (self.track.first + first) * _ROW.itemsize)
+        return np.frombuffer(content, _ROW)
+
+    def block(self, number: int) -> NDArray[Any]:
+        """Return the rows of one block."""
+        return self.read(number * _BLOCK, (number + 1) * _BLOCK)
+
+    def place(self, column: str, value: int, side: Literal["left", "right"]) -> int:
+        """Return where `value` belongs in a sorted column."""
+        number = int(np.searchsorted(self.heads[column], value, side)) - 1
+        if number < 0:
+            return 0
+        return number * _BLOCK + int(np.searchsorted(self.block(number)[column], value, side))
+
+    def busy_until(self, moments: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the length of the union of all rows, cut off at each moment."""
+        busy = np.zeros(len(moments), np.int64)
+        numbers = np.searchsorted(self.heads["start"], moments, "left") - 1
+        for number in np.unique(numbers[numbers >= 0]).tolist():
+            mine = numbers == number
+            rows = self.block(number)
+            last = rows[np.searchsorted(rows["start"], moments[mine], "left") - 1]
+            busy[mine] = last["covered"] - np.maximum(last["reach"] - moments[mine], 0)
+        return busy
+
+
+def _drawn(rows: _Rows, start_ns: int, end_ns: int, budget: int) -> dict[str, Any]:
+    first, last = rows.place("reach", start_ns, "right"), rows.place("start", end_ns, "left")
+    shown = {"group": rows.track.group, "title": rows.track.title, "rows": max(last - first, 0)}
     if last - first > budget:
         return shown | {"shares": _shares(rows, start_ns, end_ns)}
-    piece = {name: rows[name][first:last] for name in ("start", "end", "name", "kind")}
-    inside = piece["end"] > start_ns
+    piece = rows.read(first, last)
+    inside = piece[piece["end"] > start_ns]
     bars = zip(
-        (piece["start"][inside] - start_ns).tolist(),
-        (piece["end"] - piece["start"])[inside].tolist(),
-        piece["name"][inside].tolist(),
-        piece["kind"][inside].tolist(),
+        (inside["start"] - start_ns).tolist(),
+        (inside["end"] - inside["start"]).tolist(),
+        inside["name"].tolist(),
+        inside["kind"].tolist(),
         strict=True,
     )
     return shown | {"bars": [list(bar) for bar in bars]}
 
 
-def _shares(rows: dict[str, NDArray[Any]], start_ns: int, end_ns: int) -> list[int]:
+def _shares(rows: _Rows, start_ns: int, end_ns: int) -> list[int]:
     """Return the coverage of equal slices in thousandths."""
     edges = start_ns + (np.arange(BINS + 1, dtype=np.int64) * (end_ns - start_ns)) // BINS
-    until = np.searchsorted(rows["start"], edges, "left")
-    last = np.maximum(until - 1, 0)
-    reach, begun = rows["reach"][last], until > 0
-    through_last = rows["covered"][last] + _added(rows, last)
-    busy = np.where(begun, through_last - np.maximum(reach - edges, 0), 0)
     lengths = np.maximum(np.diff(edges), 1)
-    return np.minimum(1000 * np.diff(busy) // lengths, 1000).tolist()  # type: ignore[no-any-return]
-
-
-def _added(rows: dict[str, NDArray[Any]], at: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return what rows add to the union of those before them."""
-    before = np.where(at > 0, rows["reach"][np.maximum(at - 1, 0)], rows["start"][at])
-    added: NDArray[np.int64] = np.maximum(rows["reach"][at] - np.maximum(rows["start"][at], before), 0)
-    return added
+    shares: list[int] = np.minimum(1000 * np.diff(rows.busy_until(edges)) // lengths, 1000).tolist()
+    return shares
 
 
 def _write_names(names: Iterable[str], folder: Path) -> None:

@@ -1,7 +1,10 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from unittest import mock
 
 import numpy as np
 from hypothesis import given
@@ -12,7 +15,6 @@ from bubblefinder.web.events import BINS, MAX_BARS, MAX_TRACKS, Events, lanes, w
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
 
 SPANS = st.lists(
     st.tuples(st.integers(0, 400), st.integers(0, 60)).map(lambda p: (p[0], p[0] + p[1])), min_size=1, max_size=40
@@ -26,23 +28,31 @@ def track(spans: Sequence[tuple[int, int]], title: str = "t", names: Sequence[in
     )
 
 
+def shown(spans: Sequence[tuple[int, int]], start: int, end: int) -> dict[str, Any]:
+    """The one track of a window, written and read."""
+    with tempfile.TemporaryDirectory() as place:
+        write_tracks([track(spans)], ["k"], ["kernel"], Path(place) / "e")
+        (drawn,) = window(Path(place) / "e", start, end)["tracks"]
+        return dict(drawn)
+
+
 @given(SPANS, st.integers(-50, 450), st.integers(1, 3))
 def test_shares_are_the_exact_coverage_of_every_slice(spans: list[tuple[int, int]], start: int, width: int) -> None:
-    columns = events._columns(track(spans))
-    rows = dict(zip(events._COLUMNS, columns, strict=True))
     covered = np.zeros(5000, bool)
     for begin, end in spans:
         covered[begin + 100 : end + 100] = True
     slices = covered[start + 100 : start + 100 + BINS * width].reshape(BINS, width)
-    assert events._shares(rows, start, start + BINS * width) == [1000 * int(one.sum()) // width for one in slices]
+    with mock.patch.multiple(events, MAX_BARS=-1, _LEAST_BARS=-1, _BLOCK=4):
+        drawn = shown(spans, start, start + BINS * width)
+    assert drawn["shares"] == [1000 * int(one.sum()) // width for one in slices]
 
 
 @given(SPANS, st.integers(-50, 450), st.integers(1, 200))
 def test_bars_are_all_that_touch_the_window_and_no_others(
     spans: list[tuple[int, int]], start: int, length: int
 ) -> None:
-    rows = dict(zip(events._COLUMNS, events._columns(track(spans)), strict=True))
-    drawn = events._drawn(events.Track("gpu", "t", 0, len(spans)), rows, start, start + length, 1000)
+    with mock.patch.object(events, "_BLOCK", 4):
+        drawn = shown(spans, start, start + length)
     expected = sorted((a, b) for a, b in spans if a < start + length and b > start)
     assert sorted((start + bar[0], start + bar[0] + bar[1]) for bar in drawn["bars"]) == expected
 
