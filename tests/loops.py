@@ -140,3 +140,23 @@ class Loop:
         self.upload(1 << 20)
         for number in range(kernels):
             self.kernel(f"prefill_{number % 7}", us)
+
+
+def disturbed(seed: int) -> Loop:
+    """A loop of some kind with launches missing or doubled, batch sizes that change, and prefills in between."""
+    random = Random(seed)
+    loop = Loop(node_mode=random.random() < 0.5, seed=seed, jitter=random.choice([0.02, 0.1, 0.3]))
+    sample = Graph(12, ("sample",) * 3)
+    kind = random.choice([SPECULATIVE, (VERIFY,), (DRAFT, DRAFT, VERIFY, EXTEND), (VERIFY, sample)])
+    sizes = random.choice([[0], [0, 1], [0, 1, 2, 3]])
+    missing, doubled, prefill = random.choice([0, 0.04]), random.choice([0, 0.04]), random.choice([0, 0, 0.05])
+    for _ in range(random.randint(8, 40)):
+        batch, graphs = random.choice(sizes), list[Graph]()
+        for graph in kind:
+            chance = 0.5 if len(kind) == 1 else random.random()
+            times = 0 if chance < missing else 2 if chance > 1 - doubled else 1
+            graphs += [graph.at(batch) if batch else graph] * times
+        if random.random() < prefill:
+            loop.prefill(150, 40)
+        loop.step(graphs or kind[:1])
+    return loop

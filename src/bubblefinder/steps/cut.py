@@ -80,11 +80,16 @@ def _seam_operations(timeline: Timeline, lane: Lane, starts: Ints) -> pl.DataFra
 
 
 def lane_launches(lane: Lane, calls: pl.DataFrame) -> pl.DataFrame:
-    """Return the calls that launched work of the lane: call_start_ns, thread, op_start_ns (its first), operations."""
+    """Return the calls that launched work of the lane: call_start_ns, thread, op_start_ns (its first), weight.
+
+    `weight` is the number of operations; in a lane with replays it is 1 for a graph launch and 0 for others, so that
+    the thousands of kernels of an eager prefill don't outweigh the steps.
+    """
     launched = calls.select("thread", call_start_ns="start_ns").with_row_index("call_index")
+    weight = pl.len() if lane.replays.is_empty() else pl.col("replay_index").is_not_null().any()
     return (
         lane.operations.group_by("call_index")
-        .agg(op_start_ns=pl.col("start_ns").min(), operations=pl.len())
+        .agg(op_start_ns=pl.col("start_ns").min(), weight=weight.cast(pl.Int64))
         .join(launched, on="call_index", how="inner")
         .sort("call_start_ns")
     )
@@ -102,7 +107,7 @@ def cut_marks(launches: pl.DataFrame, marks: pl.DataFrame) -> Ints:
 
 
 def launched_inside(launches: pl.DataFrame, marks: pl.DataFrame) -> pl.DataFrame:
-    """Return mark, op_start_ns and operations of every launch that began inside one of the marks.
+    """Return mark, op_start_ns and weight of every launch that began inside one of the marks.
 
     A mark counts for its own thread; where that thread launches nothing at all, for the whole process.
     """
@@ -115,4 +120,4 @@ def launched_inside(launches: pl.DataFrame, marks: pl.DataFrame) -> pl.DataFrame
         by="thread" if own else None,
         check_sortedness=False,
     )
-    return joined.filter(pl.col("call_start_ns") < pl.col("end_ns")).select("mark", "op_start_ns", "operations")
+    return joined.filter(pl.col("call_start_ns") < pl.col("end_ns")).select("mark", "op_start_ns", "weight")

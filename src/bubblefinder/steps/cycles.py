@@ -29,6 +29,7 @@ _GOOD: Final = 0.5
 _NEAR_BEST: Final = 0.85
 _TRUST_IDS: Final = 0.9
 _SURE: Final = 0.6
+_RARE: Final = 0.25
 _TO_DEVICE: Final = 1
 _TO_HOST: Final = 2
 
@@ -125,7 +126,8 @@ def _choose_period(looks: Ints, ids: Ints) -> tuple[int, float, Ints]:
 def _best_period(symbols: Ints) -> tuple[int, float]:
     """Return the shortest period whose score is near the best, and that score; 0 if nothing recurs.
 
-    Of a long capture a stretch from the middle is enough to tell.
+    Of a long capture a stretch from the middle is enough to tell. A period that the capture holds only a few times
+    has recurred less often, so it needs a better score.
     """
     middle = len(symbols) // 2
     symbols = symbols[max(middle - _STRETCH, 0) : middle + _STRETCH]
@@ -133,17 +135,22 @@ def _best_period(symbols: Ints) -> tuple[int, float]:
     scores = np.array([_score(symbols, period) for period in range(1, longest + 1)])
     if not len(scores) or scores.max() < _GOOD:
         return 0, 0.0
-    period = int(np.flatnonzero(scores >= _NEAR_BEST * scores.max())[0]) + 1
+    borne_out = scores * (1 - np.arange(1, longest + 1) / len(symbols))
+    period = int(np.flatnonzero(borne_out >= _NEAR_BEST * borne_out.max())[0]) + 1
     return period, float(scores[period - 1])
 
 
 def _score(symbols: Ints, period: int) -> float:
-    """Average, over the symbols, the share of occurrences that recur one period later."""
+    """Average, over the symbols, the share of occurrences that recur one period later.
+
+    A symbol that comes once a cycle counts for less than one that comes often, but not in proportion: else the
+    many alike pieces of a step would hide its end.
+    """
     early, late = symbols[:-period], symbols[period:]
     seen = np.bincount(early, minlength=int(symbols.max()) + 1)
     again = np.bincount(early, weights=early == late, minlength=len(seen))
     often = seen >= max(1, min(2, len(symbols) // (4 * period)))
-    return float((again[often] / seen[often]).mean()) if often.any() else 0.0
+    return float(np.average(again[often] / seen[often], weights=seen[often] ** _RARE)) if often.any() else 0.0
 
 
 def _align(symbols: Ints, sizes: Ints, seams: Ints, period: int) -> Ints:

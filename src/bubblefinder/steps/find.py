@@ -18,7 +18,7 @@ from bubblefinder.steps.model import Steps
 from bubblefinder.steps.roles import replay_roles, role_frame
 from bubblefinder.steps.sequence import find_sequence
 from bubblefinder.steps.windows import lane_windows
-from bubblefinder.trace.model import QualityNote
+from bubblefinder.trace.model import KERNEL, QualityNote
 
 if TYPE_CHECKING:
     from bubblefinder.intervals import Ints
@@ -98,7 +98,8 @@ def _find(timeline: Timeline, lane: Lane, method: str | None, pattern: str) -> _
         mark = asked_mark(timeline, lane, pattern)
         return _Found(lane, "nvtx", mark.confidence, mark.text, mark.cuts, mark.cuts, roles)
     cycles = None if method == "sequence" else _by_cadence(timeline, lane, cadence, roles)
-    cycles = cycles or (None if method == "cadence" else _by_sequence(lane, roles))
+    eager = method == "sequence" or (method != "cadence" and not _mostly_replays(lane))
+    cycles = cycles or (_by_sequence(lane, roles) if eager else None)
     if method in (None, "nvtx"):
         anchors = cycles.anchors if cycles else np.empty(0, np.int64)
         trusted = cycles is not None and cycles.confidence == "high"
@@ -126,6 +127,13 @@ def _by_cadence(timeline: Timeline, lane: Lane, cadence: Cadence | None, roles: 
         lane.replays["start_ns"].to_numpy()[starts],
         roles,
     )
+
+
+def _mostly_replays(lane: Lane) -> bool:
+    """Tell a lane that spends more time in replays than outside: the sequence of the rest says nothing of its steps."""
+    outside = pl.col("replay_index").is_null() & (pl.col("kind") == KERNEL)
+    inside = lane.replays.select((pl.col("end_ns") - pl.col("start_ns")).sum()).item()
+    return bool(inside > lane.operations.filter(outside).select((pl.col("end_ns") - pl.col("start_ns")).sum()).item())
 
 
 def _by_sequence(lane: Lane, roles: pl.DataFrame) -> _Found | None:

@@ -26,6 +26,7 @@ KNOWN: Final = (
 )
 _FEWEST: Final = 3
 _AGREES: Final = 0.9
+_MANY: Final = 5
 _COVERS: Final = 0.5
 _MOST_NAMES: Final = 64
 
@@ -80,7 +81,7 @@ def find_mark(timeline: Timeline, lane: Lane, cycles: Ints, *, trusted: bool) ->
         cuts = cut_marks(launches, marks)
         if min(len(cuts), len(cycles)) >= _FEWEST - 1 and _agrees(cuts, cycles):
             return Mark(text, cuts, "high")
-        if not trusted and best is None and len(cuts) >= _FEWEST and (known or _covers(lane, launches, marks)):
+        if not trusted and best is None and len(cuts) >= _FEWEST and (known or _covers(launches, marks)):
             best = Mark(text, cuts, "medium")
     return best
 
@@ -112,8 +113,9 @@ def _agrees(cuts: Ints, cycles: Ints) -> bool:
     if abs(len(cuts) - len(cycles)) > max(1, round((1 - _AGREES) * len(cycles))):
         return False
     between = np.diff(np.searchsorted(cycles, cuts, side="left"))
-    return bool(len(between) and (between == 1).mean() >= _AGREES)
+    tolerated = max(1 if len(between) >= _MANY else 0, round((1 - _AGREES) * len(between)))
+    return bool(len(between) and (between != 1).sum() <= tolerated)
 
 
-def _covers(lane: Lane, launches: pl.DataFrame, marks: pl.DataFrame) -> bool:
-    return int(launched_inside(launches, marks)["operations"].sum()) >= _COVERS * len(lane.operations)
+def _covers(launches: pl.DataFrame, marks: pl.DataFrame) -> bool:
+    return int(launched_inside(launches, marks)["weight"].sum()) >= _COVERS * int(launches["weight"].sum())

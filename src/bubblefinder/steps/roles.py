@@ -75,7 +75,8 @@ def _by_shape(lane: Lane, cadence: Cadence) -> list[str]:
     if cadence.period == 1:
         return ["decode"]
     lengths = (lane.replays["end_ns"] - lane.replays["start_ns"]).to_numpy()
-    medians = np.array([np.median(lengths[cadence.phases == place]) for place in range(cadence.period)])
+    of_place = [lengths[cadence.phases == place] for place in range(cadence.period)]
+    medians = np.array([np.median(found) if len(found) else 0.0 for found in of_place])
     longest = int(np.argmax(medians))
     others = np.delete(medians, longest)
     if cadence.period > _PIECES or medians[longest] < _DOMINANT * others.max():

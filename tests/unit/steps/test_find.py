@@ -11,7 +11,7 @@ from bubblefinder.steps.find import find_steps
 from bubblefinder.timeline.build import build_timeline
 from bubblefinder.trace.drawn import draw
 from bubblefinder.trace.sketch import Sketch
-from tests.loops import DRAFT, EXTEND, SPECULATIVE, VERIFY, Graph, Loop
+from tests.loops import DRAFT, EXTEND, SPECULATIVE, VERIFY, Graph, Loop, disturbed
 
 if TYPE_CHECKING:
     from bubblefinder.steps.model import Steps
@@ -381,3 +381,30 @@ def test_pieces_that_all_look_alike_make_one_step(nvtx: bool, pieces: int) -> No
     steps = steps_of(loop.sketch.trace(), nvtx=nvtx)
     assert begins(steps) == loop.firsts
     assert set(steps.replays["role"]) == {"decode"}
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_steps_survive_whatever_disturbs_a_loop(seed: int) -> None:
+    loop = disturbed(seed)
+    trace = loop.sketch.trace()
+    assert begins(steps_of(trace)) == loop.firsts
+    unmarked = steps_of(trace, nvtx=False)
+    found = set(begins(unmarked)) & set(loop.firsts)
+    assert unmarked.confidence == "low" or len(found) >= 0.9 * len(loop.firsts)
+
+
+def test_the_kernels_of_prefills_are_no_steps_of_a_loop_of_graphs() -> None:
+    loop = Loop(node_mode=False, seed=3)
+    for _ in range(12):
+        loop.step([graph.at(loop.random.randrange(9)) for graph in SPECULATIVE if loop.random.random() < 0.6])
+        loop.prefill(150, 3)
+    assert steps_of(loop.sketch.trace(), nvtx=False).method != "sequence"
+
+
+def test_a_few_marks_may_differ_from_the_cadence_by_one() -> None:
+    loop = Loop(jitter=0.3, seed=44)
+    for number in range(9):
+        loop.step([VERIFY] if number == 4 else SPECULATIVE)
+    steps = steps_of(loop.sketch.trace())
+    assert steps.method == "nvtx"
+    assert begins(steps) == loop.firsts
