@@ -42,6 +42,7 @@ async def index(request: Request) -> Response:
     return page(
         request, "index.html", limits=here.limits, folder=here.folder.root, labels=here.store.labels(), runs=runs,
         total=total, search=search, sort=sort, ascending=ascending, number=number, pages=-(-total // PER_PAGE),
+        host=request.url.netloc,
     )  # fmt: skip
 
 

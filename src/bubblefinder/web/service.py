@@ -86,8 +86,8 @@ class Service:
     async def delete(self, run_id: str) -> None:
         """Stop a run's job and delete everything that is stored of it."""
         await self.jobs.cancel(run_id)
-        self.folder.delete(run_id)
         self.store.delete(run_id)
+        self.folder.delete(run_id)
 
     async def _tidy(self) -> None:
         while True:

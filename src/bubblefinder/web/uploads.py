@@ -106,7 +106,7 @@ class Intake:
             raise self._too_long()
         self.check(wanted)
         with self.open() as incoming:
-            room = self._room()
+            room = self.room()
             try:
                 async for chunk in paced(chunks, self._limits):
                     await self.take(incoming, chunk, room)
@@ -151,7 +151,7 @@ class Intake:
                 404, "There is no run with the id given as baseline.", hint="Leave it out, or upload it first."
             )
 
-    def _room(self) -> int:
+    def room(self) -> int:
         """Return how long an upload may get: what the folder and the disk have left for each that arrives."""
         stored = self._folder.stored_bytes()
         free = shutil.disk_usage(self._folder.root).free - _SPARE_BYTES
@@ -159,10 +159,6 @@ class Intake:
         if left <= 0:
             raise self._no_room()
         return left
-
-    def room(self) -> int:
-        """Return how long the next upload may get."""
-        return self._room()
 
     def _no_room(self) -> RefusedError:
         return RefusedError(
