@@ -70,6 +70,7 @@ TABLES = {
     "CUDA_GRAPH_NODE_EVENTS@3.11": "!start !end !eventClass globalTid !nameId !graphNodeId originalGraphNodeId",
     "CUDA_CALLCHAINS": "!id !symbol !module unresolved originalIP !stackDepth",
     "OSRT_API": "!start !end !eventClass globalTid !nameId !returnValue nestingLevel !callchainId",
+    "SCHED_EVENTS": "!start !cpu !isSchedIn globalTid",
     "NVTX_EVENTS": (
         "!start end !eventType rangeId category color text:TEXT globalTid endGlobalTid textId domainId uint64Value"
         " int64Value doubleValue:REAL jsonTextId jsonText:TEXT binaryData:TEXT@3.20 eventId@3.28"

@@ -161,7 +161,9 @@ def _reasons(timeline: Timeline, thread: int, starts: Ints, ends: Ints) -> list[
     reason = np.full(len(starts), None, dtype=object)
     detail = np.full(len(starts), None, dtype=object)
     nvtx = timeline.trace.nvtx.filter((pl.col("thread") == thread) & pl.col("end_ns").is_not_null())
+    off = timeline.trace.off_cpu.filter(pl.col("thread") == thread)
     sources = (
+        ("descheduled", off.with_columns(text=pl.lit(None, pl.String))),
         (
             "os call",
             timeline.trace.os_calls.filter(pl.col("thread") == thread).select("start_ns", "end_ns", text="name"),

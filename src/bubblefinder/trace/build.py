@@ -66,6 +66,7 @@ def build_trace(source: Source, name: str) -> Trace:
         syncs=frames.read_syncs(source, tally),
         events=frames.read_events(source, tally),
         os_calls=_with_text(os_calls, "name_id", texts, "name").drop("name_id"),
+        off_cpu=frames.read_off_cpu(source, tally, calls),
         frames=_with_text(chains, "symbol_id", texts, "symbol").select("callchain", "symbol", "depth"),
         names=_texts_of(strings.texts, [operations["name"], calls["name"]]),
         thread_names=_thread_names(threads, strings.texts),

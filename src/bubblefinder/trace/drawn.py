@@ -16,8 +16,9 @@ C = copy DtoH 8 pageable via cudaMemcpy at resolve
 
 Tracks: ``api`` and ``api2`` are threads, ``gpu1 s7`` a device and a stream (several rows of one stream
 where its operations overlap), ``nvtx`` ranges in brackets, ``profiler`` its overhead, ``os`` the
-operating system's calls, ``nodes`` the creation of graph nodes, the last four of thread 1 unless
-numbered; ``p2`` in front of any names another process. What a letter means:
+operating system's calls, ``off`` when a thread was off its CPU, ``nodes`` the creation of graph nodes,
+the last five of thread 1 unless numbered; ``p2`` in front of any names another process. What a letter
+means:
 
 * nothing said: a kernel called by its letter; ``kernel NAME``; ``memset BYTES``;
 * ``copy DtoH BYTES [pageable|pinned|managed]``;
@@ -42,7 +43,7 @@ from bubblefinder.trace.sketch import Sketch, process_key, thread_key
 
 _LEGEND: Final = re.compile(r"([A-Za-z0-9])\s*=\s*(.+)")
 _TRACK: Final = re.compile(
-    r"(?:p(?P<process>\d+) +)?(?P<role>api|gpu|nvtx|profiler|os|nodes)(?P<number>\d*)(?: +s(?P<stream>\d+))?"
+    r"(?:p(?P<process>\d+) +)?(?P<role>api|gpu|nvtx|profiler|os|off|nodes)(?P<number>\d*)(?: +s(?P<stream>\d+))?"
 )
 _RUN: Final = re.compile(r"([A-Za-z0-9])\1*")
 _RANGE: Final = re.compile(r"\[([^\]]*)\]")
@@ -217,6 +218,8 @@ class _Drawing:
             name = self._name(run.letter, "CUPTI Buffer flush")
             owner = {"process": run.process, "thread": run.lane, "table": "PROFILER_OVERHEAD"}
             add("overheads", run.start_ns, run.end_ns, **owner, name=name)
+        for run in self.runs["off"]:
+            add("off_cpu", run.start_ns, run.end_ns, thread=run.lane)
         for run in self.runs["os"]:
             add("os_calls", run.start_ns, run.end_ns, thread=run.lane, name=self._name(run.letter, run.letter))
         for run in self.runs["nodes"]:

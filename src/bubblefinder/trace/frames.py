@@ -177,6 +177,17 @@ def read_os_calls(source: Source, tally: Tally) -> pl.DataFrame:
     return in_time_order(timed(rows, schema.OS_CALLS, tally)).select("row", "start_ns", "end_ns", "thread", "name_id")
 
 
+def read_off_cpu(source: Source, tally: Tally, calls: pl.DataFrame) -> pl.DataFrame:
+    """Read when the threads that call CUDA were off their CPUs: from each switch out to the next switch in."""
+    switches = read(source, schema.SCHEDULE, tally).filter(pl.col("thread").is_in(calls["thread"].unique().implode()))
+    ordered = switches.drop_nulls(["start_ns", "scheduled"]).sort("thread", "start_ns", maintain_order=True)
+    back = pl.col("scheduled").shift(-1).over("thread") != 0
+    away = ordered.with_columns(end_ns=pl.when(back).then(pl.col("start_ns").shift(-1).over("thread")))
+    return in_time_order(away.filter((pl.col("scheduled") == 0) & pl.col("end_ns").is_not_null())).select(
+        "row", "start_ns", "end_ns", "thread"
+    )
+
+
 def read_callchains(source: Source, tally: Tally, calls: pl.DataFrame) -> pl.DataFrame:
     """Read the innermost frames of the call chains that calls refer to."""
     wanted = calls["callchain"].drop_nulls().unique()

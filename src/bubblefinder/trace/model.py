@@ -143,6 +143,8 @@ class Trace:
         events: CUDA_EVENT rows: row, process, context, stream, correlation, event, event_sync,
             timestamp_ns (null where not collected).
         os_calls: OSRT_API rows: row, start_ns, end_ns, thread, name (String).
+        off_cpu: when threads that call CUDA were off their CPUs, from SCHED_EVENTS: row (of the switch
+            out), start_ns, end_ns, thread.
         frames: innermost frames of call chains: callchain (Int64), symbol (String), depth.
         names: string id to text for kernels and API calls.
         thread_names: thread to name.
@@ -158,6 +160,7 @@ class Trace:
     syncs: pl.DataFrame
     events: pl.DataFrame
     os_calls: pl.DataFrame
+    off_cpu: pl.DataFrame
     frames: pl.DataFrame
     names: Mapping[int, str]
     thread_names: Mapping[int, str] = field(default_factory=dict)

@@ -240,6 +240,7 @@ EVENTS = Table(
     bulk=True,
 )
 OS_CALLS = Table("OSRT_API", (*_TIMES, _THREAD, _NAME, Column("nestingLevel", "nesting")), bulk=True)
+SCHEDULE = Table("SCHED_EVENTS", (Column("start", "start_ns"), _THREAD, Column("isSchedIn", "scheduled")), bulk=True)
 CALLCHAINS = Table(
     "CUDA_CALLCHAINS",
     (Column("id", "callchain"), Column("symbol", "symbol_id"), Column("stackDepth", "depth", pl.Int32)),

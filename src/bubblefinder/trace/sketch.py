@@ -41,6 +41,7 @@ FRAMES: Final = {
         "row": "UInt32", "process": "Int64", "context": "Int32", "stream": "Int64", "correlation": "Int64",
         "event": "Int64", "event_sync": "Int64", "timestamp_ns": "Int64",
     },
+    "off_cpu": {"row": "UInt32", "start_ns": "Int64", "end_ns": "Int64", "thread": "Int64"},
     "os_calls": {"row": "UInt32", "start_ns": "Int64", "end_ns": "Int64", "thread": "Int64", "name": "String"},
     "frames": {"callchain": "Int64", "symbol": "String", "depth": "Int32"},
 }  # fmt: skip

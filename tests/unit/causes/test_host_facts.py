@@ -56,6 +56,11 @@ def test_a_call_of_the_operating_system_explains_a_hole() -> None:
     assert (hole.reason, hole.detail) == ("os call", "sem_wait")
 
 
+def test_a_thread_off_its_cpu_explains_a_hole() -> None:
+    (hole,) = holes("off")
+    assert (hole.reason, hole.detail) == ("descheduled", None)
+
+
 def test_a_loop_that_is_always_the_same_has_no_holes() -> None:
     facts = step_facts(
         steps("G.........H.......", ".aaaaa.....ccccc..", "[step            ]", times=7)

@@ -68,7 +68,7 @@ def save(path: Path, *, schema: Any = "3.28", lazy: Any = True, **tables: Any) -
     return write(path, whole | tables, schema=schema, lazy=lazy)
 
 
-FRAMES = ("operations", "calls", "nvtx", "overheads", "graph_nodes", "syncs", "events", "os_calls", "frames")
+FRAMES = ("operations", "calls", "nvtx", "overheads", "graph_nodes", "syncs", "events", "os_calls", "off_cpu", "frames")
 
 
 def differences(one: Trace, other: Trace) -> list[str]:

@@ -178,6 +178,15 @@ def test_nested_operating_system_calls_count_once(load: Loader) -> None:
     assert loaded.select("row", "name").rows() == [(0, "a range"), (1, "a range")]
 
 
+def test_a_thread_is_off_its_cpu_from_each_switch_out_to_the_next_switch_in(load: Loader) -> None:
+    switches = [(5, 1), (10, 0), (14, 1), (20, 0), (22, 0), (30, 1), (40, 0)]
+    rows = [{"start": start, "cpu": 0, "isSchedIn": to, "globalTid": THREAD} for start, to in switches]
+    other = {"start": 11, "cpu": 1, "isSchedIn": 1, "globalTid": THREAD + 1}
+    loaded = load(SCHED_EVENTS=[*rows[:2], other, *rows[2:]], **{CALLS: [call(1, 2)]}).off_cpu
+    assert loaded.select("start_ns", "end_ns").rows() == [(10, 14), (22, 30)]
+    assert set(loaded["thread"]) == {THREAD}
+
+
 def test_call_chains_in_use_are_read_innermost_first(load: Loader) -> None:
     strings = [*STRINGS, {"id": 4, "value": "inner"}, {"id": 5, "value": "outer"}]
     chains = [
