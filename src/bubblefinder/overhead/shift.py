@@ -9,7 +9,7 @@ where it was, exactly.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -18,9 +18,11 @@ from bubblefinder.overhead.host import Host, excess_of
 from bubblefinder.timeline.model import IdleClass
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from numpy.typing import NDArray
 
-    from bubblefinder.intervals import Ints
+    from bubblefinder.intervals import Bools, Ints
     from bubblefinder.overhead.model import Costs
 
     Floats = NDArray[np.float64]
@@ -48,68 +50,70 @@ class Shifted:
     added: Added
 
 
-@dataclass(slots=True)
-class _Clock:
-    """How far host threads and the GPU have moved to earlier times so far.
-
-    `threads` holds what a thread moved beyond what its calls lost since the start.
-    """
-
-    threads: dict[int, float]
-    launched: dict[int, float]
-    block: int
-    block_shift: float
-
-
 def shift(work: Work, host: Host, costs: Costs, factor: float = 1.0) -> Shifted:
     """Return the blocks and seams with `factor` times the costs taken off."""
     added, excess = added_to(work, costs.scaled(factor)), excess_of(host, costs, factor)
-    plan = _Plan(work, host, added, excess, costs.launch_start.value)
-    clock = _Clock({}, {}, 0, 0.0)
-    starts = work.starts.astype(float)
-    for _, kind, position in _events(work, host, work.call_index):
-        if kind == _CALL:
-            _begin_call(plan, clock, position)
-        elif kind == _RETURN:
-            _end_wait(plan, clock, position)
-        else:
-            starts[position] = _begin_block(plan, clock, position)
+    plan = _plan(work, host, added, excess, costs.launch_start.value)
+    starts, launched = _run(plan, host, _lost_before(host.thread, excess))
     ends = starts + (work.ends - work.starts) - added.block_ns
-    return Shifted(starts, ends, _seams(plan, clock, starts, ends), added)
+    return Shifted(starts, ends, _seams(plan, work, host, (starts, ends), (launched, excess)), added)
 
 
+@dataclass(frozen=True, slots=True)
 class _Plan:
-    """The recorded run and what is to be taken off it, as plain lists for the loop."""
+    """The recorded run and what is to be taken off it, an entry a block.
 
-    def __init__(self, work: Work, host: Host, added: Added, excess: Floats, launch_start_ns: float) -> None:
-        position = {index: place for place, index in enumerate(host.index.tolist())}
-        parts = work.seam_ns[:, _PARTS].sum(axis=1)
-        self.starts: list[int] = work.starts.tolist()
-        self.ends: list[int] = work.ends.tolist()
-        self.block_added: list[float] = added.block_ns.tolist()
-        self.seam_added: list[float] = added.seam_ns.tolist()
-        self.seams = work.seam_ns
-        self.removed: list[int] = work.seam_ns[:, _PROFILER].tolist()
-        self.pure: list[bool] = (parts == work.seam_ns.sum(axis=1)).tolist()
-        self.calls = [position.get(index, -1) for index in work.call_index.tolist()]
-        self.by_replay: list[bool] = work.by_replay.tolist()
-        self.call_starts: list[int] = host.starts.tolist()
-        self.call_ends: list[int] = host.ends.tolist()
-        self.thread: list[int] = host.thread.tolist()
-        self.settled: list[bool] = host.settled.tolist()
-        self.excess: list[float] = excess.tolist()
-        self.lost_before: list[float] = _lost_before(host.thread, excess).tolist()
-        self.launch_start_ns = launch_start_ns
-        self.usual_queue = self._usual_queue()
+    Attributes:
+        starts: recorded start.
+        ends: recorded end.
+        loses: what the block gets shorter by.
+        call: launch call of its first operation as position in the host's calls, -1 where unknown.
+        launched: whether that call and the queue alone explain the seam before it.
+        queue: how long after the end of the block before it begins at the earliest.
+        latency: how long after the begin of its call it begins at the earliest; minus infinity without one.
+        removed: time in the profiler's own windows in the seam before it.
+    """
 
-    def _usual_queue(self) -> float:
-        """Return the usual seam of work that was submitted before the GPU was free."""
-        waiting = [
-            self.starts[block] - self.ends[block - 1]
-            for block in range(1, len(self.starts))
-            if (call := self.calls[block]) >= 0 and self.call_ends[call] <= self.ends[block - 1]
-        ]
-        return float(np.median(waiting)) if waiting else 0.0
+    starts: Ints
+    ends: Ints
+    loses: Floats
+    call: Ints
+    launched: Bools
+    queue: Floats
+    latency: Floats
+    removed: Ints
+
+
+def _plan(work: Work, host: Host, added: Added, excess: Floats, launch_start_ns: float) -> _Plan:
+    call = _places(host.index, work.call_index)
+    known = call >= 0
+    begun, returned, excess = (_at(values, call) for values in (host.starts, host.ends, excess))
+    free = np.concatenate((work.starts[:1], work.ends[:-1]))
+    seam, latency = work.starts - free, work.starts - begun
+    early = known & (returned <= free)
+    usual = float(np.median(seam[early])) if early.any() else 0.0
+    queued = early | (known & (begun < free) & (seam <= _QUEUED_FACTOR * usual))
+    removed = work.seam_ns[:, _PROFILER]
+    launched = known & (work.seam_ns[:, _PARTS].sum(axis=1) == work.seam_ns.sum(axis=1))
+    kept = 1.0 - np.divide(excess, returned - begun, out=np.zeros(len(call)), where=returned > begun)
+    floor = np.minimum(latency, np.where(work.by_replay, launch_start_ns, 0.0))
+    by_call = np.where(queued, floor, np.maximum(floor, np.where(latency > 0, latency * kept, latency)))
+    by_queue = np.where(queued | ~launched, np.maximum(seam - removed - added.seam_ns, 0.0), np.minimum(seam, usual))
+    by_call = np.where(launched, by_call, -np.inf)
+    return _Plan(work.starts, work.ends, added.block_ns, call, launched, by_queue, by_call, removed)
+
+
+def _places(index: Ints, wanted: Ints) -> Ints:
+    """Return where each wanted call lies among the host's, -1 where it doesn't."""
+    if not len(index):
+        return np.full(len(wanted), -1)
+    order = np.argsort(index)
+    place = order[np.minimum(np.searchsorted(index[order], wanted), len(index) - 1)]
+    return np.where(index[place] == wanted, place, -1)
+
+
+def _at(values: NDArray[Any], places: Ints) -> NDArray[Any]:
+    return values[places] if len(values) else np.zeros(len(places), values.dtype)
 
 
 def _lost_before(thread: Ints, excess: Floats) -> Floats:
@@ -122,78 +126,69 @@ def _lost_before(thread: Ints, excess: Floats) -> Floats:
     return lost
 
 
-def _events(work: Work, host: Host, launching: Ints) -> list[tuple[int, int, int]]:
-    """Return what matters in order of time: blocks, the calls that launched them, and waits."""
-    blocks = [(time, _BLOCK, place) for place, time in enumerate(work.starts.tolist()) if place]
-    chosen = np.flatnonzero(np.isin(host.index, launching) | host.held | host.settled).tolist()
-    calls = [(int(host.starts[place]), _CALL, place) for place in chosen]
-    waits = [(int(host.ends[place]), _RETURN, int(place)) for place in np.flatnonzero(host.held)]
-    return sorted([*blocks, *calls, *waits])
+def _events(plan: _Plan, host: Host) -> Iterator[tuple[int, int]]:
+    """Return kind and place of what matters, in order of time: blocks, the calls that launched them, and waits."""
+    launching = np.zeros(len(host.starts), np.bool_)
+    launching[plan.call[plan.call >= 0]] = True
+    calls, waits = np.flatnonzero(launching | host.held | host.settled), np.flatnonzero(host.held)
+    blocks = np.arange(1, len(plan.starts))
+    places = np.concatenate((calls, blocks, waits))
+    kinds = np.repeat((_CALL, _BLOCK, _RETURN), (len(calls), len(blocks), len(waits)))
+    times = np.concatenate((host.starts[calls], plan.starts[blocks], host.ends[waits]))
+    order = np.lexsort((places, kinds, times))
+    return zip(kinds[order].tolist(), places[order].tolist(), strict=True)
 
 
-def _begin_call(plan: _Plan, clock: _Clock, place: int) -> None:
-    thread, start, block = plan.thread[place], plan.call_starts[place], clock.block
-    moved = clock.threads.get(thread, 0.0) + plan.lost_before[place]
-    if plan.settled[place] and plan.ends[block] <= start:
-        done = plan.ends[block] - clock.block_shift - plan.block_added[block]
-        moved = min(moved, start - done)
-        clock.threads[thread] = moved - plan.lost_before[place]
-    clock.launched[place] = moved
+def _run(plan: _Plan, host: Host, lost_before: Floats) -> tuple[Floats, Floats]:
+    """Return where each block begins now, and how far each call that launches or waits moved to earlier times.
 
-
-def _end_wait(plan: _Plan, clock: _Clock, place: int) -> None:
-    """End a wait as long after its work as it did, but not before it began."""
-    end, begun = plan.call_ends[place], plan.call_starts[place] - clock.launched[place]
-    block, length = clock.block, plan.ends[clock.block] - plan.starts[clock.block]
-    part = min((end - plan.starts[block]) / length, 1.0) if length else 1.0
-    gpu_shift = clock.block_shift + plan.block_added[block] * max(part, 0.0)
-    moved = end - max(begun, end - gpu_shift)
-    clock.threads[plan.thread[place]] = moved - plan.lost_before[place]
-
-
-def _begin_block(plan: _Plan, clock: _Clock, block: int) -> float:
-    """Begin a block at the later of what the queue and its launch call allow."""
-    start, free = plan.starts[block], plan.ends[block - 1]
-    free_now = free - clock.block_shift - plan.block_added[block - 1]
-    seam, call = start - free, plan.calls[block]
-    if call < 0 or not plan.pure[block]:
-        begin = free_now + max(seam - plan.removed[block] - plan.seam_added[block], 0.0)
-    else:
-        begin = _launched(plan, clock, block, free_now)
-    if call >= 0 and plan.removed[block]:
-        clock.threads[plan.thread[call]] = clock.threads.get(plan.thread[call], 0.0) + plan.removed[block]
-    clock.block, clock.block_shift = block, start - begin
-    return begin
-
-
-def _launched(plan: _Plan, clock: _Clock, block: int, free_now: float) -> float:
-    start, free, call = plan.starts[block], plan.ends[block - 1], plan.calls[block]
-    seam, latency = start - free, start - plan.call_starts[call]
-    begun = plan.call_starts[call] - clock.launched.get(call, 0.0)
-    floor = min(latency, plan.launch_start_ns if plan.by_replay[block] else 0.0)
-    was_queued = plan.call_ends[call] <= free
-    soon = plan.call_starts[call] < free and seam <= _QUEUED_FACTOR * plan.usual_queue
-    if was_queued or soon:
-        return max(free_now + max(seam - plan.seam_added[block], min(seam, 0.0)), begun + floor)
-    length = plan.call_ends[call] - plan.call_starts[call]
-    kept = 1.0 - plan.excess[call] / length if length else 1.0
-    return max(free_now + min(seam, plan.usual_queue), begun + max(floor, latency * kept if latency > 0 else latency))
-
-
-def _seams(plan: _Plan, clock: _Clock, starts: Floats, ends: Floats) -> Floats:
-    """Cut every seam into its classes again: by its launch call where that is all there is, else in proportion."""
-    seams = np.zeros(plan.seams.shape)
-    for block in range(1, len(starts)):
-        length = max(starts[block] - ends[block - 1], 0.0)
-        call = plan.calls[block]
-        if call >= 0 and plan.pure[block]:
-            begun = plan.call_starts[call] - clock.launched.get(call, 0.0)
-            returned = begun + plan.call_ends[call] - plan.call_starts[call] - plan.excess[call]
-            late = min(max(begun - ends[block - 1], 0.0), length)
-            until = min(max(returned - ends[block - 1], late), length)
-            seams[block, list(_PARTS)] = late, until - late, length - until
+    A thread has moved by what its calls lost, and by what its last wait changed in that; a block by what those before
+    it lost, unless its call holds it back.
+    """
+    starts, ends, loses, queue, latency = (
+        values.tolist() for values in (plan.starts, plan.ends, plan.loses, plan.queue, plan.latency)
+    )
+    call, removed, thread = plan.call.tolist(), plan.removed.tolist(), host.thread.tolist()
+    call_starts, call_ends, settled = host.starts.tolist(), host.ends.tolist(), host.settled.tolist()
+    lost, begins, moved = lost_before.tolist(), plan.starts.astype(float).tolist(), [0.0] * len(thread)
+    waited = dict.fromkeys(thread, 0.0)
+    block, block_moved = 0, 0.0
+    for kind, place in _events(plan, host):
+        if kind == _BLOCK:
+            begin = ends[block] - block_moved - loses[block] + queue[place]
+            launch = call[place]
+            if launch >= 0:
+                begin = max(begin, call_starts[launch] - moved[launch] + latency[place])
+                waited[thread[launch]] += removed[place]
+            block, block_moved, begins[place] = place, starts[place] - begin, begin
+        elif kind == _CALL:
+            moved[place] = waited[thread[place]] + lost[place]
+            if settled[place] and ends[block] <= call_starts[place]:
+                moved[place] = min(moved[place], call_starts[place] - ends[block] + block_moved + loses[block])
+                waited[thread[place]] = moved[place] - lost[place]
         else:
-            kept = plan.seams[block].astype(float)
-            kept[_PROFILER] = 0.0
-            seams[block] = kept * (length / kept.sum()) if kept.sum() else kept
+            end, length = call_ends[place], ends[block] - starts[block]
+            part = max(min((end - starts[block]) / length, 1.0), 0.0) if length else 1.0
+            now = max(call_starts[place] - moved[place], end - block_moved - loses[block] * part)
+            waited[thread[place]] = end - now - lost[place]
+    return np.array(begins), np.array(moved)
+
+
+def _seams(plan: _Plan, work: Work, host: Host, blocks: tuple[Floats, Floats], calls: tuple[Floats, Floats]) -> Floats:
+    """Cut every seam into its classes again: by its launch call where that is all there is, else in proportion."""
+    free = np.concatenate((blocks[0][:1], blocks[1][:-1]))
+    length = np.maximum(blocks[0] - free, 0.0)
+    kept = work.seam_ns.astype(float)
+    kept[:, _PROFILER] = 0.0
+    whole = kept.sum(axis=1)
+    seams: Floats = kept * np.divide(length, whole, out=np.zeros(len(length)), where=whole > 0)[:, None]
+    moved, excess = calls
+    begun = _at(host.starts, plan.call) - _at(moved, plan.call) - free
+    returned = begun + _at(host.ends, plan.call) - _at(host.starts, plan.call) - _at(excess, plan.call)
+    late = np.clip(begun, 0.0, length)
+    until = np.clip(returned, late, length)
+    parts = np.column_stack((late, until - late, length - until))
+    for column, values in zip(_PARTS, parts.T, strict=True):
+        seams[plan.launched, column] = values[plan.launched]
+    seams[:1] = 0.0
     return seams

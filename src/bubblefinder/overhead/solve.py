@@ -1,4 +1,4 @@
-"""The factor on the costs that gives a known step."""
+"""The factor on the costs that gives a known step, by regula falsi (the Illinois variant)."""
 
 from __future__ import annotations
 
@@ -19,16 +19,22 @@ def solve(step_ns: Callable[[float], float], wanted_ns: float, limit: float) -> 
         wanted_ns: the untraced step. Above the traced step the factor is negative: tracing made the run faster.
         limit: largest factor, of either sign, that is believed.
     """
-    miss = step_ns(0.0) - wanted_ns
-    if abs(miss) < _CLOSE_NS:
-        return 0.0
-    near, far = 0.0, limit if miss > 0 else -limit
-    if (step_ns(far) - wanted_ns) * miss > 0:
+    near, far = 0.0, 0.0
+    near_miss = step_ns(near) - wanted_ns
+    if abs(near_miss) < _CLOSE_NS:
+        return near
+    far = limit if near_miss > 0 else -limit
+    far_miss = step_ns(far) - wanted_ns
+    if far_miss * near_miss > 0:
         return far
     for _ in range(_ROUNDS):
-        middle = (near + far) / 2
-        left = step_ns(middle) - wanted_ns
-        if abs(left) < _CLOSE_NS:
+        middle = far - far_miss * (far - near) / (far_miss - near_miss)
+        miss = step_ns(middle) - wanted_ns
+        if abs(miss) < _CLOSE_NS:
             return middle
-        near, far = (middle, far) if left * miss > 0 else (near, middle)
-    return (near + far) / 2
+        if miss * far_miss < 0:
+            near, near_miss = far, far_miss
+        else:
+            near_miss /= 2
+        far, far_miss = middle, miss
+    return far
