@@ -28,7 +28,8 @@ def nested(draw: st.DrawFn) -> list[tuple[int, int, int]]:
     for thread in (1, 2):
         open_at: list[int] = []
         for time in range(draw(st.integers(0, 20))):
-            if open_at and draw(st.booleans()):
+            closes = draw(st.booleans())
+            if open_at and closes:
                 rows.append((thread, open_at.pop(), time))
             else:
                 open_at.append(time)
