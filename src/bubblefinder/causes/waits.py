@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 HANDOVER_NS: Final = 100_000
 """A thread that calls CUDA again so soon after another's wait has ended was waiting for that thread."""
 
+_USUALLY: Final = 0.5
 _SLEEPS: Final = r"(?i)wait|futex|lock|sem_|join|poll|select|recv|read|sleep"
 _COPY: Final = ("copy_kind", "src_kind", "dst_kind", "bytes", "stream")
 
@@ -79,6 +80,7 @@ def _held_up_by_others(calls: pl.DataFrame, launchers: pl.DataFrame, timeline: T
 
     A launching thread waits for another if it makes no call from the other's wait on, and comes
     back when that has ended: at once, or out of a sleep in the operating system that covers the end.
+    And it does so for most of the other's waits of that kind, since once may be chance.
     """
     foreign = calls.join(launchers.select("thread").unique(), on="thread", how="anti")
     pairs = foreign.join(launchers.select("process", "gpu", launcher="thread"), on="process").sort("end_ns")
@@ -97,7 +99,9 @@ def _held_up_by_others(calls: pl.DataFrame, launchers: pl.DataFrame, timeline: T
     silent = (pl.col("before_end_ns") <= pl.col("start_ns")) & (pl.col("resumed_ns") >= pl.col("end_ns"))
     at_once = pl.col("resumed_ns") - pl.col("end_ns") <= HANDOVER_NS
     woken = pl.col("slept_ns").is_between(pl.col("end_ns"), pl.col("resumed_ns")).fill_null(value=False)
-    return placed.filter(silent & (at_once | woken)).select(*pairs.columns)
+    held = silent & (at_once | woken)
+    usually = held.mean().over("thread", "launcher", "gpu", "api") >= _USUALLY
+    return placed.filter(held & usually).select(*pairs.columns)
 
 
 def _beside(waits: pl.DataFrame, rows: pl.DataFrame, strategy: Literal["backward", "forward"]) -> pl.DataFrame:

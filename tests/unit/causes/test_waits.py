@@ -159,3 +159,17 @@ def test_a_thread_that_goes_on_calling_waits_for_nobody() -> None:
         C = copy DtoH 8 pageable via cudaMemcpy_v3020
     """)
     assert judged.waits("api") == []
+
+
+def test_a_thread_that_comes_back_right_after_anothers_wait_only_now_and_then_does_not_wait_for_it() -> None:
+    # The helper's wait ends right before the launch in the first step; in the others the launch comes in its midst.
+    first = ("a.........................b...", "..CCCCCCCCCCCCCCCCCCCCCC......", ".aaaaaaaaaaaaaaaaaaaaaC....bb.")
+    other = ("a......b......................", "..CCCCCCCCCCCCCCCCCCCCCC......", ".aaaaaaaaaaaaaaaaabbbbC.......")
+    api, helper, gpu = (one + two * 3 for one, two in zip(first, other, strict=True))
+    judged = drawn(f"""
+        api     | {api}
+        api2    | {helper}
+        gpu0 s7 | {gpu}
+        C = copy DtoH 8 pageable via cudaMemcpy_v3020
+    """)
+    assert judged.waits("api") == []
