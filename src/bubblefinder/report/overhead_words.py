@@ -12,6 +12,13 @@ if TYPE_CHECKING:
     from bubblefinder.report.model import OverheadReport
 
 _SHARES = (("intra_graph", "inside graphs"), ("inter_graph", "outside graphs"))
+_COSTS = (
+    ("kernel_node_ns", "a kernel node"),
+    ("memset_node_ns", "a memset node"),
+    ("replay_ns", "a graph replay"),
+    ("eager_operation_ns", "an eager launch on the GPU"),
+    ("kernel_call_ns", "a launch call on the host"),
+)
 
 
 def overhead_words(overhead: OverheadReport) -> Iterator[str]:
@@ -24,6 +31,7 @@ def overhead_words(overhead: OverheadReport) -> Iterator[str]:
         low, high = overhead.range_ns
         yield f"The step without the profiler lies between {duration(low)} and {duration(high)}."
     yield from _shares(overhead)
+    yield from _costs(overhead)
     if overhead.unexplained_ns and abs(overhead.unexplained_ns) >= NS_PER_US:
         yield f"{duration(overhead.unexplained_ns)} a step has no place in the model: read it as unexplained."
 
@@ -41,3 +49,13 @@ def _shares(overhead: OverheadReport) -> Iterator[str]:
         told.append(f"{label} {share(value)} ({within})" if value is not None else f"{label} anywhere in {within}")
     if told:
         yield f"Idle without the profiler: {', '.join(told)}."
+
+
+def _costs(overhead: OverheadReport) -> Iterator[str]:
+    told = [
+        f"{label} {duration(cost['value'])} ({duration(cost['low'])} to {duration(cost['high'])})"
+        for name, label in _COSTS
+        if isinstance(cost := overhead.parameters.get(name), dict)
+    ]
+    if told:
+        yield f"Costs used, with their range: {', '.join(told)}."
