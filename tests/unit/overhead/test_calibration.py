@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from dataclasses import fields, replace
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -15,9 +15,6 @@ from bubblefinder.overhead.calibration import (
 )
 from bubblefinder.overhead.model import Cost, Costs
 from bubblefinder.trace.model import Gpu, TraceInfo
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 H200 = TraceInfo(
     name="a",
@@ -78,3 +75,12 @@ def test_a_calibration_of_another_schema_is_refused() -> None:
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="can't be read"):
         read_calibration(tmp_path / "gone.json")
+
+
+def test_the_page_shows_the_measured_table() -> None:
+    (one,) = bundled_calibrations()
+    page = (Path(__file__).parents[3] / "docs" / "overhead.md").read_text()
+    for row in one.measured:
+        lengths = (row.untraced_ns, row.graph_mode_ns or 0, row.node_mode_ns or 0)
+        cells = [f"`{row.recipe}`", f"{row.operations:,}", *(f"{length / 1e3:,.0f}" for length in lengths)]
+        assert f"| {' | '.join(cells)} | {row.added_ns_per_operation:,.0f} |" in page
