@@ -17,6 +17,7 @@ from bubblefinder.report.verdict import verdict
 from bubblefinder.report.words import (
     CLASS_MEANINGS,
     EXCLUDED_LABELS,
+    bound_words,
     class_label,
     counted_words,
     plain,
@@ -189,7 +190,7 @@ def _finding(finding: Finding, *, full: bool) -> Iterator[RenderableType]:
         ("step then", finding.step_after_ns),
     )
     told = ", ".join(f"{name} {duration(value)}" for name, value in numbers if value)
-    bound = f" (then bound by the {plain(finding.bound_after, 20)})" if finding.bound_after and told else ""
+    bound = f" (then bound by the {bound_words(finding.bound_after)})" if finding.bound_after and told else ""
     lines = [site_words(finding.site), told and f"a step: {told}{bound}"]
     if full:
         lines += [plain(finding.message, _LONG), plain(finding.remedy, _LONG)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from bubblefinder.report.words import place_words, plain
+from bubblefinder.report.words import bound_words, place_words, plain
 from bubblefinder.units import duration, plural, share
 
 if TYPE_CHECKING:
@@ -99,6 +99,6 @@ def _gain(report: Report) -> str:
         return ""
     step = report.steps.per_step["duration"].p50 if "duration" in report.steps.per_step else None
     part = f", {share(finding.recoverable_ns / step)} of the median step" if step else ""
-    after = {"gpu": "GPU"}.get(finding.bound_after or "", plain(finding.bound_after, 40))
+    after = bound_words(finding.bound_after)
     bound = f" The step is then bound by the {after}." if after else ""
     return f"Removing it would give about {duration(finding.recoverable_ns)} a step{part}.{bound}"

@@ -64,6 +64,12 @@ def site_words(site: Site) -> str:
     return ", ".join(part for part in parts if part)
 
 
+def bound_words(bound: str | None) -> str:
+    """Return what bounds a step after a cure, to stand behind ``bound by the``."""
+    known = {"gpu": "GPU", "host": "host", "wait": "host and the GPU in turn"}
+    return known.get((bound or "").lower(), plain(bound, 40))
+
+
 def place_words(site: Site) -> str:
     """Return the NVTX range or frame of a site, if it has one."""
     place = site.nvtx or site.frame

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from bubblefinder.report.model import BubbleShare, StepsReport
 from bubblefinder.report.verdict import idle_per_step_ns, leading_finding, verdict
 from tests.unit.report.sample import finding, graph_report, healthy_report, sample_report, unseen_report
@@ -76,3 +78,11 @@ def test_where_only_what_is_expected_is_left_it_says_so() -> None:
     report = replace(sample_report(), findings=[])
     assert report.expected
     assert verdict(report).blame == f"Nothing to fix but what is expected: {report.expected[0].finding.title}."
+
+
+@pytest.mark.parametrize(
+    ("bound", "said"), [("GPU", "the GPU."), ("host", "the host."), ("wait", "the host and the GPU in turn.")]
+)
+def test_what_bounds_the_step_after_the_cure_is_said(bound: str, said: str) -> None:
+    gain = verdict(sample_report(findings=[finding(bound_after=bound)])).gain
+    assert gain.endswith(f"The step is then bound by {said}")
