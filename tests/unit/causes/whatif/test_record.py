@@ -1,0 +1,55 @@
+from __future__ import annotations
+
+from bubblefinder.causes.whatif.build import build_model
+from bubblefinder.causes.whatif.record import FEWEST_STEPS, MOST_LAUNCHES, MOST_STEPS, find_blocks, span_of_steps
+from tests.judged import Judged, drawn, judge
+from tests.loops import Loop
+from tests.unit.causes.test_role_facts import NODES
+
+
+def looped(steps: int) -> Judged:
+    loop = Loop(jitter=0.0)
+    for _ in range(steps):
+        loop.step()
+    return judge(loop.sketch.trace())
+
+
+def test_a_replay_is_one_block_with_its_inside_and_an_operation_is_another() -> None:
+    judged = drawn(NODES)
+    span = span_of_steps(judged.timeline, judged.steps, judged.causes)
+    blocks = find_blocks(judged.timeline, judged.causes, span)
+    first = blocks.row(0, named=True)
+    assert (first["kind"], first["nodes"], first["intra_ns"]) == ("graph", 2, 2_000)
+    assert (first["end_ns"] - first["start_ns"], first["op_index"]) == (6_000, 0)
+    assert len(blocks) == 2 * 5
+
+
+def test_the_middle_of_a_long_capture_is_replayed() -> None:
+    judged = looped(MOST_STEPS + 40)
+    model = build_model(judged.timeline, judged.steps, judged.causes)
+    assert MOST_STEPS - 2 <= len(model.windows) <= MOST_STEPS
+    start, end = span_of_steps(judged.timeline, judged.steps, judged.causes)
+    device = judged.timeline.devices[0]
+    assert device.start_ns < start < end < device.end_ns
+
+
+def test_a_short_capture_is_replayed_whole() -> None:
+    judged = looped(10)
+    start, end = span_of_steps(judged.timeline, judged.steps, judged.causes)
+    device = judged.timeline.devices[0]
+    assert (start, end) == (device.start_ns, device.end_ns + 1)
+
+
+def test_fewer_steps_are_replayed_where_a_step_has_very_many_launches() -> None:
+    loop = Loop(jitter=0.0)
+    launches = MOST_LAUNCHES // 20
+    for _ in range(FEWEST_STEPS + 20):
+        begin = loop.now
+        loop.spend(300)
+        for number in range(launches):
+            loop.kernel(f"kernel_{number % 9}", 5)
+        loop.read()
+        loop.range("decode_step", begin)
+    judged = judge(loop.sketch.trace())
+    model = build_model(judged.timeline, judged.steps, judged.causes)
+    assert FEWEST_STEPS <= len(model.windows) <= 21
