@@ -97,10 +97,10 @@ def write_tracks(tracks: Sequence[Events], names: Sequence[str], kinds: Sequence
     with (folder / _ROWS).open("wb") as file:
         for events in kept:
             rows = _rows(events)
-            file.write(rows.tobytes())
+            rows.tofile(file)
             first = written[-1].last if written else 0
             written.append(Track(events.group, events.title, first, first + len(rows), sum(map(len, heads))))
-            heads.append(rows[::_BLOCK])
+            heads.append(rows[::_BLOCK].copy())
             bounds.append((int(rows["start"][0]), int(rows["reach"][-1])))
     np.save(folder / _HEADS, np.concatenate(heads))
     _write_names(names, folder)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-import numpy as np
 import polars as pl
 
 from bubblefinder.timeline.model import IdleClass
@@ -12,7 +11,7 @@ from bubblefinder.trace.model import process_of
 from bubblefinder.web.events import Events, lanes, write_tracks
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
     from bubblefinder.timeline.model import Timeline
@@ -25,16 +24,25 @@ _IDLE: Final = KINDS.index(IdleClass.PROFILER.name.lower())
 
 
 class _Names:
-    """Texts and their positions."""
+    """Texts and their positions; rows carry positions, since ten million texts would not fit."""
 
     def __init__(self) -> None:
         self._positions: dict[str, int] = {}
 
-    def of(self, texts: pl.Series) -> pl.Series:
-        """Return the position of every text."""
+    def of(self, text: str | None) -> int:
+        """Return the position of a text."""
+        return self._positions.setdefault(text or "(no name)", len(self._positions))
+
+    def of_ids(self, ids: pl.Series, known: Mapping[int, str]) -> pl.Series:
+        """Return the positions of texts given by number; null stays null."""
+        distinct = ids.drop_nulls().unique()
+        places = [self.of(known.get(number)) for number in distinct]
+        return ids.replace_strict(distinct, places, default=None, return_dtype=pl.Int32)
+
+    def of_texts(self, texts: pl.Series) -> pl.Series:
+        """Return the positions of texts; null counts as a text."""
         distinct = texts.unique()
-        places = [self._positions.setdefault(text, len(self._positions)) for text in distinct]
-        return texts.replace_strict(distinct, places, return_dtype=pl.Int32)
+        return texts.replace_strict(distinct, [self.of(text) for text in distinct], return_dtype=pl.Int32)
 
     def texts(self) -> list[str]:
         """Return the texts in order of their positions."""
@@ -49,50 +57,48 @@ def write_events(timeline: Timeline, folder: Path) -> None:
 
 
 def _host(timeline: Timeline, names: _Names) -> Iterator[Events]:
-    trace = timeline.trace
-    ranges = trace.nvtx.with_columns(pl.col("end_ns").fill_null(pl.col("start_ns").max()), kind=pl.lit(_NVTX, pl.UInt8))
-    calls = timeline.calls.with_columns(text=pl.col("api").cast(pl.String), kind=pl.lit(_CALL, pl.UInt8))
-    for group, rows, title in (("nvtx", ranges, "NVTX"), ("calls", calls, "CUDA calls")):
+    nvtx, calls = timeline.trace.nvtx, timeline.calls
+    end = pl.col("end_ns").fill_null(pl.col("start_ns").max())
+    ranges = nvtx.select("thread", "start_ns", end, place=names.of_texts(nvtx["text"]), kind=pl.lit(_NVTX, pl.UInt8))
+    api = names.of_texts(calls["api"])
+    called = calls.select("thread", "start_ns", "end_ns", place=api, kind=pl.lit(_CALL, pl.UInt8))
+    for group, rows, title in (("nvtx", ranges, "NVTX"), ("calls", called, "CUDA calls")):
         for (thread,), mine in sorted(rows.partition_by("thread", as_dict=True).items()):
-            yield from lanes(_events(group, f"{title}, {_thread(timeline, thread)}", mine, names))
+            yield from lanes(_events(group, f"{title}, {_thread(timeline, thread)}", mine))
 
 
 def _gpus(timeline: Timeline, names: _Names) -> Iterator[Events]:
-    operations = timeline.operations.with_columns(text=_operation_names(timeline), kind=pl.col("kind").cast(pl.UInt8))
-    idle = timeline.pieces.with_columns(
-        text=pl.col("idle_class").replace_strict({i.value: i.name.lower().replace("_", " ") for i in IdleClass}),
-        kind=(pl.col("idle_class") + _IDLE).cast(pl.UInt8),
-    )
-    inside = pl.col("idle_class") == IdleClass.INTRA_GRAPH.value
+    classes = {idle.value: names.of(idle.name.lower().replace("_", " ")) for idle in IdleClass}
+    place = pl.col("idle_class").replace_strict(classes, return_dtype=pl.Int32)
+    kind = (pl.col("idle_class") + _IDLE).cast(pl.UInt8)
+    idle = timeline.pieces.select("gpu", "start_ns", "end_ns", place=place, kind=kind)
+    inside = pl.col("kind") == _IDLE + IdleClass.INTRA_GRAPH.value
     for (gpu,), pieces in sorted(idle.partition_by("gpu", as_dict=True).items()):
-        yield _events("inside", f"GPU {gpu}, idle inside graph replays", pieces.filter(inside), names)
-        yield _events("outside", f"GPU {gpu}, idle outside graph replays", pieces.filter(~inside), names)
-    for (gpu, stream), mine in sorted(operations.partition_by("gpu", "stream", as_dict=True).items()):
-        yield _events("gpu", f"GPU {gpu}, stream {stream}", mine, names)
+        yield _events("inside", f"GPU {gpu}, idle inside graph replays", pieces.filter(inside))
+        yield _events("outside", f"GPU {gpu}, idle outside graph replays", pieces.filter(~inside))
+    for (gpu, stream), mine in sorted(_operations(timeline, names).partition_by("gpu", "stream", as_dict=True).items()):
+        yield _events("gpu", f"GPU {gpu}, stream {stream}", mine)
 
 
-def _events(group: str, title: str, rows: pl.DataFrame, names: _Names) -> Events:
-    return Events(
-        group,
-        title,
-        rows["start_ns"].to_numpy().astype(np.int64),
-        rows["end_ns"].to_numpy().astype(np.int64),
-        names.of(rows["text"].fill_null("(no name)")).to_numpy(),
-        rows["kind"].to_numpy(),
+def _operations(timeline: Timeline, names: _Names) -> pl.DataFrame:
+    """Return the operations by their kernel's name, the others by their kind."""
+    operations = timeline.operations
+    kinds = {number: names.of(kind) for number, kind in enumerate(_OPERATIONS)}
+    return operations.select(
+        "gpu",
+        "stream",
+        "start_ns",
+        "end_ns",
+        pl.col("kind").cast(pl.UInt8),
+        place=names.of_ids(operations["name"], timeline.trace.names).fill_null(
+            operations["kind"].replace_strict(kinds, return_dtype=pl.Int32)
+        ),
     )
 
 
-def _named(ids: pl.Series, timeline: Timeline) -> pl.Series:
-    known = timeline.trace.names
-    distinct = ids.drop_nulls().unique()
-    texts = [known.get(number, "(no name)") for number in distinct]
-    return ids.replace_strict(distinct, texts, default=None, return_dtype=pl.String)
-
-
-def _operation_names(timeline: Timeline) -> pl.Series:
-    operations = timeline.operations
-    kinds = operations["kind"].replace_strict(dict(enumerate(_OPERATIONS)), return_dtype=pl.String)
-    return _named(operations["name"], timeline).fill_null(kinds)
+def _events(group: str, title: str, rows: pl.DataFrame) -> Events:
+    columns = (rows[name].to_numpy() for name in ("start_ns", "end_ns", "place", "kind"))
+    return Events(group, title, *columns)
 
 
 def _thread(timeline: Timeline, thread: int | None) -> str:
