@@ -82,23 +82,28 @@ def _typical(keys: list[pl.DataFrame], values: Ints, sampled: Bools, fallback: i
     return np.where(chosen < 0, fallback, chosen)
 
 
-def _event_pairs(timeline: Timeline, calls: pl.DataFrame, blocks: pl.DataFrame) -> tuple[Ints, Ints]:
-    """Return (earlier, later) blocks of two streams that cudaStreamWaitEvent ties, as far as the capture shows it."""
-    trace = timeline.trace
+def _event_ties(timeline: Timeline) -> pl.DataFrame:
+    """Return which streams wait for an event of another one: process, both streams, and when each was told."""
     waiting = timeline.calls.filter(pl.col("role") == CallRole.STREAM_WAIT).select(
         "process", "correlation", asked_ns="start_ns"
     )
     recorded = timeline.calls.filter(pl.col("role") == CallRole.EVENT_RECORD)
     made = recorded.select("process", recorded_by="correlation", recorded_ns="start_ns").drop_nulls()
-    records = trace.events.select("process", "event", "event_sync", recorded_stream="stream", recorded_by="correlation")
-    ties = (
+    syncs, events = timeline.trace.syncs, timeline.trace.events
+    records = events.select("process", "event", "event_sync", recorded_stream="stream", recorded_by="correlation")
+    return (
         waiting.join(
-            trace.syncs.select("process", "correlation", "stream", "event", "event_sync"), on=["process", "correlation"]
+            syncs.select("process", "correlation", "stream", "event", "event_sync"), on=["process", "correlation"]
         )
         .join(records.unique(["process", "event", "event_sync"], keep="last"), on=["process", "event", "event_sync"])
         .join(made.unique(["process", "recorded_by"]), on=["process", "recorded_by"])
         .filter(pl.col("stream") != pl.col("recorded_stream"))
     )
+
+
+def _event_pairs(timeline: Timeline, calls: pl.DataFrame, blocks: pl.DataFrame) -> tuple[Ints, Ints]:
+    """Return (earlier, later) blocks of two streams that cudaStreamWaitEvent ties, as far as the capture shows it."""
+    ties = _event_ties(timeline)
     submitted = (
         blocks.select("process", "stream", at=calls["start_ns"].gather(blocks["call"]))
         .with_row_index("block")
