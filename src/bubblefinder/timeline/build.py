@@ -62,6 +62,7 @@ def build_timeline(trace: Trace, window: tuple[int, int] | None = None) -> Timel
     repeated = repeated_correlations(calls)
     every = launch_runs(operations, repeated).runs
     calls = calls.with_columns(recorded=_recorded(find_launches(every, calls), calls))
+    mode = capture_mode(operations, calls)
     operations = _usable(select_window(operations, trace.info.start_ns, window))
     if operations.is_empty():
         raise _nothing_recorded(trace, window)
@@ -71,7 +72,6 @@ def build_timeline(trace: Trace, window: tuple[int, int] | None = None) -> Timel
     operations = operations.with_columns(blocking_copies(operations, calls))
     replays, replay_index = find_replays(runs)
     operations = operations.with_columns(replay_index.gather(joined.of))
-    mode = capture_mode(operations, calls)
     launches = Launches(joined.of, runs, calls)
     found = [_analyse(gpu, trace, operations, launches, replays) for gpu in runs["gpu"].unique(maintain_order=True)]
     runs = runs.with_columns(operations["blocking"].gather(runs["first"]))

@@ -8,7 +8,7 @@ import polars as pl
 
 from bubblefinder.timeline.apis import CallRole
 from bubblefinder.timeline.model import CaptureMode
-from bubblefinder.trace.model import KERNEL, Level, QualityNote
+from bubblefinder.trace.model import KERNEL, MEMCPY, Level, QualityNote
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -63,6 +63,7 @@ def _coverage(operations: pl.DataFrame, calls: pl.DataFrame, mode: CaptureMode) 
             "not as idle",
             lost,
         )
+    yield from _copies(operations, calls)
     orphans = int(operations["call_index"].is_null().sum())
     if orphans:
         yield QualityNote(
@@ -71,6 +72,20 @@ def _coverage(operations: pl.DataFrame, calls: pl.DataFrame, mode: CaptureMode) 
             f"{orphans:,} of {len(operations):,} GPU operations have no API call in the capture: gaps they end are "
             "unattributed",
             orphans,
+        )
+
+
+def _copies(operations: pl.DataFrame, calls: pl.DataFrame) -> Iterator[QualityNote]:
+    """Say that copies were asked for and none is on record; one lost copy among others can't be told."""
+    asked = calls.filter(
+        (pl.col("role") == CallRole.COPY) & (pl.col("return_value").fill_null(0) == 0) & ~pl.col("captured")
+    )
+    if len(asked) and not (operations["kind"] == MEMCPY).any() and not asked["recorded"].any():
+        yield QualityNote(
+            "copies-without-work",
+            "warn",
+            f"{len(asked):,} copy calls left no copy on record: where copies ran, the GPU seems idle",
+            len(asked),
         )
 
 

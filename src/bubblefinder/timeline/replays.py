@@ -10,7 +10,7 @@ import polars as pl
 
 from bubblefinder.timeline.apis import CallRole
 from bubblefinder.timeline.model import CaptureMode
-from bubblefinder.trace.model import GRAPH
+from bubblefinder.trace.model import GRAPH, KERNEL
 
 if TYPE_CHECKING:
     from bubblefinder.intervals import Ints
@@ -103,9 +103,16 @@ def find_replays(runs: pl.DataFrame) -> tuple[pl.DataFrame, pl.Series]:
 
 
 def capture_mode(operations: pl.DataFrame, calls: pl.DataFrame) -> CaptureMode:
-    """Tell what was recorded of CUDA graphs, by the rows that are there."""
+    """Tell what was recorded of CUDA graphs, by the rows that are there.
+
+    Copies and memsets of graphs in a capture without any kernel are no recorded work: the kernels are missing.
+
+    Args:
+        operations: of the whole capture, so that a window of it has the same mode.
+        calls: with role and captured.
+    """
     graphs = bool((operations["kind"] == GRAPH).any())
-    nodes = operations["graph_node"].is_not_null().any()
+    nodes = operations["graph_node"].is_not_null().any() and (operations["kind"] == KERNEL).any()
     if graphs or nodes:
         return CaptureMode.MIXED if graphs and nodes else CaptureMode.GRAPH if graphs else CaptureMode.NODE
     launched = calls.filter(

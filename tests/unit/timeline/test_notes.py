@@ -37,6 +37,12 @@ def test_lost_launches_are_counted() -> None:
     assert "1 of 3" in found["launches-without-work"].message
 
 
+def test_copies_of_which_not_one_is_on_record_are_counted() -> None:
+    assert notes("api | AXXB\ngpu0 | .A.B\nX = cudaMemcpyAsync_v3020")["copies-without-work"].count == 1
+    one = notes("api | AXCB\ngpu0 | .ACB\nX = cudaMemcpyAsync_v3020\nC = copy DtoH 8")
+    assert "copies-without-work" not in one
+
+
 def test_a_complete_capture_has_no_such_note() -> None:
     found = notes("api | A..B\ngpu0 | .AA.B")
     assert not {"launches-without-work", "work-without-launches", "starts-before-launch"} & found.keys()

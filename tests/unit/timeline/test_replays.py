@@ -4,6 +4,7 @@ import pytest
 
 from bubblefinder.timeline.build import build_timeline
 from bubblefinder.timeline.model import CaptureMode, Timeline
+from bubblefinder.trace.drawn import draw
 from bubblefinder.trace.model import GRAPH, KERNEL
 from bubblefinder.trace.sketch import Sketch, process_key, thread_key
 
@@ -73,3 +74,14 @@ def test_only_operations_of_graphs_belong_to_a_replay(node: int | None) -> None:
     sketch = Sketch()
     sketch.operation(KERNEL, 0, 5, process=ME, correlation=3, name="kernel", graph_node=node)
     assert build_timeline(sketch.trace()).operations["replay_index"].to_list() == [None if node is None else 0]
+
+
+def test_graphs_of_which_only_copies_and_memsets_are_left_are_unseen() -> None:
+    picture = "api | G....G....\ngpu0 | .cmm..cmm.\nG = graph c m\nc = copy DtoD 64\nm = memset 64"
+    assert build_timeline(draw(picture)).mode is CaptureMode.UNSEEN
+    assert build_timeline(draw(picture.replace("m = memset 64", "m = kernel k"))).mode is CaptureMode.NODE
+
+
+def test_a_window_has_the_mode_of_its_capture() -> None:
+    trace = draw("api | A.G...\ngpu0 | A..gg.\nG = graph g", us_per_char=1)
+    assert build_timeline(trace, (0, 1_000)).mode is CaptureMode.NODE
