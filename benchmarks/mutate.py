@@ -26,23 +26,26 @@ from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any
 
+import polars as pl
+
 from bubblefinder.errors import EXIT_INPUT, BubblefinderError
 from bubblefinder.report.build import analyze_trace
 from bubblefinder.trace.model import CALLS_TABLE, KIND_TABLES
 from bubblefinder.trace.open import open_trace
 from bubblefinder.trace.sqlite import MAGIC
-from tests.laws import broken, lost_rows, seems_idle
-from tests.mutations import BYTES, MUTATIONS, SAME, SAME_OR_TOLD
+from tests.laws import ALL_IDLE, broken, idle_share, lost_rows, seems_idle
+from tests.mutations import BYTES, DATABASES, FOLDERS, MUTATIONS, SAME, SAME_OR_TOLD
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from multiprocessing.connection import Connection
 
     from bubblefinder.report.model import Report
+    from tests.mutations import Mutation
 
 HANG_S = 60
 SLOWER = 10
-FIXED_S = 0.6
+FIXED_S = 0.5
 MEMORY = 6 << 30
 VALUES = ("gpu", "pids", "span_ns", "busy_ns", "idle_ns", "replays", "intra_graph_ns", "profiler_ns", "unrecorded_ns",
           "inter_graph", "launches", "run_ahead_share")  # fmt: skip
@@ -72,20 +75,30 @@ class Outcome:
     allowed: float = 0
 
 
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What the report on an undamaged file said."""
+
+    values: dict[str, Any]
+    warnings: set[str]
+    idle: float
+
+
 class Checker:
     """Runs jobs, remembering what the reports on undamaged files said."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.known: dict[Path, tuple[dict[str, Any], set[str]] | None] = {}
+        self.known: dict[Path, Known] = {}
 
     def run(self, job: Job) -> Outcome:
         path = self.folder / "mutated.sqlite"
-        shutil.copyfile(job.source, path)
+        shutil.rmtree(path, ignore_errors=True) if path.is_dir() else path.unlink(missing_ok=True)
+        shutil.copytree(job.source, path) if job.source.is_dir() else shutil.copyfile(job.source, path)
         if job.mutation:
             try:
                 MUTATIONS[job.mutation](path, Random(job.seed), job.other)
-            except (sqlite3.Error, IndexError, ValueError):
+            except (sqlite3.Error, UnicodeDecodeError, IndexError, ValueError):
                 return Outcome("inapplicable")
         return self._check(job, path)
 
@@ -105,22 +118,25 @@ class Checker:
         seconds = time.process_time() - began
         wrong: tuple[str, ...]
         try:
-            wrong = (*broken(report, trace), *lost_rows(trace, _stored(path)), *self._differs(job, report))
+            rows = () if path.is_dir() else lost_rows(trace, _stored(path))
+            wrong = (*broken(report, trace), *rows, *self._differs(job, report))
         except Exception:  # noqa: BLE001 - a format that doesn't render
             wrong = (_told(),)
         return Outcome("report", wrong=(*wrong, *_late(seconds, plain)), seconds=seconds, allowed=plain)
 
     def _differs(self, job: Job, report: Report) -> Iterator[str]:
         if not job.mutation:
-            self.known[job.source] = (_values(report), _warnings(report))
+            self.known[job.source] = Known(_values(report), _warnings(report), idle_share(report))
             return
-        if seems_idle(report):
-            yield "a GPU is told to idle always, and no warning says why it may not"
         known = self.known.get(job.source)
-        if known is None or job.mutation not in SAME | SAME_OR_TOLD or _values(report) == known[0]:
+        if known is None:
             return
-        if job.mutation in SAME or _warnings(report) <= known[1]:
-            parts = [name for name, value in _values(report).items() if value != known[0][name]]
+        if known.idle < ALL_IDLE and seems_idle(report, known.warnings):
+            yield "a GPU is told to idle always, and no warning says why it may not"
+        if job.mutation not in SAME | SAME_OR_TOLD or _values(report) == known.values:
+            return
+        if job.mutation in SAME or _warnings(report) <= known.warnings:
+            parts = [name for name, value in _values(report).items() if value != known.values[name]]
             yield f"the report changed without a word: {', '.join(parts)}"
 
 
@@ -149,11 +165,21 @@ def _late(seconds: float, plain: float) -> tuple[str, ...]:
 
 def _plain_read_s(path: Path) -> float:
     began = time.process_time()
+    if path.is_dir():
+        return _plain_folder_s(path)
     with suppress(sqlite3.Error, UnicodeDecodeError), closing(sqlite3.connect(path)) as db:
         db.text_factory = lambda stored: stored.decode(errors="replace")
         for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall():
             with suppress(sqlite3.Error, UnicodeDecodeError):
                 db.execute(f'SELECT * FROM "{name}"').fetchall()
+    return time.process_time() - began
+
+
+def _plain_folder_s(folder: Path) -> float:
+    began = time.process_time()
+    for path in folder.iterdir():
+        with suppress(pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError):
+            (pl.read_parquet if path.suffix == ".parquet" else pl.read_ipc_stream)(path)
     return time.process_time() - began
 
 
@@ -216,9 +242,7 @@ class Worker:
 
 def jobs(sources: list[Path], each: int, only: str, seed: int) -> Iterator[Job]:
     for number, source in enumerate(sources):
-        with source.open("rb") as file:
-            database = file.read(len(MAGIC)) == MAGIC
-        known = {only: MUTATIONS[only]} if only else MUTATIONS if database else BYTES
+        known = {only: MUTATIONS[only]} if only else _fitting(source)
         other = sources[(number + 1) % len(sources)]
         yield Job(source, "", 0, other)
         for turn in range(each):
@@ -226,10 +250,18 @@ def jobs(sources: list[Path], each: int, only: str, seed: int) -> Iterator[Job]:
             yield Job(source, name, seed + turn, other)
 
 
+def _fitting(source: Path) -> dict[str, Mutation]:
+    """The mutations that an input can have."""
+    if source.is_dir():
+        return FOLDERS
+    with source.open("rb") as file:
+        return DATABASES if file.read(len(MAGIC)) == MAGIC else BYTES
+
+
 def unpacked(sources: list[Path], folder: Path) -> Iterator[Path]:
     """The exports themselves: packed samples are unpacked first, so that what is damaged is the export."""
     for source in sources:
-        if source.suffix != ".xz":
+        if source.is_dir() or source.suffix != ".xz":
             yield source
             continue
         (folder / source.stem).write_bytes(lzma.decompress(source.read_bytes()))

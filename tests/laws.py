@@ -16,7 +16,7 @@ from bubblefinder.report.read import embedded_json
 from bubblefinder.trace.model import CALLS_TABLE, KIND_TABLES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
 
     from bubblefinder.report.model import DeviceReport, Report, StepRow
     from bubblefinder.trace.model import Trace
@@ -123,11 +123,16 @@ def _silence(report: Report) -> Iterator[str]:
         yield "graph work is unseen, and nothing says so"
 
 
-def seems_idle(report: Report) -> bool:
-    """Whether a device is told to idle all the time without a warning beside it."""
-    warned = any(note.level != "info" for note in report.quality)
-    shares = [device.idle_ns / device.span_ns for device in report.devices if device.idle_ns is not None]
-    return not warned and any(share > ALL_IDLE for share in shares)
+def seems_idle(report: Report, known: Collection[str] = ()) -> bool:
+    """Whether a device is told to idle all the time without a warning beside it, other than those known of before."""
+    warned = {note.code for note in report.quality if note.level != "info"} - set(known)
+    return not warned and idle_share(report) > ALL_IDLE
+
+
+def idle_share(report: Report) -> float:
+    """The largest share of its span that a device is told to idle."""
+    shares = (device.idle_ns / device.span_ns for device in report.devices if device.idle_ns is not None)
+    return max(shares, default=0)
 
 
 def _formats(report: Report) -> Iterator[str]:

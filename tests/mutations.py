@@ -1,7 +1,7 @@
 """Ways to damage an export, each deterministic for its seed: what disks, copies, scripts and other versions make of it.
 
-A mutation changes a SQLite file in place. `SAME` names those after which the report must be what it was,
-`SAME_OR_TOLD` those after which it must be, unless the tool says that something is wrong.
+A mutation changes a SQLite file in place, one of `FOLDERS` a folder of tables. `SAME` names those after which the
+report must be what it was, `SAME_OR_TOLD` those after which it must be, unless the tool says that something is wrong.
 """
 
 from __future__ import annotations
@@ -230,6 +230,34 @@ def swap_pages(path: Path, random: Random, _: Path) -> None:
     path.write_bytes(content)
 
 
+def _table_file(folder: Path, random: Random) -> Path:
+    """A file of a Parquet or Arrow folder, more often than not one that is read."""
+    files = sorted(path for path in folder.iterdir() if path.is_file())
+    return random.choice([path for path in files if path.stem in READ] * 9 + files)
+
+
+def drop_file(path: Path, random: Random, _: Path) -> None:
+    _table_file(path, random).unlink()
+
+
+def cut_file(path: Path, random: Random, _: Path) -> None:
+    cut_bytes(_table_file(path, random), random, path)
+
+
+def flip_file(path: Path, random: Random, _: Path) -> None:
+    flip_bytes(_table_file(path, random), random, path)
+
+
+def zero_file(path: Path, random: Random, _: Path) -> None:
+    zero_block(_table_file(path, random), random, path)
+
+
+def other_table(path: Path, random: Random, _: Path) -> None:
+    """A file holds another table than its name says."""
+    _table_file(path, random).write_bytes(_table_file(path, random).read_bytes())
+
+
+FOLDERS: dict[str, Mutation] = {m.__name__: m for m in (drop_file, cut_file, flip_file, zero_file, other_table)}
 SAME: dict[str, Mutation] = {m.__name__: m for m in (rename_tables, drop_unread, shift_all, top_bit)}
 SAME_OR_TOLD: dict[str, Mutation] = {m.__name__: m for m in (concatenate, cut_bytes, flip_page_headers, swap_pages)}
 ROWS: dict[str, Mutation] = {
@@ -237,4 +265,5 @@ ROWS: dict[str, Mutation] = {
     for m in (cut_at_table, empty_table, drop_table, drop_columns, rename_columns, plant, shift_gpu, twice, merge)
 }
 BYTES: dict[str, Mutation] = {m.__name__: m for m in (flip_bytes, zero_block)}
-MUTATIONS = SAME | SAME_OR_TOLD | ROWS | BYTES
+MUTATIONS = SAME | SAME_OR_TOLD | ROWS | BYTES | FOLDERS
+DATABASES = SAME | SAME_OR_TOLD | ROWS | BYTES
