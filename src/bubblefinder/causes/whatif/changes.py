@@ -113,7 +113,7 @@ class CaptureEager:
         draft.lag[draft.arcs(Lag.CALL, heads)] = _graph_launch_ns(draft)
         for kind in (Lag.CALL, Lag.SEGMENT):
             draft.lag[draft.arcs(kind, tails)] = 0
-        draft.keep &= ~draft.arcs(Lag.LAUNCH, blocks)
+        draft.keep &= ~draft.arcs(Lag.LAUNCH, blocks[_chained(draft, blocks)])
         queued = draft.arcs(Lag.QUEUE, blocks)
         draft.lag[queued] = np.minimum(draft.lag[queued], _node_gap_ns(draft))
 
