@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+import polars as pl
 from hypothesis import strategies as st
 
 from bubblefinder.trace.model import GRAPH, KERNEL, MEMCPY, MEMSET
@@ -116,3 +117,36 @@ def _operations(sketch: Sketch, event: Event, process: int, launched: int, corre
             sketch.operation(MEMSET, start, start + length, **place, bytes=8, dst_kind=2)
         else:
             sketch.operation(KERNEL, start, start + length, **place, name="kernel")
+
+
+def moved(trace: Trace, offset: int) -> Trace:
+    """The capture with all its times shifted."""
+    frames = {
+        name: frame.with_columns(pl.col("^.*_ns$") + offset)
+        for name in ("operations", "calls", "nvtx", "overheads", "graph_nodes", "syncs", "os_calls")
+        for frame in [getattr(trace, name)]
+    }
+    return replace(trace, **frames)
+
+
+def relabelled(trace: Trace) -> Trace:
+    """The capture with other ids, mostly in the opposite order; processes keep their order, as ranks do."""
+    node, lower = pl.col("graph_node"), (1 << 32) - 1
+    change = {
+        "correlation": 0x7FFF_0000 - pl.col("correlation"),
+        "stream": 1000 - pl.col("stream"),
+        "name": 5000 - pl.col("name"),
+        "graph_node": (((5000 - node // (1 << 32)) * (1 << 32)) + (node & lower)),
+        "graph": 5000 - pl.col("graph"),
+        "process": pl.col("process") + (1 << 30),
+        "thread": pl.col("thread") + (1 << 54),
+    }
+    frames = {
+        name: frame.with_columns(new.alias(column) for column, new in change.items() if column in frame.columns)
+        for name in ("operations", "calls", "graph_nodes", "syncs", "events")
+        for frame in [getattr(trace, name)]
+    }
+    others = {
+        name: getattr(trace, name).with_columns(change["process"], change["thread"]) for name in ("overheads", "nvtx")
+    }
+    return replace(trace, **frames, **others, names={5000 - key: text for key, text in trace.names.items()})

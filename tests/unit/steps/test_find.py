@@ -11,6 +11,7 @@ from bubblefinder.steps.find import find_steps
 from bubblefinder.timeline.build import build_timeline
 from bubblefinder.trace.drawn import draw
 from bubblefinder.trace.sketch import Sketch
+from tests.captures import moved, relabelled
 from tests.loops import DRAFT, EXTEND, SPECULATIVE, VERIFY, Graph, Loop, disturbed
 
 if TYPE_CHECKING:
@@ -414,3 +415,16 @@ def test_a_few_marks_may_differ_from_the_cadence_by_one() -> None:
     steps = steps_of(loop.sketch.trace())
     assert steps.method == "nvtx"
     assert begins(steps) == loop.firsts
+
+
+@WITH_AND_WITHOUT
+@pytest.mark.parametrize("seed", range(6))
+def test_other_times_and_other_ids_give_the_same_steps(nvtx: bool, seed: int) -> None:
+    trace = disturbed(seed).sketch.trace()
+    steps, later, renamed = (steps_of(t, nvtx=nvtx) for t in (trace, moved(trace, 10**12), relabelled(trace)))
+    found = steps.windows.select("start_ns", "end_ns", "excluded")
+    assert later.windows.select("start_ns", "end_ns", "excluded").equals(
+        found.with_columns(pl.col("start_ns", "end_ns") + 10**12)
+    )
+    assert renamed.windows.select("start_ns", "end_ns", "excluded").equals(found)
+    assert renamed.replays.equals(steps.replays)

@@ -14,7 +14,7 @@ from bubblefinder.timeline.model import CaptureMode, IdleClass, Timeline
 from bubblefinder.trace.drawn import draw
 from bubblefinder.trace.model import KERNEL, Trace
 from bubblefinder.trace.sketch import Sketch, process_key, thread_key
-from tests.captures import captures
+from tests.captures import captures, moved, relabelled
 from tests.reference import ledger
 
 ME = process_key(1001)
@@ -486,41 +486,11 @@ def test_the_ledger_is_what_its_definition_says(trace: Trace) -> None:
         assert found.total() == device.end_ns - device.start_ns
 
 
-def moved(trace: Trace, offset: int) -> Trace:
-    """The capture with all its times shifted."""
-    frames = {
-        name: frame.with_columns(pl.col("^.*_ns$") + offset)
-        for name in ("operations", "calls", "nvtx", "overheads", "graph_nodes", "syncs", "os_calls")
-        for frame in [getattr(trace, name)]
-    }
-    return replace(trace, **frames)
-
-
 @given(captures(), st.integers(-(10**6), 10**18))
 def test_shifting_all_times_changes_nothing(trace: Trace, offset: int) -> None:
     before, after = build_timeline(trace), build_timeline(moved(trace, offset))
     assert after.pieces.equals(before.pieces.with_columns(pl.col("start_ns", "end_ns") + offset))
     assert after.leads.equals(before.leads)
-
-
-def relabelled(trace: Trace) -> Trace:
-    """The capture with other ids: correlations, names, streams, graphs, processes and threads."""
-    known = {
-        "correlation": 0x7FFF_0000 - pl.col("correlation"),
-        "stream": pl.col("stream") + 1000,
-        "name": pl.col("name") + 500,
-        "graph_node": pl.col("graph_node") + (7 << 32),
-        "graph": pl.col("graph") + 7,
-        "process": pl.col("process") + (1 << 30),
-        "thread": pl.col("thread") + (1 << 54),
-    }
-    frames = {
-        name: frame.with_columns(change.alias(column) for column, change in known.items() if column in frame.columns)
-        for name in ("operations", "calls", "graph_nodes", "syncs", "events")
-        for frame in [getattr(trace, name)]
-    }
-    overheads = trace.overheads.with_columns(known["process"], known["thread"])
-    return replace(trace, **frames, overheads=overheads, names={key + 500: text for key, text in trace.names.items()})
 
 
 @given(captures())
