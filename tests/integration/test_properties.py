@@ -1,0 +1,73 @@
+"""What holds for every capture, from the trace to the findings."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import polars as pl
+import pytest
+from hypothesis import given, settings
+
+from bubblefinder.causes.find import find_causes
+from bubblefinder.report.build import analyze_trace
+from bubblefinder.steps.find import find_steps
+from bubblefinder.timeline.build import build_timeline
+from bubblefinder.timeline.model import IdleClass
+from bubblefinder.trace.model import CALLS_TABLE
+from tests.captures import captures, moved, relabelled
+from tests.loops import disturbed
+
+if TYPE_CHECKING:
+    from bubblefinder.report.model import Report
+    from bubblefinder.trace.model import Trace
+
+NOT_THE_HOSTS = [IdleClass.PROFILER, IdleClass.INTRA_GRAPH, IdleClass.UNRECORDED]
+DAY = 86_400 * 10**9
+
+
+def check_charges(trace: Trace) -> None:
+    """Every piece is charged once at most, only the host's pieces, and a wait's bubble is the sum of its pieces."""
+    timeline = build_timeline(trace)
+    causes = find_causes(timeline, find_steps(timeline))
+    charged = timeline.pieces[causes.charges["piece_index"].to_list()]
+    assert causes.charges["piece_index"].n_unique() == len(causes.charges)
+    assert not charged["idle_class"].is_in([int(one) for one in NOT_THE_HOSTS]).any()
+    lengths = causes.charges.with_columns(length=charged["end_ns"] - charged["start_ns"])
+    bubbles = dict(lengths.group_by("wait_index").agg(pl.col("length").sum()).rows())
+    assert causes.waits["bubble_ns"].fill_null(0).to_list() == [bubbles.get(n, 0) for n in range(len(causes.waits))]
+
+
+def said(report: Report) -> list[tuple[object, ...]]:
+    """The findings without what tells the copies of a capture apart."""
+    return [(f.rule, f.severity, f.bubble_ns.p50, f.recoverable_ns, f.occurrences) for f in report.findings]
+
+
+@settings(max_examples=40)
+@given(captures())
+def test_no_idle_time_is_charged_twice_in_any_capture(trace: Trace) -> None:
+    check_charges(trace)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_no_idle_time_is_charged_twice_in_a_loop(seed: int) -> None:
+    check_charges(disturbed(seed).sketch.trace())
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_other_times_and_ids_give_the_same_findings(seed: int) -> None:
+    trace = disturbed(seed).sketch.trace()
+    reports = [analyze_trace(one) for one in (trace, moved(trace, DAY), relabelled(trace))]
+    assert said(reports[0]) == said(reports[1]) == said(reports[2])
+    assert reports[0].steps.per_step == reports[1].steps.per_step == reports[2].steps.per_step
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_evidence_lies_where_it_says(seed: int) -> None:
+    trace = disturbed(seed).sketch.trace()
+    calls = {row: times for row, *times in trace.calls.select("row", "start_ns", "end_ns").rows()}
+    shown = [e for f in analyze_trace(trace).findings for e in f.evidence if e.table == CALLS_TABLE]
+    assert [calls.get(e.row) for e in shown] == [[e.start_ns, e.end_ns] for e in shown]
+
+
+def test_some_loop_has_findings_with_evidence() -> None:
+    assert any(f.evidence for seed in range(4) for f in analyze_trace(disturbed(seed).sketch.trace()).findings)
