@@ -78,7 +78,7 @@ $(BIN)/uv:
 
 $(VENV)/core.stamp: $(BIN)/uv uv.lock pyproject.toml
 	@echo "Installing bubblefinder and its locked dependencies"
-	@$(LOCKED) $(VENV)/core.txt --group build >/dev/null
+	@$(LOCKED) $(VENV)/core.txt --extra web --group build >/dev/null
 	@$(INSTALL) $(VENV)/core.txt
 	@$(BIN)/pip install -qq --no-deps --no-build-isolation --editable .
 	@touch $@
