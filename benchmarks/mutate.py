@@ -19,6 +19,7 @@ import sys
 import tempfile
 import time
 import traceback
+import warnings
 from collections import Counter
 from contextlib import closing, suppress
 from dataclasses import asdict, dataclass
@@ -196,6 +197,7 @@ def _stored(path: Path) -> dict[str, int]:
 
 def _serve(pipe: Connection) -> None:
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    warnings.simplefilter("error")
     with tempfile.TemporaryDirectory() as folder:
         checker = Checker(Path(folder))
         while job := pipe.recv():

@@ -160,13 +160,13 @@ def _near(timeline: Timeline, causes: Causes, wait: dict[str, Any]) -> _Near:
 
 
 def _is_private(timeline: Timeline, wait: dict[str, Any], copy: int | None) -> bool | None:
-    """Tell whether the copy's stream does nothing but copies."""
-    if copy is None:
+    """Tell whether the copy's stream does nothing but copies; an export may lack contexts."""
+    context, stream = (None, None) if copy is None else timeline.operations.select("context", "stream").row(copy)
+    if stream is None:
         return None
-    context, stream = timeline.operations.select("context", "stream").row(copy)
     same = (pl.col("gpu") == wait["gpu"]) & (pl.col("process") == wait["process"]) & (pl.col("stream") == stream)
     work = timeline.operations.lazy().filter(
-        same & (pl.col("context") == context) & pl.col("kind").is_in([KERNEL, GRAPH])
+        same & pl.col("context").eq_missing(pl.lit(context)) & pl.col("kind").is_in([KERNEL, GRAPH])
     )
     return bool(work.select(pl.len() == 0).collect().item())
 

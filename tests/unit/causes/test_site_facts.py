@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import polars as pl
 import pytest
 
 from bubblefinder.causes.facts_build import build_facts
-from tests.judged import drawn
+from tests.judged import drawn, judge
 from tests.unit.causes.test_sites import CPU, PLAN, steps
 
 if TYPE_CHECKING:
@@ -74,6 +76,19 @@ def test_a_private_stream_behind_an_event_is_told() -> None:
 def test_a_read_on_the_compute_stream_without_an_event_is_told() -> None:
     (site,) = sites(CPU)
     assert (site.private_stream, site.event_before) == (False, False)
+
+
+@pytest.mark.parametrize(("column", "private"), [("context", False), ("stream", None)])
+def test_without_contexts_a_stream_is_told_by_its_number_and_without_numbers_not_at_all(
+    column: str, private: bool | None
+) -> None:
+    known = drawn(CPU).timeline.trace
+    trace = replace(
+        known, operations=known.operations.with_columns(pl.lit(None, known.operations.schema[column]).alias(column))
+    )
+    judged = judge(trace)
+    (site,) = build_facts(judged.timeline, judged.steps, judged.causes).sites
+    assert site.private_stream is private
 
 
 def test_eager_kernels_around_a_read_are_named() -> None:
