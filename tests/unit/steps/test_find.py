@@ -428,3 +428,27 @@ def test_other_times_and_other_ids_give_the_same_steps(nvtx: bool, seed: int) ->
     )
     assert renamed.windows.select("start_ns", "end_ns", "excluded").equals(found)
     assert renamed.replays.equals(steps.replays)
+
+
+@pytest.mark.parametrize(
+    ("text", "labelled"),
+    [
+        ("prefill_batch", True),
+        ("execute_context_3(96)_generation_0(0)", True),
+        ("execute_context_0(0)_generation_4(4)", False),
+        ("sampling", False),
+    ],
+)
+def test_a_step_with_a_range_of_prefill_is_labelled_however_short_its_work(text: str, labelled: bool) -> None:
+    loop = Loop()
+    for number in range(12):
+        loop.step()
+        if number == 6:
+            begin = loop.now
+            loop.kernel("short", 5)
+            loop.range(text, begin)
+    windows = steps_of(loop.sketch.trace()).windows
+    assert windows["excluded"].to_list().count("prefill") == labelled
+    if labelled:
+        begin, end = windows.filter(pl.col("excluded") == "prefill").select("start_ns", "end_ns").row(0)
+        assert begin < loop.firsts[7] <= end
