@@ -122,9 +122,19 @@ def _seam_classes(timeline: Timeline, gap_index: pl.Series) -> Ints:
 
 def _node_kinds(nodes: pl.DataFrame) -> Ints:
     """Tell what kind of node each is: by its table, and by whether and where its predecessor still ran."""
-    reach = pl.col("end_ns").cum_max().shift(1).over("replay_index")
-    early = (pl.col("start_ns") < reach).fill_null(value=False)
-    same_stream = (pl.col("stream") == pl.col("stream").shift(1).over("replay_index")).fill_null(value=True)
+    if nodes["replay_index"].is_sorted():
+        return _kinds_by_replay(nodes)
+    order = np.argsort(nodes["replay_index"].to_numpy(), kind="stable")
+    kinds = np.empty(len(order), np.int64)
+    kinds[order] = _kinds_by_replay(nodes[order])
+    return kinds
+
+
+def _kinds_by_replay(nodes: pl.DataFrame) -> Ints:
+    """Tell the kinds of nodes that are sorted by replay."""
+    first = (pl.col("replay_index") != pl.col("replay_index").shift(1)).fill_null(value=True)
+    early = ~first & (pl.col("start_ns") < _reach_before(nodes))
+    same_stream = first | (pl.col("stream") == pl.col("stream").shift(1))
     number = {name: pl.lit(position, pl.Int64) for position, name in enumerate(NODE_KINDS)}
     kind = (
         pl.when(pl.col("kind") == MEMCPY)
@@ -138,6 +148,19 @@ def _node_kinds(nodes: pl.DataFrame) -> Ints:
         .otherwise(number["kernel_node"])
     )
     return nodes.select(kind).to_series().to_numpy()
+
+
+def _reach_before(nodes: pl.DataFrame) -> pl.Series:
+    """Return the running maximum of end before each node of its replay; anything before the first.
+
+    Each replay is laid beyond those before it, so that one running maximum serves them all.
+    """
+    ends = nodes["end_ns"].to_numpy()
+    if not len(ends):
+        return pl.Series(ends)
+    beyond = nodes["replay_index"].rle_id().to_numpy().astype(np.int64) * (int(ends.max()) - int(ends.min()) + 1)
+    reach = np.maximum.accumulate(ends + beyond)
+    return pl.Series(np.append(reach[:1], reach[:-1]) - beyond)
 
 
 def added_to(work: Work, costs: Costs) -> Added:

@@ -150,7 +150,10 @@ def _score(symbols: Ints, period: int) -> float:
     seen = np.bincount(early, minlength=int(symbols.max()) + 1)
     again = np.bincount(early, weights=early == late, minlength=len(seen))
     often = seen >= max(1, min(2, len(symbols) // (4 * period)))
-    return float(np.average(again[often] / seen[often], weights=seen[often] ** _RARE)) if often.any() else 0.0
+    if not often.any():
+        return 0.0
+    weights = seen[often] ** _RARE
+    return float((again[often] / seen[often]) @ weights / weights.sum())
 
 
 def _align(symbols: Ints, sizes: Ints, seams: Ints, period: int) -> Ints:
