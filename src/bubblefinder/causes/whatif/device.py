@@ -44,13 +44,15 @@ def device_arcs(moments: Moments, timeline: Timeline, calls: pl.DataFrame, block
     seen = _seen_pairs(moments, blocks, pairs, call, known, usual)
     source, target = (np.concatenate([pair[side] for pair in (*pairs, seen)]) for side in (0, 1))
     _starts(moments, call, known, usual, source, target, len(seen[0]))
+    _ends(moments, before)
     return usual, len(seen[0])
 
 
 def _previous(blocks: pl.DataFrame) -> Ints:
-    """Return the block before each in its stream, -1 for the first."""
+    """Return the block before each in its stream, the one that ended last, -1 for the first."""
+    furthest = pl.when(pl.col("end_ns") == pl.col("end_ns").cum_max()).then(pl.col("block").cast(pl.Int64))
     numbered = blocks.with_row_index("block").select(
-        previous=pl.col("block").cast(pl.Int64).shift(1).over("gpu", "process", "context", "stream"),
+        previous=furthest.forward_fill().shift(1).over("gpu", "process", "context", "stream"),
     )
     return numbered["previous"].fill_null(-1).to_numpy()
 
@@ -205,6 +207,14 @@ def _starts(moments: Moments, call: Ints, known: Bools, usual: Usual, source: In
     told = len(source) - seen
     for kind, part in ((Lag.QUEUE, slice(told)), (Lag.SEEN, slice(told, None))):
         moments.add(kind, moment[part], spans.begin[target[part]], gap[part], target[part])
+
+
+def _ends(moments: Moments, before: Ints) -> None:
+    """Work that began before the work ahead of it in its stream was over (PDL) still ends after it, as recorded."""
+    spans = moments.blocks
+    early = np.flatnonzero((before >= 0) & (spans.ends[before] > spans.starts) & (spans.ends[before] < spans.ends))
+    ahead = before[early]
+    moments.add(Lag.QUEUE, spans.end[ahead], spans.end[early], spans.ends[early] - spans.ends[ahead], early)
 
 
 def inside_arcs(moments: Moments, blocks: pl.DataFrame, meets: pl.DataFrame) -> None:

@@ -36,7 +36,8 @@ class Lag(IntEnum):
     LAUNCH = 3
     """From the begin of a launch call to the earliest start of its work."""
     QUEUE = 4
-    """From the end of the work before, in its stream or by an event, to the start of a block."""
+    """From the end of the work before, in its stream or by an event, to the start of a block; to the end of one that
+    began before it."""
     WORK = 5
     """The inside of a block."""
     MEET = 6

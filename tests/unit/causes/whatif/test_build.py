@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from bubblefinder.causes.whatif.changes import HostSpeed, RemoveWaits
 from bubblefinder.causes.whatif.model import Lag, Model
@@ -101,6 +102,25 @@ def test_a_read_removed_on_one_rank_only_gains_nothing_while_the_other_still_wai
     both = steps_us(model, [RemoveWaits(frozenset(model.waits["site"]))])
     assert alone[1] == 24
     assert max(both) < 24
+
+
+EARLY = steps(
+    "..G.........ECCCC........",
+    "...ggggggggggff.C........",
+    "[step                   ]",
+    times=5,
+)
+
+
+@pytest.mark.parametrize(
+    "early", ["..............EE.........", ".............E..........."], ids=["ends after it", "ends inside it"]
+)
+def test_work_that_began_early_never_lets_what_follows_overtake_the_work_ahead(early: str) -> None:
+    legend = "G = graph 5 g f\nC = copy DtoH 8 pageable\nE = kernel sample\n"
+    model = model_drawn(f"{EARLY}gpu0 s7 | {early * 5}\n{legend}")
+    assert steps_us(model) == [25]
+    (then,) = steps_us(model, [RemoveWaits(frozenset(model.waits["site"])), HostSpeed(100)])
+    assert then >= 12
 
 
 def test_a_thread_held_up_by_another_goes_on_when_that_ones_wait_is_gone() -> None:
