@@ -228,6 +228,18 @@ def test_the_page_of_a_job_survives_a_reload_and_can_cancel(page: Page, quick: S
     expect(page.locator("main")).to_contain_text("was cancelled")
 
 
+def test_the_way_to_the_baseline_appears_once_it_is_done(page: Page, tmp_path: Path) -> None:
+    with server(tmp_path / "data", jobs=2) as running:
+        base = httpx.put(f"{running.url}/api/runs?name=base", content=trace("sleep 6"), timeout=20).json()["id"]
+        query = {"name": "head", "baseline": base}
+        head = httpx.put(f"{running.url}/api/runs", params=query, content=trace(), timeout=20).json()["id"]
+        running.settled(head)
+        page.goto(f"{running.url}/runs/{head}")
+        expect(page.locator("#baseline-state")).to_contain_text("base, is running")
+        expect(page.locator("a.strong")).to_be_visible()
+        expect(page.locator("#baseline-state")).to_be_hidden()
+
+
 def test_without_scripts_the_form_uploads_both_files_and_the_page_gets_to_the_report(
     browser: Browser, real: Server, unpacked: Callable[[str], Path]
 ) -> None:

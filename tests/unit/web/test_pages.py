@@ -88,6 +88,21 @@ async def test_a_report_comes_with_its_downloads_and_what_to_compare_it_with(tmp
 
 
 @asynchronous
+async def test_a_report_waits_for_its_baseline_and_says_so(tmp_path: Path) -> None:
+    async with site(tmp_path) as here:
+        base = await here.put(trace("sleep 30"), name="base")
+        run_id = await here.put(name="head", baseline=base)
+        await here.settled(run_id)
+        page = (await here.client.get(f"/runs/{run_id}")).text
+        assert f'data-baseline="{base}" hidden' in page
+        assert '<noscript><meta http-equiv="refresh"' in page
+        await here.client.post(f"/api/runs/{base}/cancel")
+        page = (await here.client.get(f"/runs/{run_id}")).text
+        assert "data-baseline" not in page
+        assert "is cancelled" in page
+
+
+@asynchronous
 async def test_a_comparison_names_its_sides_and_can_be_swapped(tmp_path: Path) -> None:
     async with site(tmp_path) as here:
         base, head = await here.put(name="base"), await here.put(name="head")
