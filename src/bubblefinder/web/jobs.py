@@ -54,7 +54,7 @@ class Jobs:
     def stage(self, run_id: str) -> str | None:
         """Return what a running job is at, or null."""
         attempt = self._attempts.get(run_id)
-        return attempt.worker.stage if attempt else None
+        return (attempt.worker.stage or None) if attempt else None
 
     async def cancel(self, run_id: str) -> bool:
         """Stop a run that is queued or running; return whether it was, once nothing touches its files."""

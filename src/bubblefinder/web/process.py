@@ -45,7 +45,7 @@ class Worker:
 
     limits: Limits
     command: Sequence[str] = WORKER
-    stage: str = STAGES[0]
+    stage: str = ""
     _process: subprocess.Process | None = None
     _stopped: bool = False
     _failure: Outcome | None = None
@@ -139,7 +139,8 @@ class Worker:
             hint = "Try the command line: bubblefinder analyze FILE"
         else:
             problem, hint = "an internal error", "BUBBLEFINDER_DEBUG=1 makes the server print it; please report it."
-        return Outcome(error=f"The job broke off at the stage “{self.stage}”: {problem}.", hint=hint)
+        where = f" at the stage “{self.stage}”" if self.stage else ""
+        return Outcome(error=f"The job broke off{where}: {problem}.", hint=hint)
 
     def _too_much_memory(self) -> Outcome:
         return Outcome(

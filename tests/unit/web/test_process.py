@@ -34,7 +34,7 @@ async def test_what_the_worker_found_is_the_outcome() -> None:
 async def test_a_find_counts_only_if_the_worker_ended_well() -> None:
     outcome = await Worker(Limits(), says('{"done": {}}', code=9)).run("comparison", JOB)
     assert outcome.found is None
-    assert "internal error" in outcome.error
+    assert outcome.error == "The job broke off: an internal error."
 
 
 @asynchronous
