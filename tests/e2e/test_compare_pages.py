@@ -74,3 +74,29 @@ def test_the_pictures_show_both_sides_on_one_scale(pages: dict[str, str], page: 
         ends[round(box["y"])] = max(ends[round(box["y"])], box["x"] + box["width"])
     base, head = list(ends.values())[:2]
     assert head / base == pytest.approx(7.29 / 8.94, abs=0.02)
+
+
+@pytest.mark.parametrize("kind", ["diff", "budget", "trend"])
+def test_at_400_pixels_nothing_sticks_out_and_names_of_rows_stay_words(
+    pages: dict[str, str], page: Page, tmp_path: Path, kind: str
+) -> None:
+    path = tmp_path / "page.html"
+    path.write_text(pages[kind])
+    page.set_viewport_size({"width": 400, "height": 900})
+    page.goto(path.as_uri())
+    assert page.evaluate("document.documentElement.scrollWidth") <= 400
+    heads = [head.bounding_box() for head in page.locator("tbody th").all()]
+    assert heads
+    assert all(head and head["width"] >= 100 for head in heads)
+
+
+def test_every_colour_of_the_pictures_is_explained(pages: dict[str, str], page: Page, tmp_path: Path) -> None:
+    path = tmp_path / "page.html"
+    path.write_text(pages["diff"])
+    page.goto(path.as_uri())
+    for figure in page.locator("figure").all():
+        drawn, told = (
+            {mark.get_attribute("class") for mark in figure.locator(where).all()}
+            for where in ("svg[role=img] rect", ".legend rect")
+        )
+        assert drawn == told

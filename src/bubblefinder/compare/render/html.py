@@ -13,6 +13,7 @@ from bubblefinder.compare.words import MARKS, capture_name, rests_on, title_and_
 from bubblefinder.report import palette
 from bubblefinder.report.html import content_policy
 from bubblefinder.report.words import plain
+from bubblefinder.units import plural
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -87,6 +88,6 @@ def environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters |= {"plain": plain, "capture_name": capture_name, "legend": legend}
+    made.filters |= {"plain": plain, "capture_name": capture_name, "legend": legend, "plural": plural}
     made.globals |= {"WIDTH": WIDTH, "LANE": LANE, "MARKS": MARKS}
     return made

@@ -6,10 +6,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from bubblefinder.report.palette import CHART, COLOURS
+from bubblefinder.report.timeline_figure import KIND_LABELS
 from bubblefinder.report.words import class_label, plain
 from bubblefinder.units import duration
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from bubblefinder.compare.model import Diff, TypicalStep
     from bubblefinder.report.pictures import StepTimeline, TimelineBar
 
@@ -23,6 +26,7 @@ _KINDS: Final = {
     "api": "host",
     "launch": "launch",
     "replay": "busy",
+    "operations": "operation",
 }
 _INK: Final = frozenset(COLOURS | CHART)
 
@@ -48,11 +52,12 @@ class Lane:
 
 @dataclass(frozen=True, slots=True)
 class Drawing:
-    """Marks in lanes, `height` high; `dropped` intervals were too many to draw."""
+    """Marks in lanes, `height` high; `labels` says what each colour is; `dropped` intervals were too many to draw."""
 
     marks: list[Mark]
     lanes: list[Lane]
     height: float
+    labels: Mapping[str, str]
     dropped: int = 0
 
 
@@ -66,7 +71,7 @@ def waterfalls(diff: Diff) -> Drawing | None:
     lanes = [
         Lane(2 * number * LANE, f"{name}: {duration(step.duration_ns)}") for number, (name, step) in enumerate(sides)
     ]
-    return Drawing(marks, lanes, 4 * LANE)
+    return Drawing(marks, lanes, 4 * LANE, {name: class_label(name) for name in COLOURS})
 
 
 def timelines(diff: Diff) -> Drawing | None:
@@ -83,12 +88,13 @@ def timelines(diff: Diff) -> Drawing | None:
         marks += [_bar(bar, timeline, top + LANE * tracks.index(bar.track), longest) for bar in kept]
         top += LANE * (len(tracks) + 1)
         dropped += timeline.dropped + len(timeline.bars) - len(kept)
-    return Drawing(marks, lanes, top, dropped)
+    return Drawing(marks, lanes, top, {_KINDS.get(kind, kind): label for kind, label in KIND_LABELS.items()}, dropped)
 
 
 def legend(drawing: Drawing) -> list[tuple[str, str]]:
-    """Return the ledger classes a drawing shows, as colour and label."""
-    return [(name, class_label(name)) for name in COLOURS if any(mark.colour == name for mark in drawing.marks)]
+    """Return what a drawing shows, as colour and label."""
+    shown = {mark.colour for mark in drawing.marks}
+    return [(colour, label) for colour, label in drawing.labels.items() if colour in shown]
 
 
 def _ledger(step: TypicalStep, y: float, longest: int) -> list[Mark]:
