@@ -142,8 +142,8 @@ class Sketch:
 
         schema = {column: getattr(pl, dtype) for column, dtype in FRAMES[name].items()}
         frame = pl.DataFrame(self.rows[name], schema=schema, orient="row")
-        if times := [column for column in ("start_ns", "end_ns") if column in schema]:
-            frame = frame.sort(times, maintain_order=True, nulls_last=True)
+        if order := [column for column in ("start_ns", "end_ns", "kind") if column in schema]:
+            frame = frame.sort(order, maintain_order=True, nulls_last=True)
         if "row" in schema:
             table = "kind" if name == "operations" else pl.lit(0)
             frame = frame.with_columns(pl.int_range(pl.len()).over(table).cast(pl.UInt32).alias("row"))
