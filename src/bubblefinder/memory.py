@@ -16,7 +16,7 @@ def give_back_early() -> None:
     polars' jemalloc reads its settings from the environment when it loads. glibc raises its threshold for
     mapped blocks with every large block that is freed, and then keeps them: naming one holds it fixed.
     """
-    os.environ.setdefault("_RJEM_MALLOC_CONF", "dirty_decay_ms:0,muzzy_decay_ms:0")
+    os.environ.setdefault("_RJEM_MALLOC_CONF", "dirty_decay_ms:300,muzzy_decay_ms:0")
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is not None:
         mallopt(_M_MMAP_THRESHOLD, _LARGE)
