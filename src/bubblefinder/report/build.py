@@ -107,7 +107,7 @@ def analyze_trace(
     facts = build_facts(timeline, steps, causes)
     progress("what if")
     cured = recoverable(timeline, steps, causes, facts)
-    verdicts = run_rules(cured.fill(facts), packs, asked.rules)
+    verdicts = run_rules(cured.fill(facts), packs, asked.rules, (lane.gpu, lane.process) if lane else None)
     progress("overhead")
     rows = decode_rows(windows, lane) if lane else windows.clear()
     overhead = overhead_report(timeline, steps, rows, asked.overhead)

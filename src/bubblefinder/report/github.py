@@ -21,15 +21,15 @@ def render(report: Report) -> str:
     judged = verdict(report)
     summary = " ".join(part for part in (judged.headline, judged.blame, judged.gain) if part)
     lines = [_command("notice", f"bubblefinder: {plain(report.trace.name, 80)}", summary)]
-    lines += [_annotation(finding) for finding in report.findings[:LIMIT]]
+    lines += [_annotation(finding, report) for finding in report.findings[:LIMIT]]
     if len(report.findings) > LIMIT:
         left_out = len(report.findings) - LIMIT
         lines.append(f"{left_out} more findings are in the report; GitHub shows about ten annotations of a level.")
     return "\n".join(lines) + "\n"
 
 
-def _annotation(finding: Finding) -> str:
-    parts = (finding.message, site_words(finding.site), cost_words(finding), finding.remedy)
+def _annotation(finding: Finding, report: Report) -> str:
+    parts = (finding.message, site_words(finding.site), cost_words(finding, report), finding.remedy)
     message = "\n".join(plain(part, 400) for part in parts if part)
     return _command(_LEVELS[finding.severity], f"{finding.rule}: {plain(finding.title)}", message)
 

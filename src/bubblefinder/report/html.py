@@ -219,6 +219,7 @@ def _environment() -> Environment:
         words.class_label,
         words.site_words,
         words.reference_url,
+        words.per_step_words,
     )
     environment.filters |= {helper.__name__: helper for helper in helpers}
     environment.filters["unbroken"] = unbroken

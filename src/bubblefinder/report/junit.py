@@ -18,7 +18,7 @@ def render(report: Report) -> str:
     suite = ET.Element("testsuite", name=f"bubblefinder {name}")
     _properties(suite, report)
     for number, finding in enumerate(report.findings, start=1):
-        _finding_case(suite, finding, name, number)
+        _finding_text(_case(suite, finding, name, number), finding, cost_words(finding, report))
     for expected in report.expected:
         case = _case(suite, expected.finding, name)
         ET.SubElement(case, "skipped", message=plain(f"expected: {expected.reason} ({expected.owner})", 400))
@@ -27,7 +27,7 @@ def render(report: Report) -> str:
             case = ET.SubElement(suite, "testcase", classname=name, name=f"quality: {plain(note.code)}")
             ET.SubElement(case, "error", type=plain(note.code), message=plain(note.message, 400))
     if not len(suite.findall("testcase")):
-        ET.SubElement(suite, "testcase", classname=name, name="no host call is to blame for idle time")
+        ET.SubElement(suite, "testcase", classname=name, name=verdict(report).blame)
     for attribute, tag in (("tests", "testcase"), ("failures", "failure"), ("errors", "error"), ("skipped", "skipped")):
         suite.set(attribute, str(len(suite.findall(f".//{tag}"))))
     ET.indent(suite)
@@ -54,9 +54,8 @@ def _properties(suite: ET.Element, report: Report) -> None:
             ET.SubElement(parent, "property", name=name, value=str(value))
 
 
-def _finding_case(suite: ET.Element, finding: Finding, capture: str, number: int) -> None:
-    case = _case(suite, finding, capture, number)
-    parts = (finding.message, site_words(finding.site), cost_words(finding), finding.remedy)
+def _finding_text(case: ET.Element, finding: Finding, cost: str) -> None:
+    parts = (finding.message, site_words(finding.site), cost, finding.remedy)
     text = "\n".join(plain(part, 1000) for part in parts if part)
     if finding.severity == "info":
         ET.SubElement(case, "system-out").text = text

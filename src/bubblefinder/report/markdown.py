@@ -91,7 +91,7 @@ def _comment(report: Report, shown: int, report_url: str) -> str:
         _verdict(report),
         _steps_table(report),
         _provenance(report, report_url),
-        *[_finding(number, finding) for number, finding in enumerate(report.findings[:shown], start=1)],
+        *[_finding(number, finding, report) for number, finding in enumerate(report.findings[:shown], start=1)],
         _left_out(len(report.findings) - shown, report_url),
         _devices(report),
         _capture(report) if shown or not report.findings else "",
@@ -153,14 +153,14 @@ def _url(url: str) -> str:
     )
 
 
-def _finding(number: int, finding: Finding) -> str:
+def _finding(number: int, finding: Finding, report: Report) -> str:
     summary = f"<b>{number}. {escape(finding.title)}</b> · {finding.severity}"
     if finding.recoverable_ns is not None:
         summary += f" · about {duration(finding.recoverable_ns)} a step to recover"
     facts = [
         escape(finding.message, 600),
         f"Where: {escape(site_words(finding.site), 400)}" if site_words(finding.site) else "",
-        f"Cost: {escape(cost_words(finding), 400)}" if cost_words(finding) else "",
+        f"Cost: {escape(cost, 400)}" if (cost := cost_words(finding, report)) else "",
         f"Host blocked: {duration(finding.host_blocked_ns.p50)} (p50), {duration(finding.host_blocked_ns.p95)} (p95)"
         if finding.host_blocked_ns.p50 is not None
         else "",

@@ -16,10 +16,12 @@ from bubblefinder.report.overhead_words import overhead_words
 from bubblefinder.report.verdict import verdict
 from bubblefinder.report.words import (
     CLASS_MEANINGS,
+    EVERY_STEP,
     EXCLUDED_LABELS,
     bound_words,
     class_label,
     counted_words,
+    per_step_words,
     plain,
     scope_words,
     site_words,
@@ -169,7 +171,7 @@ def _findings(report: Report, *, verbose: bool) -> Iterator[RenderableType]:
     if telling:
         yield _heading("Findings, most to recover first")
     for finding in telling:
-        yield from _finding(finding, full=verbose or finding.severity in ("high", "medium"))
+        yield from _finding(finding, report, full=verbose or finding.severity in ("high", "medium"))
     silent = [plain(finding.title, 90) for finding in report.findings if finding not in telling]
     if silent:
         yield _heading("For information (-v tells more)")
@@ -179,22 +181,25 @@ def _findings(report: Report, *, verbose: bool) -> Iterator[RenderableType]:
         yield _row("EXPECTED", Text(said), "dim")
 
 
-def _finding(finding: Finding, *, full: bool) -> Iterator[RenderableType]:
+def _finding(finding: Finding, report: Report, *, full: bool) -> Iterator[RenderableType]:
     title = Text(plain(finding.title), style="bold")
     title.append(f"  [{finding.rule}, {finding.confidence} confidence]", style="not bold dim")
     yield _row(finding.severity.upper(), title, _SEVERITY_STYLE[finding.severity])
-    numbers = (
-        ("bubble", finding.bubble_ns.p50),
-        ("host blocked", finding.host_blocked_ns.p50),
-        ("to recover", finding.recoverable_ns),
-        ("step then", finding.step_after_ns),
-    )
-    told = ", ".join(f"{name} {duration(value)}" for name, value in numbers if value)
-    bound = f" (then bound by the {bound_words(finding.bound_after)})" if finding.bound_after and told else ""
-    lines = [site_words(finding.site), told and f"a step: {told}{bound}"]
+    lines = [site_words(finding.site), _cost(finding, per_step_words(finding, report))]
     if full:
         lines += [plain(finding.message, _LONG), plain(finding.remedy, _LONG)]
     yield from (_row("", Text(line)) for line in lines if line)
+
+
+def _cost(finding: Finding, where: str) -> str:
+    spent = (("bubble", finding.bubble_ns.p50), ("host blocked", finding.host_blocked_ns.p50))
+    cured = (("to recover", finding.recoverable_ns), ("step then", finding.step_after_ns))
+    now, then = (", ".join(f"{name} {duration(value)}" for name, value in part if value) for part in (spent, cured))
+    bound = f" (then bound by the {bound_words(finding.bound_after)})" if finding.bound_after and (now or then) else ""
+    if where == EVERY_STEP:
+        told = ", ".join(part for part in (now, then) if part)
+        return told and f"{where}: {told}{bound}"
+    return "; ".join(part for part in (now and f"{where}: {now}", then and f"a median step: {then}{bound}") if part)
 
 
 def _row(word: str, text: Text, style: str = "default") -> RenderableType:

@@ -85,20 +85,31 @@ def _blame(report: Report) -> str:
     if finding is None and report.expected:
         return f"Nothing to fix but what is expected: {plain(report.expected[0].finding.title)}."
     if finding is None:
-        known = report.trace.capture_mode != "unseen"
-        return "No host call is to blame for idle time." if known else "No cause can be named without the graph work."
+        return _blameless(report)
     title, place = plain(finding.title), place_words(finding.site)
     told = (finding.site.nvtx or finding.site.frame or "") in finding.title
     where = " ".join(part for part in (plain(finding.site.api, 80), "" if told else place) if part)
     return f"First to fix: {title}" + (f", by {where}." if where else ".")
 
 
+def _blameless(report: Report) -> str:
+    if report.trace.capture_mode == "unseen":
+        return "No cause can be named without the graph work."
+    if any(note.code == "no-api-calls" for note in report.quality):
+        return "No host call can be blamed: the capture has no CUDA API calls."
+    return "No host call is to blame for idle time."
+
+
 def _gain(report: Report) -> str:
     finding = leading_finding(report)
     if finding is None or finding.recoverable_ns is None:
         return ""
-    step = report.steps.per_step["duration"].p50 if "duration" in report.steps.per_step else None
+    here = not finding.devices or any(
+        (device.gpu, device.pid) == (report.steps.gpu, report.steps.pid) for device in finding.devices
+    )
+    where = "" if here else f" on GPU {finding.devices[0].gpu}"
+    step = report.steps.per_step["duration"].p50 if here and "duration" in report.steps.per_step else None
     part = f", {share(finding.recoverable_ns / step)} of the median step" if step else ""
     after = bound_words(finding.bound_after)
     bound = f" The step is then bound by the {after}." if after else ""
-    return f"Removing it would give about {duration(finding.recoverable_ns)} a step{part}.{bound}"
+    return f"Removing it would give about {duration(finding.recoverable_ns)} a step{where}{part}.{bound}"

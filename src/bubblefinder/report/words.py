@@ -43,6 +43,7 @@ MODE_LABELS: Final = {
     "none": "capture without CUDA graphs",
     "unseen": "capture whose graph work is not in the export",
 }
+EVERY_STEP: Final = "a step"
 _GITHUB: Final = re.compile(r"([\w.-]+/[\w.-]+)#(\d+)", re.ASCII)
 
 
@@ -85,9 +86,17 @@ def between_words(site: Site) -> str:
     return f"before {plain(site.before_role, 60)}" if site.before_role else ""
 
 
-def cost_words(finding: Finding) -> str:
+def per_step_words(finding: Finding, report: Report) -> str:
+    """Return which steps the idle of a finding is that of: every one, or the few that have it."""
+    steps = report.steps.count + sum(report.steps.excluded.values())
+    affected = finding.steps_affected
+    return EVERY_STEP if not affected or 2 * affected > steps else f"in each of {affected:,} of {plural(steps, 'step')}"
+
+
+def cost_words(finding: Finding, report: Report) -> str:
     """Return what a finding costs a step and what removing it would give back, in a few words."""
-    bubble = f"{duration(finding.bubble_ns.p50)} of idle a step" if finding.bubble_ns.p50 is not None else ""
+    idle = f"{duration(finding.bubble_ns.p50)} of idle {per_step_words(finding, report)}"
+    bubble = idle if finding.bubble_ns.p50 is not None else ""
     gain = f"about {duration(finding.recoverable_ns)} a step to recover" if finding.recoverable_ns is not None else ""
     return ", ".join(part for part in (bubble, gain) if part)
 

@@ -49,12 +49,13 @@ class _Fit(NamedTuple):
     rule: Rule
 
 
-def run_rules(facts: Facts, packs: Packs, config: Config) -> Verdicts:
+def run_rules(facts: Facts, packs: Packs, config: Config, shown: tuple[int, int] | None = None) -> Verdicts:
     """Return what the selected rules say of a capture, worst first.
 
     One subject has one headline: a rule that saw a name beats a fingerprint, a fingerprint beats a generic
     rule, and of two alike the worse one wins, then the one that tests more. The same subject
-    on several ranks is one finding.
+    on several ranks is one finding, as severe as on the worst of them; its figures are those of the rank
+    `shown`, else of the worst.
     """
     rules = selected(packs, config)
     steps = {(step.gpu, step.process): step for step in facts.steps}
@@ -63,7 +64,7 @@ def run_rules(facts: Facts, packs: Packs, config: Config) -> Verdicts:
         for subject in subjects(facts)
         if (match := _judge(subject, rules, steps.get((subject.gpu, subject.process)), config.batch)) is not None
     ]
-    judged = [(match, _owner(match, config)) for match in sorted(_merge_ranks(matches), key=_worst_first)]
+    judged = [(match, _owner(match, config)) for match in sorted(_merge_ranks(matches, shown), key=_worst_first)]
     return Verdicts(
         tuple(match for match, expected in judged if expected is None),
         tuple(expected for _, expected in judged if expected is not None),
@@ -170,7 +171,7 @@ def _message(rule: Rule, others: Sequence[Rule], subject: Subject) -> str:
     return f"{said} It could be: {'; '.join(candidates)}." if candidates else said
 
 
-def _merge_ranks(matches: Iterable[Match]) -> list[Match]:
+def _merge_ranks(matches: Iterable[Match], shown: tuple[int, int] | None) -> list[Match]:
     """Return the matches with those of one rule and one subject on several ranks made one."""
 
     def same(match: Match) -> tuple[str, str]:
@@ -178,21 +179,23 @@ def _merge_ranks(matches: Iterable[Match]) -> list[Match]:
 
     merged = []
     for _, alike in groupby(sorted(matches, key=same), key=same):
-        merged += _merge(list(alike))
+        merged += _merge(list(alike), shown)
     return merged
 
 
-def _merge(alike: list[Match]) -> list[Match]:
+def _merge(alike: list[Match], shown: tuple[int, int] | None) -> list[Match]:
     """Merge over ranks; two of one rank stay apart."""
     ranks = [match.devices[0] for match in alike]
     if len(set(ranks)) < len(ranks) or len(ranks) == 1:
         return alike
     worst = min(alike, key=_worst_first)
+    told = next((match for match in alike if match.devices[0] == shown), worst)
     ordered = sorted(alike, key=lambda match: match.devices)
     share = EVIDENCE_ROWS // len(ordered)
     return [
         replace(
-            worst,
+            told,
+            severity=worst.severity,
             devices=tuple(match.devices[0] for match in ordered),
             sites=tuple(site for match in ordered for site in match.sites),
             also_matches=tuple(dict.fromkeys(rule for match in ordered for rule in match.also_matches)),

@@ -8,7 +8,7 @@ import pytest
 
 from bubblefinder.errors import UsageError
 from bubblefinder.report.formats import FORMATS, format_for, render, write
-from tests.unit.report.sample import graph_report, healthy_report, hostile_report, sample_report, unseen_report
+from tests.unit.report.sample import finding, graph_report, healthy_report, hostile_report, sample_report, unseen_report
 
 REPORTS = {
     "sample": sample_report(gpus=2),
@@ -81,3 +81,14 @@ def test_an_existing_file_is_kept_unless_forced(tmp_path: Path) -> None:
     assert path.read_text() == "mine"
     write(sample_report(), path)
     assert path.read_text().startswith("index,gpu,pid")
+
+
+@pytest.mark.parametrize("form", ["text", "markdown", "html", "junit", "github"])
+def test_what_few_steps_cost_is_not_told_as_the_cost_of_every_step(form: str) -> None:
+    def told(affected: int) -> str:
+        said = render(sample_report(findings=[finding(steps_affected=affected)]), form)
+        assert isinstance(said, str)
+        return " ".join(said.split())
+
+    assert "in each of 2 of " in told(2)
+    assert "in each of" not in told(9)

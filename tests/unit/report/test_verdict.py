@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from bubblefinder.report.model import BubbleShare, StepsReport
+from bubblefinder.report.model import BubbleShare, DeviceRef, Quality, StepsReport
 from bubblefinder.report.verdict import idle_per_step_ns, leading_finding, verdict
 from tests.unit.report.sample import finding, graph_report, healthy_report, sample_report, unseen_report
 
@@ -50,6 +50,18 @@ def test_the_first_finding_that_is_more_than_a_note_is_blamed() -> None:
 
 def test_an_unknown_gain_is_not_told() -> None:
     assert verdict(sample_report(findings=[finding(recoverable_ns=None)])).gain == ""
+
+
+def test_a_cause_on_another_rank_only_says_where_it_is() -> None:
+    judged = verdict(sample_report(findings=[finding(devices=[DeviceRef(gpu=1, pid=9)])]))
+    assert judged.gain.startswith("Removing it would give about 1.65 ms a step on GPU 1. ")
+
+
+def test_without_recorded_calls_nobody_can_be_blamed() -> None:
+    report = healthy_report()
+    note = Quality(code="no-api-calls", level="warn", message="no CUDA API calls were traced", count=None)
+    judged = verdict(replace(report, quality=[*report.quality, note]))
+    assert judged.blame == "No host call can be blamed: the capture has no CUDA API calls."
 
 
 def test_a_healthy_run_blames_nobody() -> None:

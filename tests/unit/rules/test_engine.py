@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from bubblefinder.causes.facts import Facts, RoleFacts, Row, SiteFacts, StepFacts
+from bubblefinder.causes.facts import Facts, RoleFacts, Row, SiteFacts, SkewFacts, StepFacts
 from bubblefinder.errors import UsageError
 from bubblefinder.rules.config import Config
 from bubblefinder.rules.engine import run_rules, selected, severity_of
@@ -133,6 +133,33 @@ def test_the_same_wait_on_two_ranks_is_one_finding() -> None:
     assert match.sites == (3, 9)
     assert match.recoverable_ns == 1_700_000.0
     assert len(match.evidence) == 2
+
+
+def test_of_several_ranks_the_figures_are_those_of_the_one_shown_and_the_severity_that_of_the_worst() -> None:
+    steps = (STEP, replace(STEP, gpu=1, process=2))
+    mild = replace(NAMED, recoverable_ns=200_000.0, bubble_p50_ns=210_000.0)
+    worst = replace(NAMED, gpu=1, process=2, sites=(9,))
+    (match,) = run_rules(Facts((mild, worst), steps), load_packs(), Config(), (0, 1)).findings
+    assert (match.recoverable_ns, match.bubble_p50_ns, match.severity) == (200_000.0, 210_000.0, "high")
+    assert match.devices == ((0, 1), (1, 2))
+
+
+def test_time_that_counts_as_busy_is_no_bubble() -> None:
+    late = SkewFacts(gpu=1, process=1, collective="ncclAllReduce", skew_p50_ns=329_000.0, skew_share=0.05)
+    single = RoleFacts(
+        gpu=0,
+        process=1,
+        role="verify",
+        eager=False,
+        siblings_replay=True,
+        idle_p50_ns=5_000.0,
+        long_kernels=("sgemm",),
+    )
+    found = {match.rule: match for match in verdicts(steps=(replace(STEP, skews=(late,), roles=(single,)),)).findings}
+    assert found.keys() == {"CUDA131", "CUDA153"}
+    assert [match.bubble_p50_ns for match in found.values()] == [None, None]
+    assert found["CUDA131"].severity == "medium"
+    assert found["CUDA131"].title == "GPU 1 reaches ncclAllReduce late by 329 us a step"
 
 
 def test_two_waits_of_one_rank_stay_apart() -> None:
