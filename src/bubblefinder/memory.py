@@ -11,7 +11,7 @@ _LARGE: Final = 1 << 20
 
 
 def give_back_early() -> None:
-    """Make the allocators return large blocks at once; call before polars is imported.
+    """Make the allocators return large blocks soon; call before polars is imported.
 
     polars' jemalloc reads its settings from the environment when it loads. glibc raises its threshold for
     mapped blocks with every large block that is freed, and then keeps them: naming one holds it fixed.
