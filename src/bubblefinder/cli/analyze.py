@@ -14,21 +14,29 @@ from bubblefinder.errors import EXIT_GATE
 def analyze(
     trace: Annotated[
         Path,
-        typer.Argument(help="A SQLite export (also .xz, .gz, .zst), a parquetdir or arrowdir folder, or a .nsys-rep."),
+        typer.Argument(
+            metavar="TRACE",
+            help="A SQLite export (also .xz, .gz, .zst), a parquetdir or arrowdir folder, or a .nsys-rep.",
+        ),
     ],
     output: Annotated[
         list[Path] | None,
-        typer.Option("-o", "--output", help="Write a report here; the suffix picks the format. May be repeated."),
+        typer.Option(
+            "-o", "--output", metavar="FILE", help="Write a report here; the suffix picks the format. May be repeated."
+        ),
     ] = None,
     output_format: Annotated[
         str | None,
-        typer.Option("-f", "--format", help="What to print: text, json, markdown, ... (see docs/formats.md)."),
+        typer.Option(
+            "-f", "--format", metavar="NAME", help="What to print: text, json, markdown, ... (see docs/formats.md)."
+        ),
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print report/1 as JSON; the same as -f json.")] = False,
     gpu: Annotated[
-        int | None, typer.Option(help="Report the steps of this GPU (default: the lowest with decode steps).")
+        int | None,
+        typer.Option(metavar="N", help="Report the steps of this GPU (default: the lowest with decode steps)."),
     ] = None,
-    pid: Annotated[int | None, typer.Option(help="Report the steps of this process.")] = None,
+    pid: Annotated[int | None, typer.Option(metavar="PID", help="Report the steps of this process.")] = None,
     window: Annotated[
         str | None, typer.Option(metavar="START:END", help="Only work that starts in this window, as in 1.2s:1.5s.")
     ] = None,
@@ -37,8 +45,12 @@ def analyze(
         str | None,
         typer.Option(metavar="METHOD", help="How to find steps: nvtx:REGEX, kernel:REGEX, nvtx, cadence or sequence."),
     ] = None,
-    select: Annotated[list[str] | None, typer.Option(help="Only these rules or packs. May be repeated.")] = None,
-    ignore: Annotated[list[str] | None, typer.Option(help="Not these rules or packs. May be repeated.")] = None,
+    select: Annotated[
+        list[str] | None, typer.Option(metavar="RULE", help="Only these rules or packs. May be repeated.")
+    ] = None,
+    ignore: Annotated[
+        list[str] | None, typer.Option(metavar="RULE", help="Not these rules or packs. May be repeated.")
+    ] = None,
     rules: Annotated[
         list[Path] | None, typer.Option(metavar="DIR", help="A folder of your own rule packs. May be repeated.")
     ] = None,
@@ -60,8 +72,10 @@ def analyze(
     calibration: Annotated[
         Path | None, typer.Option(metavar="FILE", help="What `bubblefinder calibrate` measured on that machine.")
     ] = None,
-    label: Annotated[str | None, typer.Option(help="A name for the run, kept in the report.")] = None,
-    commit: Annotated[str | None, typer.Option(help="The commit that was captured, kept in the report.")] = None,
+    label: Annotated[str | None, typer.Option(metavar="NAME", help="A name for the run, kept in the report.")] = None,
+    commit: Annotated[
+        str | None, typer.Option(metavar="SHA", help="The commit that was captured, kept in the report.")
+    ] = None,
     meta: Annotated[
         list[str] | None, typer.Option(metavar="KEY=VALUE", help="Anything else about the run. May be repeated.")
     ] = None,
@@ -70,7 +84,8 @@ def analyze(
     ] = None,
     quiet: Annotated[bool, typer.Option("-q", "--quiet", help="Print no progress and, with -o, no summary.")] = False,
     verbose: Annotated[
-        int, typer.Option("-v", "--verbose", count=True, help="Print every quality note and every gap.")
+        int,
+        typer.Option("-v", "--verbose", count=True, show_default=False, help="Print every quality note and every gap."),
     ] = 0,
 ) -> None:
     """Say how much of a decode step the GPU idled, why, and what to do."""

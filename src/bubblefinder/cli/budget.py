@@ -18,9 +18,10 @@ budget = typer.Typer(help="Propose and check budgets.", no_args_is_help=True, ri
 
 @budget.command()
 def init(
-    captures: Annotated[list[Path], typer.Argument(metavar="TRACE...", help="Captures or reports of one program.")],
+    captures: Annotated[list[Path], typer.Argument(metavar="TRACE", help="Captures or reports of one program.")],
     output: Annotated[
-        Path | None, typer.Option("-o", "--output", help="Write the budget here instead of printing it.")
+        Path | None,
+        typer.Option("-o", "--output", metavar="FILE", help="Write the budget here instead of printing it."),
     ] = None,
     quiet: Annotated[bool, typer.Option("-q", "--quiet", help="Print no progress.")] = False,
 ) -> None:
@@ -44,24 +45,33 @@ def check(
     capture: Annotated[
         Path, typer.Argument(metavar="TRACE|REPORT", help="A capture, a report JSON or an HTML report.")
     ],
-    budget_file: Annotated[Path, typer.Option("--budget", help="The budget file (TOML).")],
+    budget_file: Annotated[Path, typer.Option("--budget", metavar="FILE", help="The budget file (TOML).")],
     baseline: Annotated[
         list[Path] | None,
-        typer.Option("--baseline", help="Hold `regress` limits against this capture or report. May be repeated."),
+        typer.Option(
+            "--baseline", metavar="TRACE", help="Hold `regress` limits against this capture or report. May be repeated."
+        ),
     ] = None,
     history: Annotated[
         Path | None,
-        typer.Option("--history", help="Hold `regress` limits against the last comparable runs in this file."),
+        typer.Option(
+            "--history", metavar="FILE", help="Hold `regress` limits against the last comparable runs in this file."
+        ),
     ] = None,
     label: Annotated[
-        str | None, typer.Option(help="Whose runs in the history; by default the report's own label.")
+        str | None, typer.Option(metavar="NAME", help="Whose runs in the history; by default the report's own label.")
     ] = None,
     output: Annotated[
         list[Path] | None,
-        typer.Option("-o", "--output", help="Write the verdict here (.txt .json .md .html .xml). May be repeated."),
+        typer.Option(
+            "-o",
+            "--output",
+            metavar="FILE",
+            help="Write the verdict here (.txt .json .md .html .xml). May be repeated.",
+        ),
     ] = None,
     output_format: Annotated[
-        str, typer.Option("-f", "--format", help="What to print: text, json, markdown, html or junit.")
+        str, typer.Option("-f", "--format", metavar="NAME", help="What to print: text, json, markdown, html or junit.")
     ] = "text",
     json: Annotated[bool, typer.Option("--json", help="Print the verdict as JSON; the same as -f json.")] = False,
     quiet: Annotated[bool, typer.Option("-q", "--quiet", help="Print no progress and, with -o, no summary.")] = False,

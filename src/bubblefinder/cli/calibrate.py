@@ -14,11 +14,15 @@ if TYPE_CHECKING:
 
 
 def calibrate(
-    output: Annotated[Path, typer.Option("-o", "--output", help="Where to write the calibration.")] = Path(
-        "calibration.json"
-    ),
-    nsys: Annotated[Path | None, typer.Option(help="The nsys command to measure (default: the one on PATH).")] = None,
-    repeats: Annotated[int, typer.Option(min=1, max=20, help="Runs of each kind; more show more of the spread.")] = 2,
+    output: Annotated[
+        Path, typer.Option("-o", "--output", metavar="FILE", help="Where to write the calibration.")
+    ] = Path("calibration.json"),
+    nsys: Annotated[
+        Path | None, typer.Option(metavar="PATH", help="The nsys command to measure (default: the one on PATH).")
+    ] = None,
+    repeats: Annotated[
+        int, typer.Option(metavar="N", min=1, max=20, help="Runs of each kind; more show more of the spread.")
+    ] = 2,
     quiet: Annotated[bool, typer.Option("-q", "--quiet", help="Print no progress and no summary.")] = False,
 ) -> None:
     """Measure what Nsight Systems costs on this GPU, for `analyze --calibration`.

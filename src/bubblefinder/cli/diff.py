@@ -44,7 +44,7 @@ def spread_sides(args: list[str]) -> list[str]:
 
 def diff(
     captures: Annotated[
-        list[Path] | None, typer.Argument(metavar="[BASE HEAD]", help="Two captures, report JSONs or HTML reports.")
+        list[Path] | None, typer.Argument(metavar="BASE HEAD", help="Two captures, report JSONs or HTML reports.")
     ] = None,
     base: Annotated[
         list[Path] | None, typer.Option("--base", metavar="PATH...", help="Several captures of the base side.")
@@ -54,10 +54,12 @@ def diff(
     ] = None,
     output: Annotated[
         list[Path] | None,
-        typer.Option("-o", "--output", help="Write the comparison here (.txt .json .md .html). May be repeated."),
+        typer.Option(
+            "-o", "--output", metavar="FILE", help="Write the comparison here (.txt .json .md .html). May be repeated."
+        ),
     ] = None,
     output_format: Annotated[
-        str, typer.Option("-f", "--format", help="What to print: text, json, markdown or html.")
+        str, typer.Option("-f", "--format", metavar="NAME", help="What to print: text, json, markdown or html.")
     ] = "text",
     json: Annotated[bool, typer.Option("--json", help="Print diff/1 as JSON; the same as -f json.")] = False,
     gate: Annotated[
@@ -81,10 +83,11 @@ def diff(
         str, typer.Option(metavar="SHARE", help="Difference that means nothing for steps bound by the host.")
     ] = "10%",
     history: Annotated[
-        Path | None, typer.Option(help="Take the spread between captures from the runs in this history file.")
+        Path | None,
+        typer.Option(metavar="FILE", help="Take the spread between captures from the runs in this history file."),
     ] = None,
     label: Annotated[
-        str | None, typer.Option(help="Whose runs in the history; by default the base's own label.")
+        str | None, typer.Option(metavar="NAME", help="Whose runs in the history; by default the base's own label.")
     ] = None,
     quiet: Annotated[bool, typer.Option("-q", "--quiet", help="Print no progress and, with -o, no summary.")] = False,
 ) -> None:

@@ -11,7 +11,10 @@ import typer
 def doctor(
     trace: Annotated[
         Path,
-        typer.Argument(help="A SQLite export (also .xz, .gz, .zst), a parquetdir or arrowdir folder, or a .nsys-rep."),
+        typer.Argument(
+            metavar="TRACE",
+            help="A SQLite export (also .xz, .gz, .zst), a parquetdir or arrowdir folder, or a .nsys-rep.",
+        ),
     ],
 ) -> None:
     """Say what a capture is, what it can and can't answer, and the nsys command that would answer more."""

@@ -14,8 +14,10 @@ if TYPE_CHECKING:
 
 history = typer.Typer(help="Keep runs over time and find when they moved.", no_args_is_help=True, rich_markup_mode=None)
 
-File = Annotated[Path, typer.Option("--history", envvar="BUBBLEFINDER_HISTORY", help="The history file.")]
-Label = Annotated[str | None, typer.Option(help="Only the runs of this label.")]
+File = Annotated[
+    Path, typer.Option("--history", metavar="FILE", envvar="BUBBLEFINDER_HISTORY", help="The history file.")
+]
+Label = Annotated[str | None, typer.Option(metavar="NAME", help="Only the runs of this label.")]
 Number = Annotated[int, typer.Argument(metavar="RUN", help="The run's number, as `history list` shows it.")]
 DEFAULT = Path("bubblefinder-history.sqlite")
 
@@ -24,8 +26,10 @@ DEFAULT = Path("bubblefinder-history.sqlite")
 def add(
     capture: Annotated[Path, typer.Argument(metavar="REPORT", help="A report JSON, an HTML report or a capture.")],
     file: File = DEFAULT,
-    label: Annotated[str | None, typer.Option(help="What was run; only runs of one label are compared.")] = None,
-    commit: Annotated[str | None, typer.Option(help="The commit that was captured.")] = None,
+    label: Annotated[
+        str | None, typer.Option(metavar="NAME", help="What was run; only runs of one label are compared.")
+    ] = None,
+    commit: Annotated[str | None, typer.Option(metavar="SHA", help="The commit that was captured.")] = None,
     quiet: Annotated[bool, typer.Option("-q", "--quiet", help="Print nothing unless the run raises an alarm.")] = False,
 ) -> None:
     """Store a run. Exit 1 if a step got longer than the baseline by more than the noise."""
@@ -76,14 +80,14 @@ def show(number: Number, file: File = DEFAULT) -> None:
 
 @history.command()
 def trend(
-    metric: Annotated[str, typer.Argument(help="A metric's id.")],
+    metric: Annotated[str, typer.Argument(metavar="METRIC", help="A metric's id.")],
     file: File = DEFAULT,
     label: Label = None,
     where: Annotated[
         list[str] | None, typer.Option(metavar="KEY=VALUE", help="The rank, role or severity, as in rank=1.")
     ] = None,
     output: Annotated[
-        Path | None, typer.Option("-o", "--output", help="Write it as an HTML page here as well.")
+        Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write it as an HTML page here as well.")
     ] = None,
 ) -> None:
     """Draw a metric over time and say since which run it moved, and what else changed with it."""
@@ -116,7 +120,7 @@ def accept(number: Number, file: File = DEFAULT) -> None:
 
 @history.command()
 def prune(
-    keep: Annotated[int, typer.Option(min=1, help="How many of the newest runs of every label stay.")],
+    keep: Annotated[int, typer.Option(metavar="N", min=1, help="How many of the newest runs of every label stay.")],
     file: File = DEFAULT,
 ) -> None:
     """Delete old runs."""
@@ -132,7 +136,7 @@ def prune(
 def export(
     file: File = DEFAULT,
     label: Label = None,
-    output_format: Annotated[str, typer.Option("-f", "--format", help="csv or json.")] = "csv",
+    output_format: Annotated[str, typer.Option("-f", "--format", metavar="NAME", help="csv or json.")] = "csv",
 ) -> None:
     """Print every value of every run, one a line."""
     from bubblefinder.compare.export import render

@@ -10,15 +10,21 @@ import typer
 
 def nightly(
     capture: Annotated[Path, typer.Argument(metavar="TRACE", help="A capture, a report JSON or an HTML report.")],
-    budget: Annotated[Path, typer.Option("--budget", help="The budget file (TOML).")],
+    budget: Annotated[Path, typer.Option("--budget", metavar="FILE", help="The budget file (TOML).")],
     history: Annotated[
-        Path, typer.Option("--history", envvar="BUBBLEFINDER_HISTORY", help="The history file; made if it isn't there.")
+        Path,
+        typer.Option(
+            "--history", metavar="FILE", envvar="BUBBLEFINDER_HISTORY", help="The history file; made if it isn't there."
+        ),
     ],
     output: Annotated[
-        Path, typer.Option("-o", "--output", help="The folder to write HTML, Markdown, JUnit and JSON to.")
+        Path,
+        typer.Option("-o", "--output", metavar="DIR", help="The folder to write HTML, Markdown, JUnit and JSON to."),
     ],
-    label: Annotated[str | None, typer.Option(help="What was run; only runs of one label are compared.")] = None,
-    commit: Annotated[str | None, typer.Option(help="The commit that was captured.")] = None,
+    label: Annotated[
+        str | None, typer.Option(metavar="NAME", help="What was run; only runs of one label are compared.")
+    ] = None,
+    commit: Annotated[str | None, typer.Option(metavar="SHA", help="The commit that was captured.")] = None,
     quiet: Annotated[bool, typer.Option("-q", "--quiet", help="Print nothing but the verdict.")] = False,
 ) -> None:
     """Analyse, judge, store and report. Exit 1 for a broken limit or an alarm, 3 if a limit can't be judged."""

@@ -14,16 +14,23 @@ def report(
     ],
     output: Annotated[
         list[Path] | None,
-        typer.Option("-o", "--output", help="Write a report here; the suffix picks the format. May be repeated."),
+        typer.Option(
+            "-o", "--output", metavar="FILE", help="Write a report here; the suffix picks the format. May be repeated."
+        ),
     ] = None,
     output_format: Annotated[
         str | None,
-        typer.Option("-f", "--format", help="What to print: text, json, markdown, ... (see docs/formats.md)."),
+        typer.Option(
+            "-f", "--format", metavar="NAME", help="What to print: text, json, markdown, ... (see docs/formats.md)."
+        ),
     ] = None,
-    report_url: Annotated[str, typer.Option(help="Where the full report can be read; Markdown links to it.")] = "",
+    report_url: Annotated[
+        str, typer.Option(metavar="URL", help="Where the full report can be read; Markdown links to it.")
+    ] = "",
     quiet: Annotated[bool, typer.Option("-q", "--quiet", help="With -o, print no summary.")] = False,
     verbose: Annotated[
-        int, typer.Option("-v", "--verbose", count=True, help="Print every quality note and every gap.")
+        int,
+        typer.Option("-v", "--verbose", count=True, show_default=False, help="Print every quality note and every gap."),
     ] = 0,
 ) -> None:
     """Render a report again, in any format, without the trace."""

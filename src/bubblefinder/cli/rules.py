@@ -16,7 +16,7 @@ rules = typer.Typer(no_args_is_help=True, help="List, explain, check and test th
 
 Folders = Annotated[
     list[Path] | None,
-    typer.Option("--rules", metavar="DIR", help="A folder with your own rule packs; may be given several times."),
+    typer.Option("--rules", metavar="DIR", help="A folder with your own rule packs. May be repeated."),
 ]
 
 
@@ -37,7 +37,7 @@ def list_rules(folders: Folders = None) -> None:
 
 @rules.command()
 def explain(
-    rule: Annotated[str, typer.Argument(help="A rule's id or name, such as SGL001.")],
+    rule: Annotated[str, typer.Argument(metavar="RULE", help="A rule's id or name, such as SGL001.")],
     folders: Folders = None,
 ) -> None:
     """Say what a rule finds, when it fires and what to do about it."""
@@ -61,7 +61,7 @@ def explain(
 
 @rules.command()
 def check(
-    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Rule packs, or folders of them.")],
+    files: Annotated[list[Path], typer.Argument(metavar="FILE", help="Rule packs, or folders of them.")],
 ) -> None:
     """Check rule packs and say everything that is wrong with them."""
     from bubblefinder.rules.model import Pack
@@ -84,9 +84,7 @@ def check(
 
 @rules.command("test")
 def run_cases(
-    cases: Annotated[
-        list[Path] | None, typer.Argument(metavar="[CASES]...", help="Case files, or folders of them.")
-    ] = None,
+    cases: Annotated[list[Path] | None, typer.Argument(metavar="CASES", help="Case files, or folders of them.")] = None,
     folders: Folders = None,
 ) -> None:
     """Run the drawn cases of rules; exits 1 if a rule doesn't do what its cases say, or has none."""

@@ -19,7 +19,9 @@ _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
 def serve(
-    port: Annotated[int, typer.Option(min=0, max=65535, help="The port to listen on; 0 takes a free one.")] = 8350,
+    port: Annotated[
+        int, typer.Option(metavar="PORT", min=0, max=65535, help="The port to listen on; 0 takes a free one.")
+    ] = 8350,
     data: Annotated[
         Path | None,
         typer.Option(
@@ -28,12 +30,13 @@ def serve(
     ] = None,
     no_open: Annotated[bool, typer.Option("--no-open", help="Don't open the browser.")] = False,
     host: Annotated[
-        str, typer.Option(help="The address to listen on; any but this machine's own needs a token.")
+        str, typer.Option(metavar="ADDRESS", help="The address to listen on; any but this machine's own needs a token.")
     ] = "127.0.0.1",
     token: Annotated[
         str | None,
         typer.Option(
             envvar="BUBBLEFINDER_TOKEN",
+            metavar="TOKEN",
             help="What visitors must know; better given by the environment, where no process list shows it.",
         ),
     ] = None,
@@ -42,7 +45,7 @@ def serve(
         float, typer.Option(metavar="GIB", min=0.001, help="Most that the data folder may hold.")
     ] = 100,
     keep: Annotated[float, typer.Option(metavar="DAYS", min=0.01, help="Age at which a run is deleted.")] = 90,
-    jobs: Annotated[int, typer.Option(min=1, help="Traces to work on at once.")] = 2,
+    jobs: Annotated[int, typer.Option(metavar="N", min=1, help="Traces to work on at once.")] = 2,
     memory: Annotated[float, typer.Option(metavar="GIB", min=0.25, help="Memory of one job.")] = 6,
 ) -> None:
     """Serve a page to drop traces on and read reports; programs can upload too."""

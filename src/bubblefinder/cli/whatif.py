@@ -22,11 +22,17 @@ if TYPE_CHECKING:
 def whatif(
     trace: Annotated[
         Path,
-        typer.Argument(help="A SQLite export (also .xz, .gz, .zst), a parquetdir or arrowdir folder, or a .nsys-rep."),
+        typer.Argument(
+            metavar="TRACE",
+            help="A SQLite export (also .xz, .gz, .zst), a parquetdir or arrowdir folder, or a .nsys-rep.",
+        ),
     ],
     remove: Annotated[
         list[str] | None,
-        typer.Option(metavar="FIX", help="Do this fix: its number in the list, a part of its name, or `all` waits."),
+        typer.Option(
+            metavar="FIX",
+            help="Do this fix: its number in the list, a part of its name, or `all` waits. May be repeated.",
+        ),
     ] = None,
     host_speed: Annotated[
         float | None, typer.Option(metavar="K", min=0.01, help="The host works K times as fast.")
@@ -37,7 +43,8 @@ def whatif(
         typer.Option(metavar="PERCENT", min=0, max=100, help="Gaps inside graphs shrink by this: a bound."),
     ] = None,
     drop_kernels: Annotated[
-        list[str] | None, typer.Option(metavar="REGEX", help="Kernels with such names are gone: a bound.")
+        list[str] | None,
+        typer.Option(metavar="REGEX", help="Kernels with such names are gone: a bound. May be repeated."),
     ] = None,
     no_profiler: Annotated[
         bool, typer.Option("--no-profiler", help="The profiler costs nothing, as far as that is known.")
@@ -49,9 +56,10 @@ def whatif(
         float | None, typer.Option(metavar="N", min=0.01, help="Tokens accepted a step, to show tokens per second.")
     ] = None,
     gpu: Annotated[
-        int | None, typer.Option(help="Predict the steps of this GPU (default: the lowest with decode steps).")
+        int | None,
+        typer.Option(metavar="N", help="Predict the steps of this GPU (default: the lowest with decode steps)."),
     ] = None,
-    pid: Annotated[int | None, typer.Option(help="Predict the steps of this process.")] = None,
+    pid: Annotated[int | None, typer.Option(metavar="PID", help="Predict the steps of this process.")] = None,
     step_by: Annotated[
         str | None,
         typer.Option(metavar="METHOD", help="How to find steps: nvtx:REGEX, kernel:REGEX, nvtx, cadence or sequence."),

@@ -12,7 +12,7 @@ from bubblefinder.timeline.build import build_timeline
 from bubblefinder.timeline.model import CaptureMode
 from bubblefinder.timeline.ranges import user_ranges
 from bubblefinder.trace.model import KIND_TABLES, QualityNote
-from bubblefinder.units import plural, printable
+from bubblefinder.units import printable
 
 if TYPE_CHECKING:
     from bubblefinder.timeline.model import Timeline
@@ -60,12 +60,13 @@ def examine(trace: Trace) -> Examination:
             _PROFILE.format(mode="node"),
         )
     steps = find_steps(timeline)
-    found = len(steps.windows.filter(steps.windows["excluded"].is_null()))
+    lanes = steps.windows.filter(steps.windows["excluded"].is_null()).group_by("gpu", "process").len().sort("gpu")
+    found = " + ".join(str(number) for number in lanes["len"])
     by = f"{steps.method} ({steps.mark})" if steps.mark else steps.method
     answers = (
         (
             "where does a decode step begin",
-            f"yes: {plural(found, 'decode step')} by {by}, {steps.confidence} confidence"
+            f"yes: {found} decode step{'s' * (found != '1')} by {by}, {steps.confidence} confidence"
             if found
             else "no: nothing repeats; name steps with --step-by",
         ),
@@ -180,6 +181,8 @@ def print_examination(examination: Examination) -> None:
     if examination.notes:
         console.print(Text("\nQuality", style="bold"))
     for note in examination.notes:
-        console.print(Text(f"  {note.level:<5} {printable(note.message, 600)} [{note.code}]"))
+        row = Table.grid(padding=(0, 1))
+        row.add_row(Text(f"  {note.level:<5}"), Text(f"{printable(note.message, 600)} [{note.code}]"))
+        console.print(row)
     if examination.command:
         console.print(Text(f"\nTo learn more: {examination.command}"), soft_wrap=True)

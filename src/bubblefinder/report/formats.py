@@ -70,15 +70,13 @@ def render(report: Report, name: str, *, report_url: str = "") -> str | bytes:
     return draw(report, report_url) if entry.linked else draw(report)
 
 
-def write(report: Report, path: Path, *, force: bool = True, report_url: str = "") -> None:
+def write(report: Report, path: Path, *, report_url: str = "") -> None:
     """Write the report to `path` in the format its suffix names; the file appears whole or not at all.
 
     Raises:
-        UsageError: the suffix is unknown, the folder is missing, or the file is there and `force` is off.
+        UsageError: the suffix is unknown, or the folder is missing.
     """
     entry = format_for(path)
-    if path.exists() and not force:
-        raise UsageError(f"{path} exists and was left alone", hint="write it again with --force")
     content = render(report, entry.name, report_url=report_url)
     write_whole(path, content.encode() if isinstance(content, str) else content)
 

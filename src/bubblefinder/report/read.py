@@ -26,7 +26,10 @@ def read_report(path: Path) -> Report:
         content = path.read_bytes()
     except OSError as error:
         raise NotATraceError(f"{path.name} can't be read: {error.strerror}", hint="check the path") from error
-    return json.decode(embedded_json(content.decode(errors="replace")) if content.lstrip()[:1] == b"<" else content)
+    try:
+        return json.decode(embedded_json(content.decode(errors="replace")) if content.lstrip()[:1] == b"<" else content)
+    except NotATraceError as error:
+        raise NotATraceError(f"{path.name}: {error}", hint=error.hint) from error
 
 
 def embedded_json(page: str) -> str:

@@ -73,12 +73,9 @@ def test_a_missing_folder_is_named(tmp_path: Path) -> None:
         write(sample_report(), tmp_path / "no" / "a.json")
 
 
-def test_an_existing_file_is_kept_unless_forced(tmp_path: Path) -> None:
+def test_an_existing_file_is_replaced(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     path.write_text("mine")
-    with pytest.raises(UsageError, match="left alone"):
-        write(sample_report(), path, force=False)
-    assert path.read_text() == "mine"
     write(sample_report(), path)
     assert path.read_text().startswith("index,gpu,pid")
 

@@ -26,7 +26,7 @@ def test_a_written_report_reads_back_equal(tmp_path: Path, suffix: str) -> None:
 def test_a_page_without_a_report_is_refused(tmp_path: Path) -> None:
     page = tmp_path / "x.html"
     page.write_text("<!doctype html><script>{}</script>")
-    with pytest.raises(NotATraceError, match="no bubblefinder report"):
+    with pytest.raises(NotATraceError, match=r"x\.html: this HTML page holds no bubblefinder report"):
         read_report(page)
 
 

@@ -1,0 +1,29 @@
+"""The command line as a whole: what every command says of itself."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from typer.main import get_command
+from typer.testing import CliRunner
+
+from bubblefinder.cli.app import app
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+def commands(group: object, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    for name, command in getattr(group, "commands", {}).items():
+        yield from commands(command, (*path, name)) if hasattr(command, "commands") else [(*path, name)]
+
+
+@pytest.mark.parametrize("path", list(commands(get_command(app))), ids=" ".join)
+def test_options_are_named_for_what_they_take(path: tuple[str, ...]) -> None:
+    shown = CliRunner().invoke(app, [*path, "--help"])
+    assert shown.exit_code == 0
+    options = shown.stdout.partition("Options:")[2]
+    assert options
+    assert [line for line in options.splitlines() if "<" in line.replace("<=", "")] == []
+    assert "......" not in shown.stdout
