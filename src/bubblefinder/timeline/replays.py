@@ -111,10 +111,11 @@ def capture_mode(operations: pl.DataFrame, calls: pl.DataFrame) -> CaptureMode:
         operations: of the whole capture, so that a window of it has the same mode.
         calls: with role and captured.
     """
-    graphs = bool((operations["kind"] == GRAPH).any())
-    nodes = operations["graph_node"].is_not_null().any() and (operations["kind"] == KERNEL).any()
-    if graphs or nodes:
-        return CaptureMode.MIXED if graphs and nodes else CaptureMode.GRAPH if graphs else CaptureMode.NODE
+    nodes = operations["graph_node"].is_not_null().any()
+    if (operations["kind"] == GRAPH).any():
+        return CaptureMode.MIXED if nodes else CaptureMode.GRAPH
+    if nodes:
+        return CaptureMode.NODE if (operations["kind"] == KERNEL).any() else CaptureMode.UNSEEN
     launched = calls.filter(
         (pl.col("role") == CallRole.LAUNCH_GRAPH) & (pl.col("return_value").fill_null(0) == 0) & ~pl.col("captured")
     )
