@@ -243,13 +243,14 @@ class Worker:
 
 
 def jobs(sources: list[Path], each: int, only: str, seed: int) -> Iterator[Job]:
+    files = [source for source in sources if source.is_file()]
     for number, source in enumerate(sources):
         known = {only: MUTATIONS[only]} if only else _fitting(source)
-        other = sources[(number + 1) % len(sources)]
+        other = files[(number + 1) % len(files)] if source.is_file() else source
         yield Job(source, "", 0, other)
         for turn in range(each):
             name = list(known)[turn % len(known)]
-            yield Job(source, name, seed + turn, other)
+            yield Job(source, name, seed + 1000 * number + turn, other)
 
 
 def _fitting(source: Path) -> dict[str, Mutation]:
@@ -276,21 +277,33 @@ def main() -> int:
     options.add_argument("--each", type=int, default=40, help="mutated files an export")
     options.add_argument("--only", default="", choices=["", *MUTATIONS])
     options.add_argument("--seed", type=int, default=0)
+    options.add_argument("-o", "--output", type=Path, help="write the table of outcomes here, as TOML")
     asked = options.parse_args()
     worker = Worker()
-    counts: Counter[str] = Counter()
+    counts: Counter[tuple[str, str]] = Counter()
     with tempfile.TemporaryDirectory() as folder:
         for job in jobs(list(unpacked(asked.exports, Path(folder))), asked.each, asked.only, asked.seed):
             outcome = worker.run(job)
-            counts[f"{job.mutation or 'as it is':18} {outcome.kind}"] += 1
-            counts["wrong"] += bool(outcome.wrong)
+            counts[job.mutation or "as it is", "wrong" if outcome.wrong else outcome.kind] += 1
             for wrong in outcome.wrong:
                 print(f"WRONG {job}: {wrong}", flush=True)
     worker.stop()
-    for name, count in sorted(counts.items()):
-        print(f"{count:6} {name}")
-    print(f"{sum(counts.values()) - counts['wrong']} files, {counts['wrong']} with something wrong")
-    return bool(counts["wrong"])
+    table = outcomes(counts)
+    print(table)
+    if asked.output:
+        asked.output.write_text(table)
+    failed = sum(count for (_, kind), count in counts.items() if kind == "wrong")
+    print(f"# {counts.total()} files, {failed} with something wrong")
+    return bool(failed)
+
+
+def outcomes(counts: Counter[tuple[str, str]]) -> str:
+    """How many files of each mutation were reported, refused or anything else, as TOML."""
+    kinds = {name: {kind: n for (other, kind), n in sorted(counts.items()) if other == name} for name, _ in counts}
+    lines = [
+        f'"{name}" = {{ {", ".join(f"{kind} = {n}" for kind, n in found.items())} }}' for name, found in kinds.items()
+    ]
+    return "\n".join(["# Made by `python -m benchmarks.mutate --output`.", *sorted(lines)]) + "\n"
 
 
 if __name__ == "__main__":

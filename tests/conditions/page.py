@@ -60,6 +60,41 @@ cover. An answer counts only if span, busy time, idle time and every idle class 
 those of an independent program (where the profiler's own time is taken out of a class, the class may be smaller by no
 more than that); a refusal only if that program found no usable GPU work either.
 """
+DAMAGE = """
+## Damaged exports
+
+Copies of the sample captures and of those exports, damaged one at a time by `benchmarks/mutate.py`. A report counts
+only if it keeps the laws of `tests/laws.py` in every format; a refusal only if it is one line with exit code 3. Both
+have to come within ten times what reading all rows takes, and half a second. Where damage doesn't matter, the report
+must be the same; where it could go unnoticed, the same or with a warning.
+"""
+DAMAGES = {
+    "as it is": "none",
+    "rename_tables": "tables named as in other versions",
+    "drop_unread": "all tables and columns missing that are not read",
+    "shift_all": "another clock: times before zero, or since 1970",
+    "top_bit": "ids with the top bit set",
+    "concatenate": "another file behind the file",
+    "cut_bytes": "cut at any byte",
+    "flip_page_headers": "bits flipped in the header of a page",
+    "swap_pages": "two pages in each other's place",
+    "cut_at_table": "a table and all behind it missing",
+    "empty_table": "a table without rows",
+    "drop_table": "a table missing",
+    "drop_columns": "columns missing",
+    "rename_columns": "columns named as in other versions",
+    "plant": "nulls, texts, fractions or extreme numbers in a column",
+    "shift_gpu": "the GPU's clock moved against the host's",
+    "twice": "every row of a table twice",
+    "merge": "the rows of another capture behind those of this one",
+    "flip_bytes": "up to 1,000 bytes changed",
+    "zero_block": "a stretch of zeros",
+    "drop_file": "folders: a table missing",
+    "cut_file": "folders: a table cut at any byte",
+    "flip_file": "folders: bytes changed",
+    "zero_file": "folders: a stretch of zeros",
+    "other_table": "folders: a table under another's name",
+}
 
 
 def conditions() -> dict[str, dict[str, str]]:
@@ -82,7 +117,8 @@ def page() -> str:
     for letter, title in GROUPS.items():
         rows = [_row(name, entry) for name, entry in known.items() if name[0] == letter]
         parts.append(f"\n## {title}\n\n| | the capture | the answer |\n|---|---|---|\n" + "".join(rows))
-    return "".join(parts) + _corpus(tomllib.loads((HERE / "corpus.toml").read_text()))
+    corpus, damage = (tomllib.loads((HERE / name).read_text()) for name in ("corpus.toml", "damage.toml"))
+    return "".join(parts) + _corpus(corpus) + _damage(damage)
 
 
 def _row(name: str, entry: dict[str, str]) -> str:
@@ -96,6 +132,16 @@ def _corpus(seen: dict[str, Any]) -> str:
         f"| {name} | files | answered | refused |\n|---|---|---|---|\n" + _counts(rows) for name, rows in tables.items()
     ]
     return CORPUS + "\n" + "\n".join(told)
+
+
+def _damage(seen: dict[str, dict[str, int]]) -> str:
+    rows = [(told, seen[name]) for name, told in DAMAGES.items() if name in seen]
+    table = "".join(
+        f"| {told} | {kinds.get('report', 0) + kinds.get('refused', 0)} | {kinds.get('report', 0)} "
+        f"| {kinds.get('refused', 0)} |\n"
+        for told, kinds in rows
+    )
+    return DAMAGE + "\n| damage | files | reported | refused |\n|---|---|---|---|\n" + table
 
 
 def _counts(rows: dict[str, dict[str, int]]) -> str:

@@ -7,6 +7,7 @@ import tomllib
 import pytest
 
 from tests.conditions import page
+from tests.mutations import MUTATIONS
 
 KNOWN = page.conditions()
 TESTED = page.tests()
@@ -30,3 +31,10 @@ def test_the_page_is_up_to_date() -> None:
 def test_nothing_on_record_of_other_peoples_exports_went_wrong() -> None:
     seen = tomllib.loads((page.HERE / "corpus.toml").read_text())
     assert {kind for rows in seen.values() for kinds in rows.values() for kind in kinds} == {"answered", "refused"}
+
+
+def test_nothing_on_record_of_damaged_exports_went_wrong() -> None:
+    seen = tomllib.loads((page.HERE / "damage.toml").read_text())
+    assert seen.keys() == page.DAMAGES.keys() == {"as it is", *MUTATIONS}
+    assert {kind for kinds in seen.values() for kind in kinds} <= {"report", "refused", "inapplicable"}
+    assert sum(sum(kinds.values()) for kinds in seen.values()) > 2_000
