@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from bubblefinder.cli.common import load_and_analyze, parse_meta, parse_steps, parse_window
 from bubblefinder.errors import EXIT_GATE
+
+if TYPE_CHECKING:
+    from bubblefinder.report.build import Options
 
 
 def analyze(
@@ -90,26 +93,30 @@ def analyze(
 ) -> None:
     """Say how much of a decode step the GPU idled, why, and what to do."""
     from bubblefinder.cli.output import check_format, check_outputs, check_severity, emit
-    from bubblefinder.cli.overhead import overhead_source
-    from bubblefinder.report.build import Options
-    from bubblefinder.report.model import Run
-    from bubblefinder.rules.config import find_config, load_config
 
     failing = check_severity(fail_on)
     form = check_format("json" if json else output_format)
     check_outputs(output or [])
-    options = Options(
-        gpu=gpu,
-        pid=pid,
-        window=parse_window(window),
-        steps=parse_steps(steps),
-        step_by=step_by,
-        rules=load_config(find_config(Path.cwd())).override(
-            select=select or (), ignore=ignore or (), rules=rules or ()
-        ),
-        run=Run(label=label, commit=commit, meta=parse_meta(meta)),
-        overhead=overhead_source(reference, untraced_step_ms, (tpot_ms, accept_length), calibration),
-    )
+    asked_window, asked_steps, asked_meta = parse_window(window), parse_steps(steps), parse_meta(meta)
+
+    def options() -> Options:
+        from bubblefinder.cli.overhead import overhead_source
+        from bubblefinder.report.build import Options
+        from bubblefinder.report.model import Run
+        from bubblefinder.rules.config import find_config, load_config
+
+        config = load_config(find_config(Path.cwd()))
+        return Options(
+            gpu=gpu,
+            pid=pid,
+            window=asked_window,
+            steps=asked_steps,
+            step_by=step_by,
+            rules=config.override(select=select or (), ignore=ignore or (), rules=rules or ()),
+            run=Run(label=label, commit=commit, meta=asked_meta),
+            overhead=overhead_source(reference, untraced_step_ms, (tpot_ms, accept_length), calibration),
+        )
+
     report = load_and_analyze(trace, options, quiet=quiet)
     emit(report, form, output or [], quiet=quiet, verbose=verbose > 0, report_url=report_url or "")
     if any(finding.severity in failing for finding in report.findings):

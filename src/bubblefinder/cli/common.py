@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from bubblefinder.report.build import Options
     from bubblefinder.report.model import Report
+    from bubblefinder.trace.model import Trace
 
 
 def parse_window(text: str | None) -> tuple[int, int] | None:
@@ -78,10 +79,22 @@ def stages(*, quiet: bool) -> Iterator[Callable[[str], None]]:
         yield status.update
 
 
-def load_and_analyze(path: Path, options: Options, *, quiet: bool) -> Report:
-    """Return the report on the capture at `path`, showing progress."""
-    from bubblefinder.report.build import analyze_trace
+def load_and_analyze(path: Path, options: Callable[[], Options], *, quiet: bool) -> Report:
+    """Return the report on the capture at `path`, showing progress.
+
+    The capture is read on another thread while `options` is called, which imports all that will analyse it.
+    """
+    from concurrent.futures import ThreadPoolExecutor
+
+    with stages(quiet=quiet) as progress, ThreadPoolExecutor(1) as pool:
+        loading = pool.submit(_open, path)
+        asked = options()
+        from bubblefinder.report.build import analyze_trace
+
+        return analyze_trace(loading.result(), asked, progress=progress)
+
+
+def _open(path: Path) -> Trace:
     from bubblefinder.trace.open import open_trace
 
-    with stages(quiet=quiet) as progress:
-        return analyze_trace(open_trace(path), options, progress=progress)
+    return open_trace(path)
