@@ -38,7 +38,7 @@ class Lane:
         counted: which windows hold a step at all: also the first and the tail, which count for
             findings but not for durations.
         durations: length of the decode steps.
-        piece_index: the GPU's idle pieces that lie in its windows, positions in `timeline.pieces`.
+        piece_index: the GPU's idle pieces, cut where its windows begin; positions in `timeline.pieces`.
         piece_window: number of the window of each.
         piece_ns: their lengths.
         piece_class: their idle classes.
@@ -108,7 +108,7 @@ def _lane(timeline: Timeline, windows: pl.DataFrame, charged: Bools, gpu: int, p
     starts, ends = windows["start_ns"].to_numpy(), windows["end_ns"].to_numpy()
     decode = windows["excluded"].is_null().to_numpy()
     pieces = timeline.pieces.with_row_index("piece_index").filter(pl.col("gpu") == gpu)
-    piece_starts = pieces["start_ns"].to_numpy()
+    chosen, number, lengths = _cut(pieces, starts)
     return Lane(
         gpu=gpu,
         process=process,
@@ -117,12 +117,27 @@ def _lane(timeline: Timeline, windows: pl.DataFrame, charged: Bools, gpu: int, p
         decode=decode,
         counted=~windows["excluded"].is_in(_NO_STEP).fill_null(value=False).to_numpy(),
         durations=(ends - starts)[decode],
-        piece_index=pieces["piece_index"].to_numpy(),
-        piece_window=np.searchsorted(starts, piece_starts, side="right") - 1,
-        piece_ns=pieces["end_ns"].to_numpy() - piece_starts,
-        piece_class=pieces["idle_class"].to_numpy(),
-        charged=charged[pieces["piece_index"].to_numpy()],
+        piece_index=pieces["piece_index"].to_numpy()[chosen],
+        piece_window=number,
+        piece_ns=lengths,
+        piece_class=pieces["idle_class"].to_numpy()[chosen],
+        charged=charged[pieces["piece_index"].to_numpy()[chosen]],
     )
+
+
+def _cut(pieces: pl.DataFrame, starts: Ints) -> tuple[Ints, Ints, Ints]:
+    """Cut pieces where windows begin; return the piece, the window and the length of each part.
+
+    Only work that took no time begins a window inside a piece.
+    """
+    begins, ends = pieces["start_ns"].to_numpy(), pieces["end_ns"].to_numpy()
+    first = np.searchsorted(starts, begins, side="right") - 1
+    parts = np.searchsorted(starts, ends, side="left") - first
+    chosen = np.repeat(np.arange(len(pieces)), parts)
+    number = first[chosen] + np.arange(len(chosen)) - np.repeat(np.cumsum(parts) - parts, parts)
+    lower = np.where(number < 0, begins[chosen], np.maximum(begins[chosen], starts[number]))
+    upper = np.minimum(ends[chosen], np.append(starts, np.iinfo(np.int64).max)[number + 1])
+    return chosen, number, upper - lower
 
 
 def p50(values: NDArray[np.int64] | NDArray[np.float64]) -> float | None:

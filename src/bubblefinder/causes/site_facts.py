@@ -31,12 +31,14 @@ _INHERITED: Final = (
 
 
 def site_facts(timeline: Timeline, causes: Causes, lane: Lane) -> Iterator[SiteFacts]:
-    """Yield one record a group of a lane's sites that drained the GPU; its members are the sites, if several."""
+    """Yield one record a group of a lane's sites that drained the GPU in a step; several sites are its members."""
     drained = causes.sites.filter(pl.col("drained") & (pl.col("gpu") == lane.gpu) & (pl.col("process") == lane.process))
     for group in drained.partition_by("group", maintain_order=True):
         numbers = group["site"].to_list()
         members = tuple(_site(timeline, causes, lane, group.row(i, named=True)) for i in range(len(numbers)))
-        yield members[0] if len(members) == 1 else _group(timeline, causes, lane, members)
+        found = members[0] if len(members) == 1 else _group(timeline, causes, lane, members)
+        if found.steps_affected:
+            yield found
 
 
 def _site(timeline: Timeline, causes: Causes, lane: Lane, site: dict[str, Any]) -> SiteFacts:

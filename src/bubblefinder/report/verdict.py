@@ -107,7 +107,7 @@ def _gain(report: Report) -> str:
     here = not finding.devices or any(
         (device.gpu, device.pid) == (report.steps.gpu, report.steps.pid) for device in finding.devices
     )
-    where = "" if here else f" on GPU {finding.devices[0].gpu}"
+    where = "" if here else f" in process {finding.devices[0].pid} on GPU {finding.devices[0].gpu}"
     step = report.steps.per_step["duration"].p50 if here and "duration" in report.steps.per_step else None
     part = f", {share(finding.recoverable_ns / step)} of the median step" if step else ""
     after = bound_words(finding.bound_after)

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import polars as pl
 import pytest
@@ -26,6 +28,15 @@ def test_idle_of_a_lane_sums_to_what_its_steps_idle() -> None:
     assert lane.share(idle.sum()) == pytest.approx(14 / 21)
     late = lane.idle(lane.piece_class == IdleClass.HOST_LATE)
     assert (late <= idle).all()
+
+
+def test_idle_that_a_window_begins_in_is_shared_between_both() -> None:
+    judged = drawn(CPU)
+    inside = judged.steps.windows.with_columns(pl.col("start_ns", "end_ns") - 5_000)
+    (lane,) = lanes(judged.timeline, replace(judged.steps, windows=inside), judged.causes)
+    whole = lane.per_window(lane.piece_window, lane.piece_ns)
+    assert lane.idle(np.ones(len(lane.piece_index), np.bool_)).tolist() == [9_000, 14_000, 14_000]
+    assert whole.sum() == (judged.timeline.pieces["end_ns"] - judged.timeline.pieces["start_ns"]).sum()
 
 
 def test_windows_of_other_lanes_are_none_of_this_one() -> None:

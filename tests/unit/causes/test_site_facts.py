@@ -44,6 +44,16 @@ def test_evidence_is_the_calls_and_then_their_copies_as_stored() -> None:
         assert (calls[row.row]["start_ns"], calls[row.row]["end_ns"]) == (row.start_ns, row.end_ns)
 
 
+def test_a_read_that_only_a_prefill_waits_for_says_nothing_of_the_steps() -> None:
+    step, prefill = ("G..........", "..ggffggffg"), ("P.Q.CCCCCCCCCCCCCCCC..........", "..PPPPPPQQQQQQQQQQC...........")
+    api, gpu = (step[row] * 8 + prefill[row] + step[row] * 8 for row in (0, 1))
+    legend = "G = graph 5 g*3 f*2\nP = kernel attention\nQ = kernel gemm\nC = copy DtoH 8 pageable\n"
+    judged = drawn(f"api | {api}\ngpu0 s7 | {gpu}\n{legend}")
+    assert "prefill" in judged.steps.windows["excluded"].to_list()
+    assert judged.causes.sites["drained"].any()
+    assert build_facts(judged.timeline, judged.steps, judged.causes).sites == ()
+
+
 def test_three_reads_of_one_plan_are_one_record_with_three_members() -> None:
     (plan,) = sites(PLAN)
     assert plan.sites == (0, 1, 2)

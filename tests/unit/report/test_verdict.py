@@ -54,7 +54,7 @@ def test_an_unknown_gain_is_not_told() -> None:
 
 def test_a_cause_on_another_rank_only_says_where_it_is() -> None:
     judged = verdict(sample_report(findings=[finding(devices=[DeviceRef(gpu=1, pid=9)])]))
-    assert judged.gain.startswith("Removing it would give about 1.65 ms a step on GPU 1. ")
+    assert judged.gain.startswith("Removing it would give about 1.65 ms a step in process 9 on GPU 1. ")
 
 
 def test_without_recorded_calls_nobody_can_be_blamed() -> None:
