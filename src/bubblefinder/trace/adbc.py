@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from bubblefinder.trace.schema import Column
 
+OUT_OF_ORDER: Final = "the rows of a table are out of order"
 _PAGE: Final = 1 << 18
 _MOST_READERS: Final = 4
 
@@ -73,7 +74,7 @@ def _read_range(
             if most_rows < 0 or any(dtype != pl.Int64 for dtype in page.dtypes):
                 raise AdbcRefusedError
             if (page["key"].diff() <= 0).any():
-                raise sqlite3.DatabaseError("the rows of a table are out of order")
+                raise sqlite3.DatabaseError(OUT_OF_ORDER)
             pages.append(page.select(narrow))
             if page.height < _PAGE:
                 return pages

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
+from itertools import islice, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
@@ -17,7 +18,7 @@ from urllib.parse import quote
 import polars as pl
 
 from bubblefinder.errors import InputError, NotATraceError
-from bubblefinder.trace.adbc import AdbcRefusedError, Key, read_integers
+from bubblefinder.trace.adbc import OUT_OF_ORDER, AdbcRefusedError, Key, read_integers
 from bubblefinder.trace.quality import scrubbed
 from bubblefinder.trace.schema import STRING_IDS, Rows, Strings, candidates, normalise
 
@@ -178,14 +179,28 @@ class SqliteSource:
         numbers = [column for column in wanted if not column.is_text]
         texts = [column for column in wanted if column.is_text]
         if not table.bulk or not numbers:
-            return normalise(self._rows(stored, wanted), table)
+            return self._read_slowly(stored, table, wanted, present)
         try:
             key = self._key(stored, present)
             raw = read_integers(self._uri, _quoted(stored), key, numbers, self._most_rows)
         except AdbcRefusedError:
-            return normalise(self._rows(stored, wanted), table)
+            return self._read_slowly(stored, table, wanted, present)
         rows = normalise(_beside(raw, self._rows(stored, texts)) if texts else raw, table)
         return replace(rows, missing=key.last - key.first + 1 - raw.height if raw.height else 0)
+
+    def _read_slowly(self, stored: str, table: Table, wanted: Sequence[Column], present: frozenset[str]) -> Rows:
+        """Read a table through sqlite3 alone.
+
+        Raises:
+            sqlite3.DatabaseError: its rows are out of order, so pages lie in the wrong place.
+        """
+        with suppress(AdbcRefusedError):
+            key = self._key(stored, present).name
+            positions = self._connection.execute(f"SELECT {key} FROM {_quoted(stored)} NOT INDEXED")
+            for (one,), (other,) in pairwise(islice(positions, self._most_rows)):
+                if one >= other:
+                    raise sqlite3.DatabaseError(OUT_OF_ORDER)
+        return normalise(self._rows(stored, wanted), table)
 
     def strings(self, ids: Iterable[int]) -> Strings:
         """Read the texts of these string ids and of no others."""

@@ -218,6 +218,7 @@ def test_rows_that_were_deleted_are_counted(tmp_path: Path) -> None:
     assert told(path)["rows-missing"] == 11
 
 
+@pytest.mark.usefixtures("reader")
 def test_pages_that_lie_in_each_others_place_are_damage(tmp_path: Path) -> None:
     path = save(tmp_path / "x.sqlite", **{KERNELS: [kernel(i * 10, i * 10 + 5) for i in range(1, 2000)]})
     content = bytearray(path.read_bytes())
