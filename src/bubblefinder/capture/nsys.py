@@ -44,7 +44,7 @@ def find_nsys(given: Path | None = None) -> Nsys:
         or next((p for g in _INSTALLS for p in sorted(Path("/opt").glob(g))), None)
     )
     if found is None or not found.is_file():
-        raise UsageError("Nsight Systems wasn't found.", hint="Install it or name the command with --nsys PATH.")
+        raise UsageError("Nsight Systems wasn't found", hint="install it, or name the command with --nsys PATH")
     command = found.resolve()
     importers = sorted(command.parent.parent.glob("*linux*/QdstrmImporter"))
     return Nsys(command, importers[0] if importers else None)

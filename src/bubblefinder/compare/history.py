@@ -204,12 +204,12 @@ _FACTS: Final = {
     "driver_version": "driver",
     "cuda_version": "CUDA",
     "capture_mode": "capture mode",
-    "gpus": "GPUs",
 }
 
 
 def _run(row: Mapping[str, Any]) -> StoredRun:
     facts = {name: str(row[column]) for column, name in _FACTS.items() if row[column] is not None}
+    facts |= {"GPUs": ", ".join(json.loads(row["gpus"] or "[]"))}
     facts |= {f"{role} nodes": str(number) for role, number in json.loads(row["nodes"] or "{}").items()}
     facts |= json.loads(row["meta"] or "{}")
     return StoredRun(

@@ -14,7 +14,7 @@ from bubblefinder.overhead.reference import correct_by_reference
 from bubblefinder.overhead.solve import solve
 from bubblefinder.overhead.summary import summarise
 from bubblefinder.timeline.model import CaptureMode
-from bubblefinder.units import milliseconds
+from bubblefinder.units import milliseconds, share
 
 if TYPE_CHECKING:
     import polars as pl
@@ -146,7 +146,7 @@ def _sentence(overhead: Overhead, source: str) -> str:
         sign = "added to" if change > 0 else "took off"
         percent = abs(change) / corrected if corrected else 0
         said = (
-            f"The profiler {sign} the step {milliseconds(abs(change))} ms ({percent:.1%}): "
+            f"The profiler {sign} the step {milliseconds(abs(change))} ms ({share(percent)}): "
             f"{milliseconds(traced)} ms traced, {milliseconds(corrected)} ms without it."
         )
         said += "" if change > 0 else " The traced program was faster than the untraced one."

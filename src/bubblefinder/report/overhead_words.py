@@ -27,9 +27,9 @@ def overhead_words(overhead: OverheadReport) -> Iterator[str]:
         yield overhead.message
     if overhead.method == "none":
         return
-    if overhead.range_ns and overhead.range_ns[0] < overhead.range_ns[1]:
-        low, high = overhead.range_ns
-        yield f"The step without the profiler lies between {duration(low)} and {duration(high)}."
+    low, high = (duration(limit) for limit in overhead.range_ns or (None, None))
+    if low != high:
+        yield f"The step without the profiler lies between {low} and {high}."
     yield from _shares(overhead)
     yield from _costs(overhead)
     if overhead.unexplained_ns and abs(overhead.unexplained_ns) >= NS_PER_US:
@@ -45,10 +45,15 @@ def _shares(overhead: OverheadReport) -> Iterator[str]:
         value, spread = getattr(ratios, name), ranges.get(name)
         if spread is None:
             continue
-        within = f"{share(spread[0])} to {share(spread[1])}"
-        told.append(f"{label} {share(value)} ({within})" if value is not None else f"{label} anywhere in {within}")
+        told.append(f"{label} {_within(value, share(spread[0]), share(spread[1]))}")
     if told:
         yield f"Idle without the profiler: {', '.join(told)}."
+
+
+def _within(value: float | None, low: str, high: str) -> str:
+    if value is None:
+        return f"anywhere in {low} to {high}"
+    return share(value) if low == high else f"{share(value)} ({low} to {high})"
 
 
 def _costs(overhead: OverheadReport) -> Iterator[str]:

@@ -45,4 +45,10 @@ def test_a_withheld_share_shows_its_range_and_a_rest_is_called_unexplained() -> 
     )
     assert "inside graphs anywhere in 0.0 % to 20.0 %" in said
     assert "-40.0 us a step has no place in the model" in said
+    assert "outside graphs 30.0 %." in said
     assert "lies between" not in said
+
+
+def test_a_range_too_narrow_to_be_read_is_not_told() -> None:
+    said = told(OverheadReport(method="assumed", message="m", range_ns=[8_409_000, 8_411_000]))
+    assert said == "m"
