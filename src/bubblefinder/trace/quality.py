@@ -55,7 +55,7 @@ class Tally:
             ),
             *_by_table("missing-times", "carry no time and were left out", self.untimed),
             *_by_table("unusable-rows", "hold text where a number belongs and were left out", self.unusable),
-            *_by_table("rows-missing", "were deleted after the export or lost to damage", self.missing),
+            *_by_table("rows-missing", "were deleted after the export or lost to damage", self.missing, "warn"),
             *_counted("names-not-text", "warn", "names are not text and are shown as unknown", self.not_text),
             *_counted("names-missing", "warn", "names are not in the export and are shown as unknown", self.unnamed),
             *_counted(
@@ -73,14 +73,14 @@ class Tally:
         ]
 
 
-def _by_table(code: str, what: str, counts: Counter[str]) -> list[QualityNote]:
+def _by_table(code: str, what: str, counts: Counter[str], least: Level = "info") -> list[QualityNote]:
     """Return a note that names the tables concerned, as a warning where GPU work or calls are among them."""
     total = counts.total()
     if not total:
         return []
     tables = ", ".join(f"{name} {count:,}" for name, count in sorted(counts.items()) if count)
     vital = {table.name for table in (*schema.OPERATIONS, schema.CALLS)}
-    level: Level = "warn" if any(counts[name] for name in vital) else "info"
+    level: Level = "warn" if any(counts[name] for name in vital) else least
     return [QualityNote(code, level, f"{total:,} rows {what} ({tables})", total)]
 
 

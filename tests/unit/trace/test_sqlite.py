@@ -211,11 +211,14 @@ def test_names_that_the_export_lacks_are_counted(tmp_path: Path) -> None:
     assert told(path)["names-missing"] == 1
 
 
-def test_rows_that_were_deleted_are_counted(tmp_path: Path) -> None:
+def test_rows_that_were_deleted_are_counted_and_warned_of(tmp_path: Path) -> None:
     path = save(tmp_path / "x.sqlite", **{KERNELS: [kernel(i * 10, i * 10 + 5) for i in range(1, 100)]})
     assert "rows-missing" not in told(path)
     change(path, f"DELETE FROM {KERNELS} WHERE start BETWEEN 300 AND 400")
     assert told(path)["rows-missing"] == 11
+    nvtx = [{"start": i, "end": i + 1, "eventType": 59, "globalTid": THREAD, "textId": 3} for i in range(1, 9)]
+    path = change(save(tmp_path / "y.sqlite", NVTX_EVENTS=nvtx), "DELETE FROM NVTX_EVENTS WHERE start = 4")
+    assert [note.level for note in open_trace(path).notes if note.code == "rows-missing"] == ["warn"]
 
 
 @pytest.mark.usefixtures("reader")
