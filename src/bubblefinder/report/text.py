@@ -215,7 +215,8 @@ def _gaps(report: Report, width: int, *, verbose: bool) -> Iterator[RenderableTy
     rows = [row for row in report.detail.gaps if row.gap_class != "intra_graph"]
     if not rows:
         return
-    yield _heading("Widest recurring gaps between graphs, and the call that ended them" + counted_words(report))
+    where = " between graphs" if any(device.replays for device in report.devices) else ""
+    yield _heading(f"Costliest recurring gaps{where}, and the call that ended them" + counted_words(report))
     table = _table("p50", "max", "a step", "between", "ended by", *(("class",) if width >= _WIDE else ()))
     for row in rows if verbose else rows[:_FEW]:
         table.add_row(
