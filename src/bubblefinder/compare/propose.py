@@ -30,6 +30,7 @@ PROPOSED: Final[dict[str, dict[str, str]]] = {
 }
 _REGRESS: Final = ("step.duration.p50",)
 _TOLERANCE: Final = 0.02
+_WIDE: Final = 1.5
 
 
 def propose(reports: Sequence[Report]) -> str:
@@ -69,6 +70,8 @@ def _block(row: list[Measure], setting: Setting, reports: Sequence[Report]) -> s
         return ""
     metric = row[0].metric
     limit = _limit(metric, known, setting)
+    if _unbreakable(metric, limit):
+        return ""
     lines = ["", "[[budget]]", f"metric = {json.dumps(metric.id)}"]
     if row[0].where:
         lines.append(f"where = {{ {', '.join(f'{key} = {json.dumps(value)}' for key, value in row[0].where)} }}")
@@ -77,8 +80,17 @@ def _block(row: list[Measure], setting: Setting, reports: Sequence[Report]) -> s
         lines.append(f'regress = "{100 * _TOLERANCE:g} %"')
     measured = ", ".join(_written(value, metric.id).strip('"') for value in known)
     why = f"measured {measured} in {plural(len(reports), 'run')}"
+    why += (
+        ", which scatter too widely for a tighter limit" if metric.unit == "ns" and limit > _WIDE * max(known) else ""
+    )
     lines.append(f"why = {json.dumps(why)}")
     return "\n".join(lines) + "\n"
+
+
+def _unbreakable(metric: Metric, limit: float) -> bool:
+    """Tell a limit that nothing can break."""
+    highest = 1.0 if metric.unit == "ratio" else math.inf
+    return limit >= highest if metric.better == "lower" else limit <= 0
 
 
 def _limit(metric: Metric, known: list[float], setting: Setting) -> float:
