@@ -11,6 +11,7 @@ from bubblefinder.units import duration, plural, share
 if TYPE_CHECKING:
     from bubblefinder.report.model import Finding, Report
 
+_UNEVEN: Final = 1.2
 IDLE_CLASSES: Final = ("intra_graph", "host_late", "launching", "queued", "unattributed")
 
 
@@ -62,10 +63,12 @@ def _headline(report: Report) -> tuple[str, str]:
     idle, least = idle_per_step_ns(report)
     number = share(ratio.inter_graph if ratio.total is None else ratio.total)
     bound = "at least " if least else ""
-    mean = report.steps.per_step["duration"].mean
+    lengths = report.steps.per_step["duration"]
+    uneven = lengths.mean is not None and lengths.p50 is not None and lengths.mean > _UNEVEN * lengths.p50
+    usual = f", half of which take at most {duration(lengths.p50)}" if uneven else ""
     return number, (
-        f"The GPU idles {bound}{number} of the decode time: {duration(idle)} of {duration(mean)} a step, "
-        f"the mean of {plural(report.steps.count, 'step')}."
+        f"The GPU idles {bound}{number} of the decode time: {duration(idle)} of {duration(lengths.mean)} a step, "
+        f"the mean of {plural(report.steps.count, 'step')}{usual}."
     )
 
 

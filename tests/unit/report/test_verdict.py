@@ -23,6 +23,14 @@ def test_the_number_stands_in_the_headline_and_agrees_with_the_share() -> None:
     assert judged.headline == "The GPU idles 28.8 % of the decode time: 2.59 ms of 8.98 ms a step, the mean of 9 steps."
 
 
+def test_a_mean_that_few_long_steps_make_is_told_beside_the_median() -> None:
+    report = sample_report()
+    lengths = replace(report.steps.per_step["duration"], mean=54e6, p50=8.9e6)
+    steps = replace(report.steps, per_step=report.steps.per_step | {"duration": lengths})
+    said = verdict(replace(report, steps=steps)).headline
+    assert said.endswith("of 54.0 ms a step, the mean of 9 steps, half of which take at most 8.90 ms.")
+
+
 def test_the_share_is_the_mean_idle_over_the_mean_step() -> None:
     report = sample_report()
     idle, least = idle_per_step_ns(report)
