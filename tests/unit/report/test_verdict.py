@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from bubblefinder.report.model import BubbleShare, DeviceRef, Quality, StepsReport
+from bubblefinder.report.model import BubbleShare, DeviceRef, Quality, Stats, StepsReport
 from bubblefinder.report.verdict import idle_per_step_ns, leading_finding, verdict
 from tests.unit.report.sample import finding, graph_report, healthy_report, sample_report, unseen_report
 
@@ -70,6 +70,13 @@ def test_without_recorded_calls_nobody_can_be_blamed() -> None:
     note = Quality(code="no-api-calls", level="warn", message="no CUDA API calls were traced", count=None)
     judged = verdict(replace(report, quality=[*report.quality, note]))
     assert judged.blame == "No host call can be blamed: the capture has no CUDA API calls."
+
+
+def test_gaps_without_launch_calls_are_nobodys_proven_innocence() -> None:
+    report = healthy_report()
+    idle = Stats(mean=2e6, p50=2e6, p95=2e6, min=2e6, max=2e6)
+    steps = replace(report.steps, per_step=report.steps.per_step | {"unattributed": idle})
+    assert verdict(replace(report, steps=steps)).blame.startswith("No host call can be blamed: the capture lacks the")
 
 
 def test_a_healthy_run_blames_nobody() -> None:
