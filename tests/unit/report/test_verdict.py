@@ -74,7 +74,7 @@ def test_without_recorded_calls_nobody_can_be_blamed() -> None:
 
 def test_gaps_without_launch_calls_are_nobodys_proven_innocence() -> None:
     report = healthy_report()
-    idle = Stats(mean=2e6, p50=2e6, p95=2e6, min=2e6, max=2e6)
+    idle = Stats(mean=2e6, p50=2e6, p95=2e6, min=2_000_000, max=2_000_000)
     steps = replace(report.steps, per_step=report.steps.per_step | {"unattributed": idle})
     assert verdict(replace(report, steps=steps)).blame.startswith("No host call can be blamed: the capture lacks the")
 
