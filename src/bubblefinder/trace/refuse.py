@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from bubblefinder.trace.schema import Source
 
 _EXPORT_HINT: Final = "export one with: nsys export --type sqlite REPORT.nsys-rep"
+_REPORT_HINT: Final = "a report is for `bubblefinder report`, `diff`, `budget` and `history`; give the capture here"
 _FOLDER_HINT: Final = "give the whole folder that nsys export wrote"
 _MAGICS: Final = (
     (
@@ -36,7 +37,9 @@ _TEXTS: Final = (
         "record with Nsight Systems; this format lacks what is needed",
     ),
     (rb'^\s*\{"(Type|type|data)"', "a JSON export of Nsight Systems", _EXPORT_HINT),
+    (rb'^\s*\{\s*"benign":', "a report of bubblefinder, not a capture", _REPORT_HINT),
     (rb"^\s*[\[{]", "a JSON file", _EXPORT_HINT),
+    (rb"(?i)^\s*<!doctype html", "a page, not a capture", _REPORT_HINT),
 )
 _LOOKALIKES: Final = (
     (r"StringTable", "an nvprof database", "record again with Nsight Systems; nvprof's format holds other things"),
