@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from bubblefinder.trace.schema import Source
 
 _EXPORT_HINT: Final = "export one with: nsys export --type sqlite REPORT.nsys-rep"
-_REPORT_HINT: Final = "a report is for `bubblefinder report`, `diff`, `budget` and `history`; give the capture here"
+_REPORT_HINT: Final = "reports are for `bubblefinder report`, `diff`, `budget` and `history`; give the capture here"
 _FOLDER_HINT: Final = "give the whole folder that nsys export wrote"
 _MAGICS: Final = (
     (
@@ -30,14 +30,13 @@ _MAGICS: Final = (
     (b"\x28\xb5\x2f\xfd", "a damaged zstd file", "copy it again"),
 )
 _TEXTS: Final = (
-    (rb'"schema"\s*:\s*"bubblefinder\.', "a report that bubblefinder wrote", "give the capture it was made from"),
+    (rb'^\s*\{\s*"benign":|"schema"\s*:\s*"bubblefinder\.', "a report that bubblefinder wrote", _REPORT_HINT),
     (
         rb'"traceEvents"|"ph"\s*:\s*"',
         "a Chrome trace (PyTorch profiler or Perfetto)",
         "record with Nsight Systems; this format lacks what is needed",
     ),
     (rb'^\s*\{"(Type|type|data)"', "a JSON export of Nsight Systems", _EXPORT_HINT),
-    (rb'^\s*\{\s*"benign":', "a report of bubblefinder, not a capture", _REPORT_HINT),
     (rb"^\s*[\[{]", "a JSON file", _EXPORT_HINT),
     (rb"(?i)^\s*<!doctype html", "a page, not a capture", _REPORT_HINT),
 )

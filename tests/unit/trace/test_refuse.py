@@ -49,7 +49,7 @@ BAD: dict[str, tuple[Callable[[Path], Path | str], str]] = {
     "one parquet file": (lambda at: bad(at, "x.parquet", b"PAR1...PAR1"), "one table"),
     "one arrow file": (lambda at: bad(at, "x.arrow", b"ARROW1\0\0"), "one table"),
     "arrow stream": (lambda at: bad(at, "x.arrows", b"\xff\xff\xff\xff\x10\0\0\0"), "Arrow stream"),
-    "report": (lambda at: bad(at, "x.json", b'{\n "benign": [],\n'), "a report of bubblefinder, not a capture"),
+    "report": (lambda at: bad(at, "x.json", b'{\n "benign": [],\n'), "report that bubblefinder wrote"),
     "page": (lambda at: bad(at, "x.html", b"<!doctype html>\n<html>"), "a page, not a capture"),
     "chrome trace": (lambda at: bad(at, "x.json", b'{"traceEvents": []}'), "Chrome trace"),
     "nsys json": (lambda at: bad(at, "x.json", b'{"Type":79,"CudaEvent":{}}\n'), "JSON export"),
