@@ -156,7 +156,7 @@ def _analyse(gpu: int, trace: Trace, operations: pl.DataFrame, launches: Launche
         launches.column("start_ns", NEVER, after),
         launches.column("end_ns", NEVER, after),
         profiler=profiler_windows(trace.overheads, processes),
-        replays=union(spans["start_ns"].to_numpy(), spans["end_ns"].to_numpy()),
+        replays=_measured(spans),
         lost=_tainted(gaps, launches, lost, before, after),
     )
     busy = union(starts, ends)
@@ -169,6 +169,12 @@ def _analyse(gpu: int, trace: Trace, operations: pl.DataFrame, launches: Launche
         _busy_frame(gpu, busy),
         gaps_module.running_end(ends),
     )
+
+
+def _measured(replays: pl.DataFrame) -> Cover:
+    """Return the spans of the replays recorded node by node; between two blocks of one launch nothing was measured."""
+    spans = replays.filter(pl.col("nodes").is_not_null())
+    return union(spans["start_ns"].to_numpy(), spans["end_ns"].to_numpy())
 
 
 def _tainted(gaps: Gaps, launches: Launches, lost: pl.DataFrame, before: Ints, after: Ints) -> Cover:

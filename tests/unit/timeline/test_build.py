@@ -12,7 +12,7 @@ from bubblefinder.errors import CannotAnswerError
 from bubblefinder.timeline.build import build_timeline
 from bubblefinder.timeline.model import CaptureMode, IdleClass, Timeline
 from bubblefinder.trace.drawn import draw
-from bubblefinder.trace.model import KERNEL, Trace
+from bubblefinder.trace.model import GRAPH, KERNEL, Trace
 from bubblefinder.trace.sketch import Sketch, process_key, thread_key
 from tests.captures import captures, moved, relabelled
 from tests.reference import ledger
@@ -80,6 +80,14 @@ def test_another_streams_work_between_two_nodes_does_not_end_the_replay() -> Non
         gpu0 s14 | .....KK......
         G = graph a b
     """) == {"busy": 6, "intra_graph": 5}
+
+
+def test_between_two_blocks_of_one_launch_nothing_was_measured() -> None:
+    sketch = Sketch()
+    launch = sketch.call("cudaGraphLaunch_v10000", 0, 1_000, thread_key(ME, 1))
+    for start in (1_000, 5_000):
+        sketch.operation(GRAPH, start, start + 2_000, process=ME, correlation=launch, graph=9)
+    assert classes(build_timeline(sketch.trace())) == {"busy": 4_000, "queued": 2_000}
 
 
 def test_a_gap_is_cut_where_the_replay_span_ends() -> None:
