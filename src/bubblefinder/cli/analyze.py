@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bubblefinder.cli.common import load_and_analyze, parse_meta, parse_steps, parse_window
+from bubblefinder.cli.options import Capture, OutputFormat, Outputs, StepBy, Verbose
 from bubblefinder.errors import EXIT_GATE
 
 if TYPE_CHECKING:
@@ -15,25 +16,9 @@ if TYPE_CHECKING:
 
 
 def analyze(
-    trace: Annotated[
-        Path,
-        typer.Argument(
-            metavar="TRACE",
-            help="A SQLite export (also .xz, .gz, .zst), a parquetdir or arrowdir folder, or a .nsys-rep.",
-        ),
-    ],
-    output: Annotated[
-        list[Path] | None,
-        typer.Option(
-            "-o", "--output", metavar="FILE", help="Write a report here; the suffix picks the format. May be repeated."
-        ),
-    ] = None,
-    output_format: Annotated[
-        str | None,
-        typer.Option(
-            "-f", "--format", metavar="NAME", help="What to print: text, json, markdown, ... (see docs/formats.md)."
-        ),
-    ] = None,
+    trace: Capture,
+    output: Outputs = None,
+    output_format: OutputFormat = None,
     json: Annotated[bool, typer.Option("--json", help="Print report/1 as JSON; the same as -f json.")] = False,
     gpu: Annotated[
         int | None,
@@ -44,10 +29,7 @@ def analyze(
         str | None, typer.Option(metavar="START:END", help="Only work that starts in this window, as in 1.2s:1.5s.")
     ] = None,
     steps: Annotated[str | None, typer.Option(metavar="A:B", help="Only decode steps A to B-1.")] = None,
-    step_by: Annotated[
-        str | None,
-        typer.Option(metavar="METHOD", help="How to find steps: nvtx:REGEX, kernel:REGEX, nvtx, cadence or sequence."),
-    ] = None,
+    step_by: StepBy = None,
     select: Annotated[
         list[str] | None, typer.Option(metavar="RULE", help="Only these rules or packs. May be repeated.")
     ] = None,
@@ -86,10 +68,7 @@ def analyze(
         str | None, typer.Option(metavar="URL", help="Where the full report will lie; Markdown links to it.")
     ] = None,
     quiet: Annotated[bool, typer.Option("-q", "--quiet", help="Print no progress and, with -o, no summary.")] = False,
-    verbose: Annotated[
-        int,
-        typer.Option("-v", "--verbose", count=True, show_default=False, help="Print every quality note and every gap."),
-    ] = 0,
+    verbose: Verbose = 0,
 ) -> None:
     """Say how much of a decode step the GPU idled, why, and what to do."""
     from bubblefinder.cli.output import check_format, check_outputs, check_severity, emit

@@ -2,20 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Annotated
-
-import typer
+from bubblefinder.cli.options import Capture
 
 
 def doctor(
-    trace: Annotated[
-        Path,
-        typer.Argument(
-            metavar="TRACE",
-            help="A SQLite export (also .xz, .gz, .zst), a parquetdir or arrowdir folder, or a .nsys-rep.",
-        ),
-    ],
+    trace: Capture,
 ) -> None:
     """Say what a capture is, what it can and can't answer, and the nsys command that would answer more."""
     from bubblefinder.cli.common import stages

@@ -7,31 +7,20 @@ from typing import Annotated
 
 import typer
 
+from bubblefinder.cli.options import OutputFormat, Outputs, Verbose
+
 
 def report(
     source: Annotated[
         Path, typer.Argument(metavar="REPORT", help="A report that bubblefinder wrote: .json, or the .html page.")
     ],
-    output: Annotated[
-        list[Path] | None,
-        typer.Option(
-            "-o", "--output", metavar="FILE", help="Write a report here; the suffix picks the format. May be repeated."
-        ),
-    ] = None,
-    output_format: Annotated[
-        str | None,
-        typer.Option(
-            "-f", "--format", metavar="NAME", help="What to print: text, json, markdown, ... (see docs/formats.md)."
-        ),
-    ] = None,
+    output: Outputs = None,
+    output_format: OutputFormat = None,
     report_url: Annotated[
         str, typer.Option(metavar="URL", help="Where the full report can be read; Markdown links to it.")
     ] = "",
     quiet: Annotated[bool, typer.Option("-q", "--quiet", help="With -o, print no summary.")] = False,
-    verbose: Annotated[
-        int,
-        typer.Option("-v", "--verbose", count=True, show_default=False, help="Print every quality note and every gap."),
-    ] = 0,
+    verbose: Verbose = 0,
 ) -> None:
     """Render a report again, in any format, without the trace."""
     from bubblefinder.cli.output import check_format, check_outputs, emit

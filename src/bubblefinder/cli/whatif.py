@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bubblefinder.cli.common import stages
+from bubblefinder.cli.options import Capture, StepBy
 from bubblefinder.errors import CannotAnswerError, UsageError
 
 if TYPE_CHECKING:
@@ -20,13 +21,7 @@ if TYPE_CHECKING:
 
 
 def whatif(
-    trace: Annotated[
-        Path,
-        typer.Argument(
-            metavar="TRACE",
-            help="A SQLite export (also .xz, .gz, .zst), a parquetdir or arrowdir folder, or a .nsys-rep.",
-        ),
-    ],
+    trace: Capture,
     remove: Annotated[
         list[str] | None,
         typer.Option(
@@ -60,10 +55,7 @@ def whatif(
         typer.Option(metavar="N", help="Predict the steps of this GPU (default: the lowest with decode steps)."),
     ] = None,
     pid: Annotated[int | None, typer.Option(metavar="PID", help="Predict the steps of this process.")] = None,
-    step_by: Annotated[
-        str | None,
-        typer.Option(metavar="METHOD", help="How to find steps: nvtx:REGEX, kernel:REGEX, nvtx, cadence or sequence."),
-    ] = None,
+    step_by: StepBy = None,
     json: Annotated[bool, typer.Option("--json", help="Print the predictions as JSON.")] = False,
     quiet: Annotated[bool, typer.Option("-q", "--quiet", help="Print no progress.")] = False,
 ) -> None:
