@@ -42,6 +42,7 @@ def timeline_notes(operations: pl.DataFrame, calls: pl.DataFrame, mode: CaptureM
         *_coverage(operations, calls, mode),
         *_clocks(operations, calls),
         *_eager(operations, mode),
+        *_shared(operations),
     ]
     return tuple(notes)
 
@@ -104,6 +105,18 @@ def _clocks(operations: pl.DataFrame, calls: pl.DataFrame) -> Iterator[QualityNo
             f"{len(early):,} GPU operations start before their own launch call (by up to {worst:,} ns): "
             "GPU and host clocks disagree by that much, so host causes finer than that are uncertain",
             len(early),
+        )
+
+
+def _shared(operations: pl.DataFrame) -> Iterator[QualityNote]:
+    used = operations.select("gpu", "process").unique().group_by("gpu").len().filter(pl.col("len") > 1).sort("gpu")
+    for gpu, processes in used.iter_rows():
+        yield QualityNote(
+            "shared-gpu",
+            "warn",
+            f"{processes} processes used GPU {gpu}: idle is what none of them used, and what a cure would give "
+            "isn't predicted",
+            processes,
         )
 
 

@@ -70,3 +70,14 @@ def test_operations_before_their_own_launch_are_clocks_that_disagree(early: str,
 def test_a_node_capture_without_any_eager_kernel_is_mentioned() -> None:
     assert "no-eager-kernels" in notes("api | G\ngpu0 | .a\nG = graph a")
     assert "no-eager-kernels" not in notes("api | GK\ngpu0 | .aK\nG = graph a")
+
+
+def test_processes_that_share_a_gpu_are_noticed() -> None:
+    picture = """
+    p1 api  | K.....
+    p1 gpu0 | .KK...
+    p2 api  | ...L..
+    p2 gpu0 | ....L.
+    """
+    (note,) = (n for n in build_timeline(draw(picture, us_per_char=50)).notes if n.code == "shared-gpu")
+    assert (note.level, note.count) == ("warn", 2)

@@ -43,7 +43,7 @@ def build_model(timeline: Timeline, steps: Steps, causes: Causes) -> Model:
         arcs=arcs,
         calls=calls.with_columns(begin=place[moments.calls.begin], end=place[moments.calls.end]),
         blocks=blocks,
-        windows=_windows(steps, blocks),
+        windows=_windows(timeline, steps, blocks),
         waits=waits,
         guesses=guesses + seen,
     )
@@ -63,11 +63,15 @@ def _meets(timeline: Timeline, steps: Steps, blocks: pl.DataFrame) -> pl.DataFra
     return meets.filter(several).sort("block", "start_ns")
 
 
-def _windows(steps: Steps, blocks: pl.DataFrame) -> pl.DataFrame:
-    """Return the closed decode steps whose first operation, and whose successor's, begin a block."""
+def _windows(timeline: Timeline, steps: Steps, blocks: pl.DataFrame) -> pl.DataFrame:
+    """Return the closed decode steps whose first operation, and whose successor's, begin a block.
+
+    Not on a GPU that several processes use: whether the others would fill what one frees, nothing shows.
+    """
+    shared = [device.gpu for device in timeline.devices if len(device.processes) > 1]
     starts = blocks.select("gpu", "process", "start_ns", "begin").unique(["gpu", "process", "start_ns"], keep="first")
     timed = (
-        steps.windows.filter(pl.col("excluded").is_null())
+        steps.windows.filter(pl.col("excluded").is_null() & ~pl.col("gpu").is_in(shared))
         .join(starts, on=["gpu", "process", "start_ns"], how="inner", maintain_order="left")
         .join(
             starts.rename({"start_ns": "end_ns", "begin": "end"}),

@@ -106,6 +106,11 @@ def study_of(trace: Trace, step_by: str | None, progress: Callable[[str], None] 
     progress("what if")
     model = build_model(timeline, steps, causes)
     if model.windows.is_empty():
+        if any(len(device.processes) > 1 for device in timeline.devices):
+            raise CannotAnswerError(
+                "several processes share the GPU, and whether the others would fill what one frees, nothing shows",
+                hint="capture the process with the GPU to itself",
+            )
         raise CannotAnswerError("no decode step was found, so there is none to predict", hint="name one with --step-by")
     lanes = tuple((int(gpu), int(process)) for gpu, process in model.windows.select("gpu", "process").unique().rows())
     return Study(timeline, model, find_fixes(causes, facts), tuple(sorted(lanes)))

@@ -7,9 +7,12 @@ import pytest
 
 from bubblefinder.causes.whatif.study import Study, study_of
 from bubblefinder.errors import CannotAnswerError, UsageError
+from bubblefinder.report.build import analyze_trace
 from bubblefinder.timeline.apis import CallRole
 from bubblefinder.trace.drawn import draw
 from bubblefinder.trace.open import open_trace
+from bubblefinder.trace.sketch import Sketch
+from tests.loops import Loop
 from tests.unit.causes.test_facts_build import UNSEEN
 from tests.unit.causes.test_role_facts import NODES
 
@@ -34,6 +37,19 @@ def test_unseen_graph_work_and_missing_steps_cant_be_studied() -> None:
         study_of(draw(UNSEEN), None)
     with pytest.raises(CannotAnswerError, match="no decode step"):
         study_of(draw("api | A\ngpu0 s7 | .A"), None)
+
+
+def test_nothing_is_predicted_where_another_process_uses_the_gpu() -> None:
+    sketch = Sketch()
+    tenants = [Loop(sketch, pid=1001), Loop(sketch, pid=1002, seed=2, now=1_350_000)]
+    for _ in range(10):
+        for tenant in tenants:
+            tenant.step()
+    with pytest.raises(CannotAnswerError, match="several processes share the GPU"):
+        study_of(sketch.trace(), None)
+    report = analyze_trace(sketch.trace())
+    assert report.steps.count > 0
+    assert [finding.recoverable_ns for finding in report.findings if finding.recoverable_ns is not None] == []
 
 
 def test_kernels_are_dropped_by_name(node: Study) -> None:
