@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
-from bubblefinder.intervals import Cover, covered_before, inside, union
+from bubblefinder.intervals import covered_before, inside, union
+from bubblefinder.timeline.ledger import cover_of
 from bubblefinder.timeline.model import IdleClass
 from bubblefinder.trace.model import GRAPH, KERNEL, MEMCPY, MEMSET
 
@@ -89,7 +90,7 @@ def work_of(timeline: Timeline, gpu: int) -> Work:
     device = next(one for one in timeline.devices if one.gpu == gpu)
     starts = np.concatenate(([device.start_ns], seams["end_ns"].to_numpy()))
     ends = np.concatenate((seams["start_ns"].to_numpy(), [device.end_ns]))
-    idle = _cover(gaps.filter(pl.Series(~outside, dtype=pl.Boolean)))
+    idle = cover_of(gaps.filter(pl.Series(~outside, dtype=pl.Boolean)))
     ending = timeline.operations["replay_index"].gather(seams["after_index"])
     nodes = operations.filter(pl.col("replay_index").is_not_null() & (pl.col("kind") != GRAPH))
     return Work(
@@ -102,10 +103,6 @@ def work_of(timeline: Timeline, gpu: int) -> Work:
         node_block=np.maximum(np.searchsorted(starts, nodes["start_ns"].to_numpy(), side="right") - 1, 0),
         node_kind=_node_kinds(nodes),
     )
-
-
-def _cover(rows: pl.DataFrame) -> Cover:
-    return Cover(rows["start_ns"].to_numpy(), rows["end_ns"].to_numpy())
 
 
 def _seam_classes(timeline: Timeline, gap_index: pl.Series) -> Ints:
