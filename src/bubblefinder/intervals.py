@@ -39,10 +39,13 @@ def empty() -> Cover:
 def union(starts: Ints, ends: Ints) -> Cover:
     """Return the union of any intervals; empty and inverted ones are ignored, touching ones merge."""
     keep = ends > starts
-    order = np.argsort(starts[keep], kind="stable")
-    starts, ends = starts[keep][order], ends[keep][order]
+    if not keep.all():
+        starts, ends = starts[keep], ends[keep]
     if not len(starts):
         return empty()
+    if (starts[1:] < starts[:-1]).any():
+        order = np.argsort(starts)
+        starts, ends = starts[order], ends[order]
     reach = np.maximum.accumulate(ends)
     first = np.concatenate(([True], starts[1:] > reach[:-1]))
     last = np.concatenate((first[1:], [True]))

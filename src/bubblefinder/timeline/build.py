@@ -75,8 +75,8 @@ def build_timeline(trace: Trace, window: tuple[int, int] | None = None) -> Timel
     launches = Launches(joined.of, runs, calls)
     found = [_analyse(gpu, trace, operations, launches, replays) for gpu in runs["gpu"].unique(maintain_order=True)]
     runs = runs.with_columns(operations["blocking"].gather(runs["first"]))
-    first = runs["first"].to_numpy()
-    leads = launch_leads(np.concatenate([gpu.running_end for gpu in found])[first], runs, calls)
+    devices = tuple(gpu.device for gpu in found)
+    leads = launch_leads(np.concatenate([gpu.running_end for gpu in found]), runs, calls)
     return Timeline(
         trace=trace,
         mode=mode,
@@ -87,8 +87,8 @@ def build_timeline(trace: Trace, window: tuple[int, int] | None = None) -> Timel
         pieces=_concat_pieces(found),
         busy=pl.concat([gpu.busy for gpu in found]),
         leads=leads,
-        devices=tuple(_with_run_ahead(gpu.device, leads) for gpu in found),
-        notes=timeline_notes(operations, calls, mode),
+        devices=tuple(_with_run_ahead(device, leads) for device in devices),
+        notes=timeline_notes(operations, calls, devices, mode),
     )
 
 
@@ -111,7 +111,7 @@ def _in_order(operations: pl.DataFrame) -> pl.DataFrame:
 
 def _usable(operations: pl.DataFrame) -> pl.DataFrame:
     """Leave out GPUs on which nothing took any time."""
-    took_time = operations.filter(pl.col("end_ns") > pl.col("start_ns"))["gpu"].unique()
+    took_time = operations["gpu"].filter(operations["end_ns"] > operations["start_ns"]).unique()
     if len(took_time) == operations["gpu"].n_unique():
         return operations
     return operations.filter(pl.col("gpu").is_in(took_time.implode()))
@@ -134,7 +134,7 @@ class Launches:
     runs: pl.DataFrame
     calls: pl.DataFrame
 
-    def column(self, name: str, unknown: int, operations: Ints | slice) -> Ints:
+    def column(self, name: str, unknown: int, operations: Ints) -> Ints:
         """Return a column of the launch calls of some operations, `unknown` where there is none."""
         values = np.append(self.calls[name].to_numpy(), unknown)
         index = self.runs["call_index"].fill_null(len(self.calls)).to_numpy()
@@ -146,18 +146,24 @@ def _analyse(gpu: int, trace: Trace, operations: pl.DataFrame, launches: Launche
     offset, end = (operations["gpu"].search_sorted(gpu, side=side) for side in ("left", "right"))
     mine = operations[offset:end]
     starts, ends = mine["start_ns"].to_numpy(), mine["end_ns"].to_numpy()
-    gaps = gaps_module.find_gaps(starts, ends, launches.column("start_ns", NEVER, slice(offset, end)))
-    before, after = gaps.before + offset, gaps.after + offset
+
+    def began(positions: Ints) -> Ints:
+        return launches.column("start_ns", NEVER, positions + offset)
+
+    def ended(positions: Ints) -> Ints:
+        return launches.column("end_ns", NEVER, positions + offset)
+
+    gaps = gaps_module.find_gaps(starts, ends, began)
     processes = tuple(mine["process"].unique().sort().to_list())
     spans = replays.filter(pl.col("gpu") == gpu)
     lost = _lost_calls(launches.calls, processes)
     pieces = gaps_module.classify(
         gaps,
-        launches.column("start_ns", NEVER, after),
-        launches.column("end_ns", NEVER, after),
+        began,
+        ended,
         profiler=profiler_windows(trace.overheads, processes),
         replays=_measured(spans),
-        lost=_tainted(gaps, launches, lost, before, after),
+        lost=_tainted(gaps, launches, lost, offset),
     )
     busy = union(starts, ends)
     device = _device(gpu, processes, busy, spans, launches, lost)
@@ -167,7 +173,7 @@ def _analyse(gpu: int, trace: Trace, operations: pl.DataFrame, launches: Launche
         _gap_frame(gpu, gaps, mine, offset),
         _piece_frame(gpu, pieces),
         _busy_frame(gpu, busy),
-        gaps_module.running_end(ends),
+        gaps_module.running_end(launches.runs.filter(pl.col("gpu") == gpu)["end_ns"].to_numpy()),
     )
 
 
@@ -177,12 +183,12 @@ def _measured(replays: pl.DataFrame) -> Cover:
     return union(spans["start_ns"].to_numpy(), spans["end_ns"].to_numpy())
 
 
-def _tainted(gaps: Gaps, launches: Launches, lost: pl.DataFrame, before: Ints, after: Ints) -> Cover:
+def _tainted(gaps: Gaps, launches: Launches, lost: pl.DataFrame, offset: int) -> Cover:
     if lost.is_empty():
         return empty()
     opened, ended = (
         gaps_module.Side(launches.column("start_ns", NEVER, side), launches.column("thread", 0, side))
-        for side in (before, after)
+        for side in (gaps.before + offset, gaps.after + offset)
     )
     return gaps_module.tainted(gaps, opened, ended, lost["start_ns"].to_numpy(), lost["thread"].to_numpy())
 
@@ -247,10 +253,10 @@ def _piece_frame(gpu: int, pieces: Pieces) -> pl.DataFrame:
     return pl.DataFrame(
         {
             "gpu": np.full(len(pieces.gap), gpu, np.int32),
-            "gap_index": pieces.gap.astype(np.uint32),
+            "gap_index": pieces.gap,
             "start_ns": pieces.starts,
             "end_ns": pieces.ends,
-            "idle_class": pieces.idle_class.astype(np.uint8),
+            "idle_class": pieces.idle_class,
         },
     )
 

@@ -6,12 +6,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
-from bubblefinder.intervals import Bools, Cover, Ints, inside, overlap_with, split
+from bubblefinder.intervals import Bools, Cover, Ints, inside, split
 from bubblefinder.timeline.model import IdleClass
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
+
+    CallTimes = Callable[[Ints], Ints]
+    """From positions of operations to a time of their launch calls, NEVER where it is unknown."""
 
 NEVER = np.iinfo(np.int64).max
 LONG_AGO = np.iinfo(np.int64).min
@@ -31,10 +35,10 @@ class Gaps:
 class Pieces:
     """Idle time cut by class: which gap, from when to when, and why."""
 
-    gap: Ints
+    gap: NDArray[np.integer]
     starts: Ints
     ends: Ints
-    idle_class: Ints
+    idle_class: NDArray[np.integer]
 
 
 def running_end(ends: Ints) -> Ints:
@@ -45,41 +49,47 @@ def running_end(ends: Ints) -> Ints:
     return before
 
 
-def find_gaps(starts: Ints, ends: Ints, call_starts: Ints) -> Gaps:
+def find_gaps(starts: Ints, ends: Ints, began: CallTimes) -> Gaps:
     """Return the gaps between operations sorted by (start, end).
 
     Args:
         starts: operation starts; operations of no length neither fill nor end a gap.
         ends: operation ends.
-        call_starts: start of each operation's launch call, NEVER where unknown. It decides which of
-            several operations that end or begin a gap together is named.
+        began: start of their launch calls. It decides which of several operations that end or begin a
+            gap together is named.
     """
-    real = np.flatnonzero(ends > starts)
-    begin, reach = starts[real], np.maximum.accumulate(ends[real]) if len(real) else ends[:0]
-    opens = np.flatnonzero(begin[1:] > reach[:-1])
-    reaches = ends[real] == reach
-    reaching = np.flatnonzero(reaches)
-    higher = np.concatenate(([True], reach[1:] > reach[:-1]))[: len(reach)]
-    furthest = (np.cumsum(reaches) - 1)[np.maximum.accumulate(np.where(higher, np.arange(len(reach)), 0))[opens]]
-    before = reaching[_first_launched(reach[reaching], call_starts[real][reaching], furthest)]
-    after = _first_launched(begin, call_starts[real], opens + 1)
-    return Gaps(reach[opens], begin[opens + 1], real[before], real[after])
+    lasting = ends > starts
+    if not lasting.all():
+        real = np.flatnonzero(lasting)
+        found = find_gaps(starts[real], ends[real], lambda positions: began(real[positions]))
+        return Gaps(found.starts, found.ends, real[found.before], real[found.after])
+    reach = np.maximum.accumulate(ends) if len(ends) else ends
+    idle = starts[1:] > reach[:-1]
+    before = np.flatnonzero(idle)
+    after = before + 1
+    opened, closed = reach[before], starts[after]
+    reached = np.searchsorted(before, np.flatnonzero(idle[1:] & (reach[1:-1] == reach[:-2])) + 1)
+    group, candidate = _listed(np.searchsorted(reach, opened[reached]), after[reached])
+    furthest = ends[candidate] == opened[reached][group]
+    before[reached] = _first_launched(group[furthest], candidate[furthest], began)
+    tied = np.searchsorted(after, np.flatnonzero(idle[:-1] & (starts[2:] == starts[1:-1])) + 1)
+    group, candidate = _listed(after[tied], np.searchsorted(starts, closed[tied], side="right"))
+    after[tied] = _first_launched(group, candidate, began)
+    return Gaps(opened, closed, before, after)
 
 
-def _first_launched(times: Ints, call_starts: Ints, first: Ints) -> Ints:
-    """Of the operations whose sorted `times` equal that of each position `first`, return the one launched first."""
-    tied = np.flatnonzero(times[np.minimum(first + 1, len(times) - 1)] == times[first])
-    tied = tied[first[tied] + 1 < len(times)]
-    if not len(tied):
-        return first
-    together = np.searchsorted(times, times[first[tied]], side="right") - first[tied]
-    gap = np.repeat(tied, together)
-    rank = np.arange(len(gap)) - np.repeat(np.cumsum(together) - together, together)
-    candidate = first[gap] + rank
-    order = np.lexsort((candidate, call_starts[candidate], gap))
-    _, earliest = np.unique(gap[order], return_index=True)
-    chosen = first.copy()
-    chosen[tied] = candidate[order][earliest]
+def _listed(low: Ints, high: Ints) -> tuple[Ints, Ints]:
+    """Return every position of the ranges [low[i], high[i]), and the i it belongs to."""
+    lengths = high - low
+    group = np.repeat(np.arange(len(low)), lengths)
+    return group, np.arange(len(group)) - np.repeat(np.cumsum(lengths) - lengths - low, lengths)
+
+
+def _first_launched(group: Ints, candidate: Ints, began: CallTimes) -> Ints:
+    """Return for each group the candidate that was launched first."""
+    order = np.lexsort((candidate, began(candidate), group))
+    _, earliest = np.unique(group[order], return_index=True)
+    chosen: Ints = candidate[order][earliest]
     return chosen
 
 
@@ -117,49 +127,65 @@ def tainted(gaps: Gaps, before: Side, after: Side, lost_starts: Ints, lost_threa
     return Cover(starts[keep], gaps.ends[keep])
 
 
-def classify(gaps: Gaps, call_starts: Ints, call_ends: Ints, *, profiler: Cover, replays: Cover, lost: Cover) -> Pieces:
+def classify(
+    gaps: Gaps, began: CallTimes, ended: CallTimes, *, profiler: Cover, replays: Cover, lost: Cover
+) -> Pieces:
     """Cut every gap into pieces of one class each.
 
     Args:
         gaps: the gaps of one GPU.
-        call_starts: start of the launch call of the operation that ends each gap, NEVER if unknown.
-        call_ends: its end.
+        began: start of the launch calls of operations.
+        ended: their end.
         profiler: windows in which the profiler itself held the process up.
         replays: union of the replay spans.
         lost: the tainted parts, from `tainted`.
     """
-    simple = _inside_one_replay(gaps, replays) & (overlap_with(gaps.starts, gaps.ends, profiler) == 0)
-    rest = np.flatnonzero(~simple)
-    gap, starts, ends, idle_class = _cut(
-        Gaps(gaps.starts[rest], gaps.ends[rest], gaps.before[rest], gaps.after[rest]),
-        call_starts[rest],
-        call_ends[rest],
-        ((lost, IdleClass.UNRECORDED), (replays, IdleClass.INTRA_GRAPH), (profiler, IdleClass.PROFILER)),
-    )
-    whole = np.flatnonzero(simple)
-    order = np.argsort(np.concatenate((rest[gap], whole)), kind="stable")
-    return _merged(
-        Pieces(
-            np.concatenate((rest[gap], whole))[order],
-            np.concatenate((starts, gaps.starts[whole]))[order],
-            np.concatenate((ends, gaps.ends[whole]))[order],
-            np.concatenate((idle_class, np.full(len(whole), IdleClass.INTRA_GRAPH)))[order],
+    whole = _inside_one(gaps, replays) & ~_touched(gaps, profiler)
+    rest = np.flatnonzero(~whole)
+    after = gaps.after[rest]
+    cut = _merged(
+        _cut(
+            Gaps(gaps.starts[rest], gaps.ends[rest], gaps.before[rest], after),
+            began(after),
+            ended(after),
+            ((lost, IdleClass.UNRECORDED), (replays, IdleClass.INTRA_GRAPH), (profiler, IdleClass.PROFILER)),
         )
     )
+    counts = np.ones(len(whole), np.int64)
+    counts[rest] = np.bincount(cut.gap, minlength=len(rest))
+    place = np.flatnonzero(np.repeat(~whole, counts))
+    starts, ends = np.repeat(gaps.starts, counts), np.repeat(gaps.ends, counts)
+    idle_class = np.full(len(starts), IdleClass.INTRA_GRAPH, np.uint8)
+    starts[place], ends[place], idle_class[place] = cut.starts, cut.ends, cut.idle_class
+    return Pieces(np.repeat(np.arange(len(whole), dtype=np.uint32), counts), starts, ends, idle_class)
 
 
-def _inside_one_replay(gaps: Gaps, replays: Cover) -> Bools:
+def _inside_one(gaps: Gaps, replays: Cover) -> Bools:
     """Tell the gaps that lie whole inside one replay span: nearly all of a node capture."""
-    if not len(replays):
-        return np.zeros(len(gaps.starts), np.bool_)
-    span = np.searchsorted(replays.starts, gaps.starts, side="right") - 1
-    return (span >= 0) & (gaps.ends <= replays.ends[np.maximum(span, 0)])
+    low = np.searchsorted(gaps.starts, replays.starts)
+    high = np.searchsorted(gaps.ends, replays.ends, side="right")
+    return _within(low, high, len(gaps.starts))
 
 
-def _cut(
-    gaps: Gaps, call_starts: Ints, call_ends: Ints, covers: Sequence[tuple[Cover, IdleClass]]
-) -> tuple[Ints, Ints, Ints, Ints]:
-    """Return gap, start, end and class of the pieces; later covers win over earlier ones."""
+def _touched(gaps: Gaps, windows: Cover) -> Bools:
+    """Tell the gaps that some window reaches into."""
+    low = np.searchsorted(gaps.ends, windows.starts, side="right")
+    high = np.searchsorted(gaps.starts, windows.ends)
+    return _within(low, high, len(gaps.starts))
+
+
+def _within(low: Ints, high: Ints, length: int) -> Bools:
+    """Tell which of `length` positions lie in any of the ranges [low[i], high[i])."""
+    kept = high > low
+    steps = np.zeros(length + 1, np.int32)
+    np.add.at(steps, low[kept], 1)
+    np.subtract.at(steps, high[kept], 1)
+    within: Bools = np.cumsum(steps[:-1], dtype=np.int32) > 0
+    return within
+
+
+def _cut(gaps: Gaps, call_starts: Ints, call_ends: Ints, covers: Sequence[tuple[Cover, IdleClass]]) -> Pieces:
+    """Return the pieces of gaps whose launch calls are given (NEVER if unknown); later covers win over earlier ones."""
     known = call_starts < NEVER
     begun = np.where(known, np.clip(call_starts, gaps.starts, gaps.ends), gaps.starts)
     returned = np.where(known, np.clip(call_ends, begun, gaps.ends), gaps.starts)
@@ -174,7 +200,7 @@ def _cut(
     idle_class = part[parent]
     for cover, name in covers:
         idle_class[inside(starts, cover)] = name
-    return parent // 3, starts, ends, idle_class
+    return Pieces(parent // 3, starts, ends, idle_class)
 
 
 def _merged(pieces: Pieces) -> Pieces:

@@ -11,7 +11,9 @@ from bubblefinder.timeline.model import CaptureMode
 from bubblefinder.trace.model import KERNEL, MEMCPY, Level, QualityNote
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
+
+    from bubblefinder.timeline.model import Device
 
 _SKEWED_NS: Final = 100_000
 _MODES: Final[dict[CaptureMode, tuple[Level, str]]] = {
@@ -35,14 +37,16 @@ _MODES: Final[dict[CaptureMode, tuple[Level, str]]] = {
 }
 
 
-def timeline_notes(operations: pl.DataFrame, calls: pl.DataFrame, mode: CaptureMode) -> tuple[QualityNote, ...]:
+def timeline_notes(
+    operations: pl.DataFrame, calls: pl.DataFrame, devices: Sequence[Device], mode: CaptureMode
+) -> tuple[QualityNote, ...]:
     """Return the quality notes of a timeline, capture mode first."""
     notes = [
         _mode_note(calls, mode),
         *_coverage(operations, calls, mode),
         *_clocks(operations, calls),
         *_eager(operations, mode),
-        *_shared(operations),
+        *_shared(devices),
     ]
     return tuple(notes)
 
@@ -91,14 +95,10 @@ def _copies(operations: pl.DataFrame, calls: pl.DataFrame) -> Iterator[QualityNo
 
 
 def _clocks(operations: pl.DataFrame, calls: pl.DataFrame) -> Iterator[QualityNote]:
-    launch_starts = calls.select(call_start_ns="start_ns").with_row_index("call_index")
-    early = (
-        operations.select("start_ns", "call_index")
-        .join(launch_starts, on="call_index", how="inner")
-        .filter(pl.col("start_ns") < pl.col("call_start_ns"))
-    )
+    ahead = calls["start_ns"].gather(operations["call_index"]) - operations["start_ns"]
+    early = ahead.filter(ahead > 0).to_numpy()
     if len(early):
-        worst = early.select((pl.col("call_start_ns") - pl.col("start_ns")).max()).item()
+        worst = int(early.max())
         yield QualityNote(
             "starts-before-launch",
             "warn" if worst > _SKEWED_NS else "info",
@@ -108,13 +108,15 @@ def _clocks(operations: pl.DataFrame, calls: pl.DataFrame) -> Iterator[QualityNo
         )
 
 
-def _shared(operations: pl.DataFrame) -> Iterator[QualityNote]:
-    used = operations.select("gpu", "process").unique().group_by("gpu").len().filter(pl.col("len") > 1).sort("gpu")
-    for gpu, processes in used.iter_rows():
+def _shared(devices: Sequence[Device]) -> Iterator[QualityNote]:
+    for device in devices:
+        processes = len(device.processes)
+        if processes == 1:
+            continue
         yield QualityNote(
             "shared-gpu",
             "warn",
-            f"{processes} processes used GPU {gpu}: idle is what none of them used, and what a cure would give "
+            f"{processes} processes used GPU {device.gpu}: idle is what none of them used, and what a cure would give "
             "isn't predicted",
             processes,
         )

@@ -20,11 +20,13 @@ _LAUNCH = ("process", "correlation")
 
 def drop_doubled_graphs(operations: pl.DataFrame) -> pl.DataFrame:
     """Leave out GRAPH_TRACE rows whose launch has its nodes recorded too: the nodes tell more."""
-    graphs = operations.filter(pl.col("kind") == GRAPH)
-    nodes = operations.filter(pl.col("graph_node").is_not_null())
-    if graphs.is_empty() or nodes.is_empty():
+    graphs = operations.filter(pl.col("kind") == GRAPH).select("kind", "row", *_LAUNCH)
+    if graphs.is_empty():
         return operations
+    nodes = operations.select("graph_node", *_LAUNCH).filter(pl.col("graph_node").is_not_null())
     doubled = graphs.join(nodes.select(_LAUNCH).unique(), on=_LAUNCH, how="semi").select("kind", "row")
+    if doubled.is_empty():
+        return operations
     return operations.join(doubled, on=["kind", "row"], how="anti", maintain_order="left")
 
 

@@ -22,7 +22,7 @@ def columns(rows: list[tuple[int, int, int]]) -> tuple[np.ndarray, np.ndarray, n
 @given(OPERATIONS)
 def test_gaps_are_the_idle_moments_between_busy_ones(rows: list[tuple[int, int, int]]) -> None:
     starts, ends, calls = columns(rows)
-    gaps = find_gaps(starts, ends, calls)
+    gaps = find_gaps(starts, ends, calls.__getitem__)
     busy = {t for start, end in zip(starts, ends, strict=True) for t in range(start, end)}
     idle = set(range(min(busy), max(busy))) - busy if busy else set()
     found = [t for start, end in zip(gaps.starts, gaps.ends, strict=True) for t in range(start, end)]
@@ -35,7 +35,7 @@ def test_the_operations_around_a_gap_are_those_launched_first_of_all_that_touch_
     rows: list[tuple[int, int, int]],
 ) -> None:
     starts, ends, calls = columns(rows)
-    gaps = find_gaps(starts, ends, calls)
+    gaps = find_gaps(starts, ends, calls.__getitem__)
     for start, end, before, after in zip(gaps.starts, gaps.ends, gaps.before, gaps.after, strict=True):
         assert (ends[before], starts[after]) == (start, end)
         assert calls[before] == min(calls[(ends == start) & (ends > starts)])
@@ -44,7 +44,7 @@ def test_the_operations_around_a_gap_are_those_launched_first_of_all_that_touch_
 
 def test_no_operations_have_no_gaps() -> None:
     nothing = np.empty(0, np.int64)
-    assert len(find_gaps(nothing, nothing, nothing).starts) == 0
+    assert len(find_gaps(nothing, nothing, nothing.__getitem__).starts) == 0
 
 
 def test_the_running_end_is_what_was_reached_before_each_operation() -> None:
