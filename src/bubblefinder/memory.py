@@ -1,4 +1,4 @@
-"""Give freed memory back to the system, so that a large capture needs no more than it holds."""
+"""How the allocators keep freed memory: enough to use it again, not so much that a large capture needs far more."""
 
 from __future__ import annotations
 
@@ -6,17 +6,23 @@ import ctypes
 import os
 from typing import Final
 
+_M_TRIM_THRESHOLD: Final = -1
 _M_MMAP_THRESHOLD: Final = -3
-_LARGE: Final = 1 << 20
+_M_ARENA_MAX: Final = -8
+_MAPPED: Final = 32 << 20
+_KEPT: Final = 64 << 20
 
 
 def give_back_early() -> None:
-    """Make the allocators return large blocks soon; call before polars is imported.
+    """Keep a little freed memory and return the rest soon; call before polars is imported.
 
-    polars' jemalloc reads its settings from the environment when it loads. glibc raises its threshold for
-    mapped blocks with every large block that is freed, and then keeps them: naming one holds it fixed.
+    polars' jemalloc reads its settings from the environment when it loads. glibc moves both of its thresholds with
+    the sizes that are freed: left alone it either maps every column anew, which takes longer than filling it, or
+    returns nothing. Naming them holds them fixed. With one arena, what the loading thread frees serves the others.
     """
     os.environ.setdefault("_RJEM_MALLOC_CONF", "dirty_decay_ms:300,muzzy_decay_ms:0")
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is not None:
-        mallopt(_M_MMAP_THRESHOLD, _LARGE)
+        mallopt(_M_MMAP_THRESHOLD, _MAPPED)
+        mallopt(_M_TRIM_THRESHOLD, _KEPT)
+        mallopt(_M_ARENA_MAX, 1)

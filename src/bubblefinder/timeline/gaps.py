@@ -127,9 +127,7 @@ def tainted(gaps: Gaps, before: Side, after: Side, lost_starts: Ints, lost_threa
     return Cover(starts[keep], gaps.ends[keep])
 
 
-def classify(
-    gaps: Gaps, began: CallTimes, ended: CallTimes, *, profiler: Cover, replays: Cover, lost: Cover
-) -> Pieces:
+def classify(gaps: Gaps, began: CallTimes, ended: CallTimes, *, profiler: Cover, replays: Cover, lost: Cover) -> Pieces:
     """Cut every gap into pieces of one class each.
 
     Args:

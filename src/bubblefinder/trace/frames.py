@@ -45,8 +45,15 @@ def in_time_order(frame: pl.DataFrame) -> pl.DataFrame:
     laid = {}
     for name in sorted(names, key=lambda name: name not in _AS_STORED):
         column = frame.drop_in_place(name)
-        laid[name] = column.rechunk() if order is None else column.gather(order)
+        laid[name] = column.rechunk() if order is None else _gathered(column, order)
     return pl.DataFrame([laid[name] for name in names])
+
+
+def _gathered(column: pl.Series, order: pl.Series) -> pl.Series:
+    """Return a column in another order; through numpy where it can be, whose memory the column after it uses again."""
+    if column.has_nulls() or not column.dtype.is_numeric():
+        return column.gather(order)
+    return pl.Series(column.name, column.to_numpy()[order.to_numpy()])
 
 
 def _order(starts: np.ndarray, ends: np.ndarray) -> pl.Series | None:
@@ -80,9 +87,11 @@ def timed(frame: pl.DataFrame, table: Table, tally: Tally, *, open_end: bool = F
     return frame.filter(~missing & ~invalid) if untimed or impossible else frame
 
 
-def _none_if_zero(column: str) -> pl.Expr:
+def _none_if_zero(frame: pl.DataFrame, name: str) -> pl.Series:
     """Return a column with 0 as null: Nsight Systems writes either for "none"."""
-    return pl.when(pl.col(column) != 0).then(pl.col(column)).alias(column)
+    column = frame[name]
+    present = column != 0
+    return column if present.all() else column.zip_with(present, column.clear(len(column)))
 
 
 def read_operations(source: Source, tally: Tally) -> pl.DataFrame:
@@ -93,9 +102,9 @@ def read_operations(source: Source, tally: Tally) -> pl.DataFrame:
 def _operations_of(kind: int, table: Table, source: Source, tally: Tally) -> pl.DataFrame:
     """Read one table of operations into the common columns."""
     rows = timed(read(source, table, tally), table, tally)
-    derived = [pl.lit(kind, dtype=pl.UInt8).alias("kind"), process_key("global_id"), _none_if_zero("correlation")]
+    derived = [pl.lit(kind, dtype=pl.UInt8).alias("kind"), process_key("global_id"), _none_if_zero(rows, "correlation")]
     if "graph_node" in rows.columns:
-        rows = rows.with_columns(_none_if_zero("graph_node"))
+        rows = rows.with_columns(_none_if_zero(rows, "graph_node"))
         derived.append(_UPPER_HALF.alias("graph"))
     if "graph_id" in rows.columns:
         derived.append(pl.coalesce("graph", "graph_id").alias("graph"))
@@ -108,9 +117,10 @@ def _operations_of(kind: int, table: Table, source: Source, tally: Tally) -> pl.
 
 def read_calls(source: Source, tally: Tally) -> pl.DataFrame:
     """Read the runtime and driver API calls."""
-    return in_time_order(timed(read(source, schema.CALLS, tally), schema.CALLS, tally).select(
-        "row", "start_ns", "end_ns", process_key("thread"), "thread", _none_if_zero("correlation"),
-        "name", "return_value", _none_if_zero("callchain"),
+    rows = timed(read(source, schema.CALLS, tally), schema.CALLS, tally)
+    return in_time_order(rows.select(
+        "row", "start_ns", "end_ns", process_key("thread"), "thread", _none_if_zero(rows, "correlation"),
+        "name", "return_value", _none_if_zero(rows, "callchain"),
     ))  # fmt: skip
 
 
@@ -150,24 +160,19 @@ def read_syncs(source: Source, tally: Tally) -> pl.DataFrame:
         pl.when(~pl.col(name).is_in(_UNSET)).then(pl.col(name)).alias(name)
         for name in ("stream", "event", "event_sync")
     ]
-    return in_time_order(rows.with_columns(unset)).select(
-        "row",
-        "start_ns",
-        "end_ns",
-        process_key("global_id"),
-        "stream",
-        _none_if_zero("correlation"),
-        "sync_type",
-        "event",
-        "event_sync",
-    )
+    ordered = in_time_order(rows.with_columns(unset))
+    return ordered.select(
+        "row", "start_ns", "end_ns", process_key("global_id"), "stream", _none_if_zero(ordered, "correlation"),
+        "sync_type", "event", "event_sync",
+    )  # fmt: skip
 
 
 def read_events(source: Source, tally: Tally) -> pl.DataFrame:
     """Read the CUDA events that were recorded; a timestamp of 0 was not collected."""
-    return read(source, schema.EVENTS, tally).select(
-        "row", process_key("global_id"), "context", "stream", _none_if_zero("correlation"), "event", "event_sync",
-        _none_if_zero("timestamp_ns"),
+    rows = read(source, schema.EVENTS, tally)
+    return rows.select(
+        "row", process_key("global_id"), "context", "stream", _none_if_zero(rows, "correlation"), "event", "event_sync",
+        _none_if_zero(rows, "timestamp_ns"),
     )  # fmt: skip
 
 

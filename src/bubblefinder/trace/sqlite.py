@@ -1,4 +1,4 @@
-"""Reads a SQLite export: integers in bulk through ADBC, text and odd files through sqlite3.
+"""Reads a SQLite export: integers in bulk from its pages or through ADBC, text and odd files through sqlite3.
 
 The file is only ever read. Only real tables are used, never views, virtual tables or generated
 columns, so that nothing stored in an untrusted file is run.
@@ -19,6 +19,7 @@ import polars as pl
 
 from bubblefinder.errors import InputError, NotATraceError
 from bubblefinder.trace.adbc import OUT_OF_ORDER, AdbcRefusedError, Key, read_integers
+from bubblefinder.trace.pages import PagesRefusedError, Place, read_pages
 from bubblefinder.trace.quality import scrubbed
 from bubblefinder.trace.schema import STRING_IDS, Rows, Strings, candidates, normalise
 
@@ -49,7 +50,7 @@ def open_sqlite(path: Path) -> Iterator[SqliteSource]:
     try:
         uri = _uri(path)
         with closing(_connect(uri)) as connection:
-            yield SqliteSource(connection, uri, path.stat().st_size // _SMALLEST_ROW)
+            yield SqliteSource(connection, path, uri)
     except (sqlite3.Error, UnicodeDecodeError) as error:
         raise _explained(error, path) from error
 
@@ -105,7 +106,7 @@ def _connect(uri: str) -> sqlite3.Connection:
 
 def _authorize(action: int, subject: str | None, *_: str | None) -> int:
     """Let SQLite read tables and say what columns they have, and nothing else."""
-    allowed = action in _ALLOWED or (action == sqlite3.SQLITE_PRAGMA and subject == "table_info")
+    allowed = action in _ALLOWED or (action == sqlite3.SQLITE_PRAGMA and subject in {"table_info", "table_xinfo"})
     return sqlite3.SQLITE_OK if allowed else sqlite3.SQLITE_DENY
 
 
@@ -149,18 +150,19 @@ class SqliteSource:
 
     format = "sqlite"
 
-    def __init__(self, connection: sqlite3.Connection, uri: str, most_rows: int) -> None:
-        """List the real tables of the file; pages that refer to each other in circles hold no more than `most_rows`."""
+    def __init__(self, connection: sqlite3.Connection, path: Path, uri: str) -> None:
+        """List the real tables of the file."""
         self._connection = connection
+        self._path = path
         self._uri = uri
-        self._most_rows = most_rows
-        stored = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table' AND rootpage > 0")
-        self._tables = frozenset(name for (name,) in stored if isinstance(name, str))
+        self._most_rows = path.stat().st_size // _SMALLEST_ROW
+        stored = connection.execute("SELECT name, rootpage FROM sqlite_master WHERE type = 'table' AND rootpage > 0")
+        self._roots = {name: root for name, root in stored if isinstance(name, str)}
 
     @property
     def tables(self) -> frozenset[str]:
         """Return the names of the tables that the export has."""
-        return self._tables
+        return frozenset(self._roots)
 
     def columns(self, table: Table) -> frozenset[str]:
         """Return the columns that this export's version of a table has."""
@@ -182,11 +184,37 @@ class SqliteSource:
             return self._read_slowly(stored, table, wanted, present)
         try:
             key = self._key(stored, present)
-            raw = read_integers(self._uri, _quoted(stored), key, numbers, self._most_rows)
+            raw = self._read_integers(stored, key, numbers)
         except AdbcRefusedError:
             return self._read_slowly(stored, table, wanted, present)
         rows = normalise(_beside(raw, self._rows(stored, texts)) if texts else raw, table)
         return replace(rows, missing=key.last - key.first + 1 - raw.height if raw.height else 0)
+
+    def _read_integers(self, stored: str, key: Key, columns: Sequence[Column]) -> pl.DataFrame:
+        """Read integer columns of a large table: pages that circle hold no more rows than the file has room for.
+
+        Raises:
+            AdbcRefusedError: some column holds anything else.
+            sqlite3.DatabaseError: the file is damaged.
+        """
+        try:
+            place = Place(self._path, self._roots[stored], key.first, key.last)
+            return read_pages(place, self._positions(stored, columns), self._most_rows)
+        except PagesRefusedError:
+            return read_integers(self._uri, _quoted(stored), key, columns, self._most_rows)
+
+    def _positions(self, stored: str, columns: Sequence[Column]) -> list[tuple[int, Column]]:
+        """Return where in a stored row each column is.
+
+        Raises:
+            PagesRefusedError: a row doesn't hold just what the table declares, or the rowid stands for a column.
+        """
+        declared = self._connection.execute(f"PRAGMA table_xinfo({_quoted(stored)})").fetchall()
+        known = {name: (position, kind, key) for position, name, kind, _, _, key, _ in declared}
+        found = [(*known[column.source], column) for column in columns]
+        if any(hidden for *_, hidden in declared) or any(key or "INT" not in kind.upper() for _, kind, key, _ in found):
+            raise PagesRefusedError
+        return [(position, column) for position, _, _, column in found]
 
     def _read_slowly(self, stored: str, table: Table, wanted: Sequence[Column], present: frozenset[str]) -> Rows:
         """Read a table through sqlite3 alone.
@@ -219,7 +247,7 @@ class SqliteSource:
 
     def _stored_name(self, table: Table) -> str | None:
         """Return the stored table to read: the best candidate with rows, else the best one."""
-        found = candidates(table, self._tables)
+        found = candidates(table, self._roots)
         filled = (
             name for name in found if self._connection.execute(f"SELECT 1 FROM {_quoted(name)} LIMIT 1").fetchone()
         )
@@ -268,13 +296,15 @@ class SqliteSource:
             AdbcRefusedError: the table has no such positions.
         """
         taken = {name.lower() for name in present}
+        table = _quoted(stored)
         for name in ("rowid", "_rowid_", "oid"):
             if name not in taken:
                 break
         else:
             raise AdbcRefusedError
         try:
-            first, last = self._connection.execute(f"SELECT min({name}), max({name}) FROM {_quoted(stored)}").fetchone()
+            ends = f"SELECT (SELECT min({name}) FROM {table}), (SELECT max({name}) FROM {table})"
+            first, last = self._connection.execute(ends).fetchone()
         except sqlite3.OperationalError as error:
             raise AdbcRefusedError from error
         return Key(name, first or 0, last or 0)
