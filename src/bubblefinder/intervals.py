@@ -80,6 +80,22 @@ def split(starts: Ints, ends: Ints, cuts: Ints) -> tuple[Ints, Ints, Ints]:
     return lower, upper, keep[parent]
 
 
+def last_before(points: Ints, starts: Ints) -> Ints:
+    """Return for each of sorted points the position of the last of sorted starts at or before it, -1 if none.
+
+    For many points and few starts; otherwise it is `np.searchsorted`.
+    """
+    edges = np.concatenate(([0], np.searchsorted(points, starts), [len(points)]))
+    return np.repeat(np.arange(-1, len(starts)), np.diff(edges))
+
+
+def every_position(low: Ints, high: Ints) -> tuple[Ints, Ints]:
+    """Return all positions of the ranges [low[i], high[i]), and the i that each belongs to."""
+    lengths = np.maximum(high - low, 0)
+    group = np.repeat(np.arange(len(low)), lengths)
+    return np.arange(len(group)) - np.repeat(np.cumsum(lengths) - lengths - low, lengths), group
+
+
 def overlap_with(starts: Ints, ends: Ints, cover: Cover) -> Ints:
     """Return how much of each interval the cover covers."""
     return covered_before(ends, cover) - covered_before(np.minimum(starts, ends), cover)
@@ -89,7 +105,8 @@ def covered_before(points: Ints, cover: Cover) -> Ints:
     """Return how much of the cover lies before each point."""
     if not len(cover):
         return np.zeros(len(points), np.int64)
-    lengths = np.concatenate(([0], np.cumsum(cover.ends - cover.starts)))
+    lengths = np.zeros(len(cover) + 1, np.int64)
+    np.cumsum(cover.ends - cover.starts, out=lengths[1:])
     position = np.searchsorted(cover.starts, points, side="right")
     last = np.maximum(position - 1, 0)
     partial = np.clip(points - cover.starts[last], 0, cover.ends[last] - cover.starts[last])

@@ -9,6 +9,8 @@ import numpy as np
 import polars as pl
 
 from bubblefinder.causes.facts import Row
+from bubblefinder.intervals import last_before
+from bubblefinder.timeline.model import on_gpu
 from bubblefinder.trace.model import CALLS_TABLE, KIND_TABLES
 
 if TYPE_CHECKING:
@@ -39,6 +41,7 @@ class Lane:
             findings but not for durations.
         durations: length of the decode steps.
         piece_index: the GPU's idle pieces, cut where its windows begin; positions in `timeline.pieces`.
+        piece_start_ns: where each begins.
         piece_window: number of the window of each.
         piece_ns: their lengths.
         piece_class: their idle classes.
@@ -53,6 +56,7 @@ class Lane:
     counted: Bools
     durations: Ints
     piece_index: Ints
+    piece_start_ns: Ints
     piece_window: Ints
     piece_ns: Ints
     piece_class: Ints
@@ -88,9 +92,11 @@ class Lane:
     def per_window(self, windows: Ints, values: NDArray[np.int64] | NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the sum of values in each window."""
         inside = windows >= 0
-        return np.bincount(windows[inside], weights=values[inside], minlength=len(self.starts)).astype(np.float64)
+        if not inside.all():
+            windows, values = windows[inside], values[inside]
+        return np.bincount(windows, weights=values, minlength=len(self.starts)).astype(np.float64)
 
-    def idle(self, chosen: Bools) -> NDArray[np.float64]:
+    def idle(self, chosen: Bools | Ints) -> NDArray[np.float64]:
         """Return the idle time of the chosen pieces in each decode step."""
         return self.per_step(self.piece_window[chosen], self.piece_ns[chosen])
 
@@ -107,8 +113,9 @@ def lanes(timeline: Timeline, steps: Steps, causes: Causes) -> Iterator[Lane]:
 def _lane(timeline: Timeline, windows: pl.DataFrame, charged: Bools, gpu: int, process: int) -> Lane:
     starts, ends = windows["start_ns"].to_numpy(), windows["end_ns"].to_numpy()
     decode = windows["excluded"].is_null().to_numpy()
-    pieces = timeline.pieces.with_row_index("piece_index").filter(pl.col("gpu") == gpu)
-    chosen, number, lengths = _cut(pieces, starts)
+    pieces = on_gpu(timeline.pieces, gpu)
+    chosen, lower, upper = _cut(pieces["start_ns"].to_numpy(), pieces["end_ns"].to_numpy(), starts)
+    index = chosen + int(timeline.pieces["gpu"].search_sorted(gpu))
     return Lane(
         gpu=gpu,
         process=process,
@@ -117,27 +124,25 @@ def _lane(timeline: Timeline, windows: pl.DataFrame, charged: Bools, gpu: int, p
         decode=decode,
         counted=~windows["excluded"].is_in(_NO_STEP).fill_null(value=False).to_numpy(),
         durations=(ends - starts)[decode],
-        piece_index=pieces["piece_index"].to_numpy()[chosen],
-        piece_window=number,
-        piece_ns=lengths,
+        piece_index=index,
+        piece_start_ns=lower,
+        piece_window=last_before(lower, starts),
+        piece_ns=upper - lower,
         piece_class=pieces["idle_class"].to_numpy()[chosen],
-        charged=charged[pieces["piece_index"].to_numpy()[chosen]],
+        charged=charged[index],
     )
 
 
-def _cut(pieces: pl.DataFrame, starts: Ints) -> tuple[Ints, Ints, Ints]:
-    """Cut pieces where windows begin; return the piece, the window and the length of each part.
+def _cut(begins: Ints, ends: Ints, starts: Ints) -> tuple[Ints, Ints, Ints]:
+    """Cut pieces where windows begin; return the piece, the begin and the end of each part.
 
     Only work that took no time begins a window inside a piece.
     """
-    begins, ends = pieces["start_ns"].to_numpy(), pieces["end_ns"].to_numpy()
-    first = np.searchsorted(starts, begins, side="right") - 1
-    parts = np.searchsorted(starts, ends, side="left") - first
-    chosen = np.repeat(np.arange(len(pieces)), parts)
-    number = first[chosen] + np.arange(len(chosen)) - np.repeat(np.cumsum(parts) - parts, parts)
-    lower = np.where(number < 0, begins[chosen], np.maximum(begins[chosen], starts[number]))
-    upper = np.minimum(ends[chosen], np.append(starts, np.iinfo(np.int64).max)[number + 1])
-    return chosen, number, upper - lower
+    piece = np.searchsorted(begins, starts) - 1
+    inside = (piece >= 0) & (starts < ends[piece])
+    piece, cuts = piece[inside], starts[inside]
+    chosen = np.insert(np.arange(len(begins)), piece + 1, piece)
+    return chosen, np.insert(begins, piece + 1, cuts), np.insert(ends, piece, cuts)
 
 
 def p50(values: NDArray[np.int64] | NDArray[np.float64]) -> float | None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
-from bubblefinder.timeline.model import IdleClass
+from bubblefinder.timeline.model import IdleClass, on_gpu
 
 if TYPE_CHECKING:
     from bubblefinder.intervals import Bools, Ints
@@ -56,24 +56,17 @@ def find_charges(timeline: Timeline, waits: pl.DataFrame) -> pl.DataFrame:
         culprit = to_blame(gaps, waits.with_row_index("wait_index").filter(pl.col("gpu") == device.gpu))
         blamed[gaps.gap_index] = chains(gaps, culprit)
         opened[gaps.gap_index] = culprit != NOBODY
-    pieces = (
-        timeline.pieces.select("gap_index", "idle_class")
-        .with_row_index("piece_index")
-        .with_columns(
-            wait_index=blamed[timeline.pieces["gap_index"].to_numpy()],
-            opened=opened[timeline.pieces["gap_index"].to_numpy()],
-        )
-    )
-    chargeable = pl.col("idle_class").is_in([int(idle_class) for idle_class in CHARGEABLE])
-    return pieces.filter((pl.col("wait_index") != NOBODY) & chargeable).select("piece_index", "wait_index", "opened")
+    chargeable = timeline.pieces["idle_class"].is_in([int(idle_class) for idle_class in CHARGEABLE]).arg_true()
+    gap = timeline.pieces["gap_index"].gather(chargeable).to_numpy()
+    pieces = pl.DataFrame({"piece_index": chargeable, "wait_index": blamed[gap], "opened": opened[gap]})
+    return pieces.filter(pl.col("wait_index") != NOBODY)
 
 
 def open_gaps(timeline: Timeline, gpu: int) -> OpenGaps:
     """Return the gaps of a GPU that are not wholly inside replays or profiler time."""
-    outside = timeline.pieces.filter(
-        (pl.col("gpu") == gpu) & pl.col("idle_class").is_in([int(name) for name in _OUTSIDE])
-    )
-    index = outside["gap_index"].unique().sort()
+    pieces = on_gpu(timeline.pieces, gpu)
+    outside = pieces["idle_class"].is_in([int(name) for name in _OUTSIDE])
+    index = pieces["gap_index"].filter(outside).unique().sort()
     gaps = timeline.gaps.select("start_ns", "call_index")[index]
     known = gaps["call_index"].is_not_null().to_numpy()
     call = timeline.calls.select("start_ns", "thread")[gaps["call_index"].fill_null(0)] if known.any() else None

@@ -11,7 +11,7 @@ from bubblefinder.causes.collectives import find_collectives
 from bubblefinder.causes.decode import Lane, call_rows, lanes, operation_rows, p50
 from bubblefinder.causes.facts import Facts, SkewFacts, StepFacts
 from bubblefinder.causes.host_facts import hole_facts, host_work, main_thread
-from bubblefinder.causes.role_facts import find_spans, role_facts, seam_facts
+from bubblefinder.causes.role_facts import find_spans, role_facts, seam_facts, span_of_pieces
 from bubblefinder.causes.site_facts import site_facts
 from bubblefinder.timeline.apis import CallRole
 from bubblefinder.timeline.launches import LAUNCHES
@@ -46,6 +46,7 @@ def build_facts(timeline: Timeline, steps: Steps, causes: Causes) -> Facts:
 
 def _step(timeline: Timeline, causes: Causes, lane: Lane, every: list[Lane], collectives: pl.DataFrame) -> StepFacts:
     spans = find_spans(timeline, causes, lane)
+    owner = span_of_pieces(lane, spans)
     thread = main_thread(causes, lane)
     others = [other for other in every if other is not lane]
     host = _HOST[:1] if timeline.mode is CaptureMode.NODE else _HOST
@@ -65,8 +66,8 @@ def _step(timeline: Timeline, causes: Causes, lane: Lane, every: list[Lane], col
         waits_share=lane.share(lane.idle(lane.charged).sum()),
         **_launches(causes, lane),
         host_work=host_work(timeline, causes, lane, thread) if thread is not None else (),
-        roles=tuple(role_facts(timeline, lane, spans)),
-        seams=tuple(seam_facts(timeline, causes, lane, spans)),
+        roles=tuple(role_facts(timeline, lane, spans, owner)),
+        seams=tuple(seam_facts(timeline, causes, lane, spans, owner)),
         holes=tuple(hole_facts(timeline, causes, lane, thread, others)) if thread is not None else (),
         skews=tuple(_skews(timeline, lane, every, collectives, causes)),
         evidence=call_rows(timeline, timeline.gaps["call_index"].gather(dry.unique(maintain_order=True))),
@@ -77,11 +78,12 @@ def _shares(timeline: Timeline, lane: Lane) -> dict[str, float | None]:
     """Return busy and each idle class as a share of the decode steps."""
     if not lane.steps:
         return {}
-    total = {name: lane.idle(lane.piece_class == name).sum() for name in IdleClass}
-    share = {name: lane.share(ns) for name, ns in total.items()}
+    within = np.append(lane.decode, False)[lane.piece_window]
+    total = np.bincount(lane.piece_class[within], weights=lane.piece_ns[within], minlength=len(IdleClass))
+    share = [lane.share(ns) for ns in total]
     measured = timeline.mode in _MEASURED
     return {
-        "busy_share": 1 - float(sum(total.values())) / float(lane.durations.sum()),
+        "busy_share": 1 - float(total.sum()) / float(lane.durations.sum()),
         "intra_graph_share": share[IdleClass.INTRA_GRAPH] if measured else None,
         "host_late_share": share[IdleClass.HOST_LATE],
         "launching_share": share[IdleClass.LAUNCHING],

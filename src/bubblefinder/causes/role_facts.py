@@ -9,6 +9,7 @@ import polars as pl
 
 from bubblefinder.causes.decode import Lane, call_rows, operation_rows, p50, spread
 from bubblefinder.causes.facts import RoleFacts, SeamFacts
+from bubblefinder.intervals import last_before
 from bubblefinder.timeline.apis import CallRole
 from bubblefinder.timeline.model import IdleClass
 from bubblefinder.trace.model import KERNEL
@@ -66,12 +67,18 @@ def find_spans(timeline: Timeline, causes: Causes, lane: Lane) -> pl.DataFrame:
     return spans.with_columns(window=pl.Series(lane.windows(spans["start_ns"].to_numpy()), dtype=pl.Int64))
 
 
-def role_facts(timeline: Timeline, lane: Lane, spans: pl.DataFrame) -> Iterator[RoleFacts]:
-    """Yield one record a role, in the order of the step."""
+def role_facts(timeline: Timeline, lane: Lane, spans: pl.DataFrame, owner: Ints) -> Iterator[RoleFacts]:
+    """Yield one record a role, in the order of the step.
+
+    Args:
+        timeline: the timeline.
+        lane: whose roles.
+        spans: from `find_spans`.
+        owner: from `span_of_pieces`.
+    """
     decode = spans.filter(pl.col("window") >= 0).filter(
         pl.Series(lane.decode[spans["window"].filter(spans["window"] >= 0).to_numpy()])
     )
-    owner = _span_of_pieces(timeline, lane, spans)
     replayed = set(decode.filter(~pl.col("eager"))["role"])
     for mine in decode.partition_by("role", maintain_order=True):
         yield _role(timeline, lane, spans, mine, owner, siblings=bool(replayed - {mine["role"][0]}))
@@ -108,13 +115,12 @@ def _role(
     )
 
 
-def _span_of_pieces(timeline: Timeline, lane: Lane, spans: pl.DataFrame) -> Ints:
+def span_of_pieces(lane: Lane, spans: pl.DataFrame) -> Ints:
     """Return for each idle piece of a lane the position of the span it lies in, -1 outside."""
-    if spans.is_empty():
-        return np.full(len(lane.piece_index), -1)
-    starts = timeline.pieces["start_ns"].gather(lane.piece_index).to_numpy()
-    position = np.searchsorted(spans["start_ns"].to_numpy(), starts, side="right") - 1
-    return np.where((position >= 0) & (starts < spans["end_ns"].to_numpy()[position]), position, -1)
+    owner = last_before(lane.piece_start_ns, spans["start_ns"].to_numpy())
+    ends = np.append(spans["end_ns"].to_numpy(), np.iinfo(np.int64).min)
+    owner[lane.piece_start_ns >= ends[owner]] = -1
+    return owner
 
 
 def _inside(timeline: Timeline, lane: Lane, spans: pl.DataFrame) -> dict[str, Any]:
@@ -183,20 +189,28 @@ def _long_kernels(timeline: Timeline, kernels: pl.DataFrame) -> tuple[str, ...]:
     return tuple(timeline.trace.names.get(name, "?") for name in names)
 
 
-def seam_facts(timeline: Timeline, causes: Causes, lane: Lane, spans: pl.DataFrame) -> Iterator[SeamFacts]:
-    """Yield one record a seam that idles or holds glue: the stretch between two roles, in the order of the step."""
+def seam_facts(timeline: Timeline, causes: Causes, lane: Lane, spans: pl.DataFrame, owner: Ints) -> Iterator[SeamFacts]:
+    """Yield one record a seam that idles or holds glue: the stretch between two roles, in the order of the step.
+
+    Args:
+        timeline: the timeline.
+        causes: its causes.
+        lane: whose seams.
+        spans: from `find_spans`.
+        owner: from `span_of_pieces`.
+    """
     if spans.is_empty():
         return
-    owner = _span_of_pieces(timeline, lane, spans)
-    idle_starts = timeline.pieces["start_ns"].gather(lane.piece_index).to_numpy()
-    free = (owner < 0) & ~lane.charged & np.isin(lane.piece_class, _INTER)
+    free = np.flatnonzero((owner < 0) & ~lane.charged & np.isin(lane.piece_class, _INTER))
     glue = _glue(timeline, causes, lane)
     seams = spans.select(after_role="role", before_role=pl.col("role").shift(-1)).with_row_index("seam")
-    at_piece, at_glue = (_last_before(spans, times) for times in (idle_starts, glue["start_ns"].to_numpy()))
+    starts = spans["start_ns"].to_numpy()
+    at_piece = last_before(lane.piece_start_ns[free], starts)
+    at_glue = last_before(glue["start_ns"].to_numpy(), starts)
     for pair in seams.drop_nulls().partition_by("after_role", "before_role", maintain_order=True):
         here = pair["seam"].to_numpy()
         kernels = glue.filter(pl.Series(np.isin(at_glue, here)))
-        idle = lane.idle(free & np.isin(at_piece, here))
+        idle = lane.idle(free[np.isin(at_piece, here)])
         count = lane.per_step(lane.windows(kernels["start_ns"].to_numpy()), np.ones(len(kernels)))
         if idle.any() or count.any():
             names = kernels["name"].value_counts(sort=True)["name"].head(_MOST_NAMES)
@@ -211,10 +225,6 @@ def seam_facts(timeline: Timeline, causes: Causes, lane: Lane, spans: pl.DataFra
                 idle_share=lane.share(idle.sum()),
                 evidence=operation_rows(timeline, kernels["op_index"]),
             )
-
-
-def _last_before(spans: pl.DataFrame, times: Ints) -> Ints:
-    return np.searchsorted(spans["start_ns"].to_numpy(), times, side="right") - 1
 
 
 def _glue(timeline: Timeline, causes: Causes, lane: Lane) -> pl.DataFrame:

@@ -10,7 +10,7 @@ import polars as pl
 
 from bubblefinder.intervals import covered_before, inside, union
 from bubblefinder.timeline.ledger import cover_of
-from bubblefinder.timeline.model import IdleClass
+from bubblefinder.timeline.model import IdleClass, on_gpu
 from bubblefinder.trace.model import GRAPH, KERNEL, MEMCPY, MEMSET
 
 if TYPE_CHECKING:
@@ -81,16 +81,16 @@ NODE_KINDS: Final = ("kernel_node", "branch_node", "dependent_node", "memset_nod
 
 def work_of(timeline: Timeline, gpu: int) -> Work:
     """Return the blocks, seams and graph nodes of a GPU."""
-    operations = timeline.operations.select("gpu", *_TOLD_BY).filter(pl.col("gpu") == gpu)
-    gaps = timeline.gaps.with_row_index("gap_index").filter(pl.col("gpu") == gpu)
-    spans = timeline.replays.filter(pl.col("gpu") == gpu)
+    operations = on_gpu(timeline.operations.select("gpu", *_TOLD_BY), gpu)
+    gaps = on_gpu(timeline.gaps.with_row_index("gap_index"), gpu)
+    spans = on_gpu(timeline.replays, gpu)
     replays = union(spans["start_ns"].to_numpy(), spans["end_ns"].to_numpy())
     outside = ~inside(gaps["start_ns"].to_numpy(), replays)
     seams = gaps.filter(pl.Series(outside, dtype=pl.Boolean))
     device = next(one for one in timeline.devices if one.gpu == gpu)
     starts = np.concatenate(([device.start_ns], seams["end_ns"].to_numpy()))
     ends = np.concatenate((seams["start_ns"].to_numpy(), [device.end_ns]))
-    idle = cover_of(gaps.filter(pl.Series(~outside, dtype=pl.Boolean)))
+    idle = cover_of(gaps.select("start_ns", "end_ns").filter(pl.Series(~outside, dtype=pl.Boolean)))
     ending = timeline.operations["replay_index"].gather(seams["after_index"])
     nodes = operations.filter(pl.col("replay_index").is_not_null() & (pl.col("kind") != GRAPH))
     return Work(

@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 
 from bubblefinder.timeline.apis import CallRole
+from bubblefinder.timeline.model import on_gpu
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -51,7 +52,7 @@ class Host:
 
 def host_of(timeline: Timeline, gpu: int) -> Host:
     """Return the calls of every process that used the GPU."""
-    operations = timeline.operations.filter(pl.col("gpu") == gpu)
+    operations = on_gpu(timeline.operations.select("gpu", "process", "end_ns", "blocking", "call_index"), gpu)
     reach = pl.col("end_ns").cum_max().shift(1).over("thread")
     calls = (
         timeline.calls.with_row_index("call_index")
@@ -79,7 +80,7 @@ def host_of(timeline: Timeline, gpu: int) -> Host:
 
 def _blocked(operations: pl.DataFrame, calls: pl.DataFrame) -> Bools:
     """Tell the copies that blocked their thread."""
-    copies = operations.filter(pl.col("blocking"))["call_index"].drop_nulls().unique()
+    copies = operations["call_index"].filter(operations["blocking"]).drop_nulls().unique()
     return calls["call_index"].is_in(copies.implode()).to_numpy()
 
 

@@ -16,7 +16,7 @@ from bubblefinder.overhead.summary import summarise
 from bubblefinder.steps.find import find_steps
 from bubblefinder.timeline.build import build_timeline
 from bubblefinder.timeline.ledger import cover_of, window_ledger
-from bubblefinder.timeline.model import CaptureMode, IdleClass
+from bubblefinder.timeline.model import CaptureMode, IdleClass, on_gpu
 from bubblefinder.units import milliseconds
 
 if TYPE_CHECKING:
@@ -99,8 +99,8 @@ def _listed(roles: set[str]) -> str:
 
 def _idle_by_role(timeline: Timeline, lane: Lane) -> dict[str, tuple[float, float]]:
     """Return median length and median idle time inside the replays of each role of the node capture."""
-    pieces = timeline.pieces.filter((pl.col("gpu") == lane.gpu) & (pl.col("idle_class") == int(IdleClass.INTRA_GRAPH)))
-    cover = cover_of(pieces)
+    pieces = on_gpu(timeline.pieces, lane.gpu).select("start_ns", "end_ns", "idle_class")
+    cover = cover_of(pieces.filter(pl.col("idle_class") == int(IdleClass.INTRA_GRAPH)))
     starts, ends = lane.replays["start_ns"].to_numpy(), lane.replays["end_ns"].to_numpy()
     idle = covered_before(ends, cover) - covered_before(starts, cover)
     medians = (

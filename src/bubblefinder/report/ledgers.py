@@ -21,7 +21,7 @@ from bubblefinder.report.model import (
     StepRow,
 )
 from bubblefinder.timeline.ledger import COLUMNS, cover_of, device_ledger, window_ledger
-from bubblefinder.timeline.model import CaptureMode, Device, IdleClass, Timeline
+from bubblefinder.timeline.model import CaptureMode, Device, IdleClass, Timeline, on_gpu
 from bubblefinder.trace.model import pid_of
 
 if TYPE_CHECKING:
@@ -151,8 +151,8 @@ def roles(timeline: Timeline, steps: Steps, rows: pl.DataFrame, lane: Lane) -> l
         steps.windows.with_row_index("window_index").select("gpu", "process", "start_ns", "window_index"),
         on=["gpu", "process", "start_ns"],
     )["window_index"]
-    pieces = timeline.pieces.filter((pl.col("gpu") == lane.gpu) & (pl.col("idle_class") == IdleClass.INTRA_GRAPH))
-    cover = cover_of(pieces)
+    pieces = on_gpu(timeline.pieces, lane.gpu).select("start_ns", "end_ns", "idle_class")
+    cover = cover_of(pieces.filter(pl.col("idle_class") == IdleClass.INTRA_GRAPH))
     mine = timeline.replays.hstack(steps.replays).filter(
         (pl.col("gpu") == lane.gpu)
         & (pl.col("process") == lane.process)

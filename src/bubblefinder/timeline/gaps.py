@@ -6,13 +6,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
-from bubblefinder.intervals import Bools, Cover, Ints, inside, split
+from bubblefinder.intervals import Bools, Cover, Ints, every_position, inside, split
 from bubblefinder.timeline.model import IdleClass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+
+    from numpy.typing import NDArray
 
     CallTimes = Callable[[Ints], Ints]
     """From positions of operations to a time of their launch calls, NEVER where it is unknown."""
@@ -69,20 +70,13 @@ def find_gaps(starts: Ints, ends: Ints, began: CallTimes) -> Gaps:
     after = before + 1
     opened, closed = reach[before], starts[after]
     reached = np.searchsorted(before, np.flatnonzero(idle[1:] & (reach[1:-1] == reach[:-2])) + 1)
-    group, candidate = _listed(np.searchsorted(reach, opened[reached]), after[reached])
+    candidate, group = every_position(np.searchsorted(reach, opened[reached]), after[reached])
     furthest = ends[candidate] == opened[reached][group]
     before[reached] = _first_launched(group[furthest], candidate[furthest], began)
     tied = np.searchsorted(after, np.flatnonzero(idle[:-1] & (starts[2:] == starts[1:-1])) + 1)
-    group, candidate = _listed(after[tied], np.searchsorted(starts, closed[tied], side="right"))
+    candidate, group = every_position(after[tied], np.searchsorted(starts, closed[tied], side="right"))
     after[tied] = _first_launched(group, candidate, began)
     return Gaps(opened, closed, before, after)
-
-
-def _listed(low: Ints, high: Ints) -> tuple[Ints, Ints]:
-    """Return every position of the ranges [low[i], high[i]), and the i it belongs to."""
-    lengths = high - low
-    group = np.repeat(np.arange(len(low)), lengths)
-    return group, np.arange(len(group)) - np.repeat(np.cumsum(lengths) - lengths - low, lengths)
 
 
 def _first_launched(group: Ints, candidate: Ints, began: CallTimes) -> Ints:

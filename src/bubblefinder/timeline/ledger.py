@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
 import polars as pl
 
 from bubblefinder.intervals import Cover, Ints, covered_before
-from bubblefinder.timeline.model import IdleClass
+from bubblefinder.timeline.model import IdleClass, on_gpu
 
 if TYPE_CHECKING:
     from bubblefinder.timeline.model import Device, Timeline
@@ -20,8 +21,8 @@ def window_ledger(timeline: Timeline, gpu: int, starts: Ints, ends: Ints) -> pl.
 
     Busy and idle tile the GPU's span, so each row sums to the part of its window inside the span.
     """
-    columns = {"busy_ns": _inside(cover_of(_of(timeline.busy, gpu)), starts, ends)}
-    pieces = _of(timeline.pieces, gpu)
+    columns = {"busy_ns": _inside(cover_of(on_gpu(timeline.busy, gpu)), starts, ends)}
+    pieces = on_gpu(timeline.pieces, gpu)
     classes = pieces["idle_class"].to_numpy()
     whole = cover_of(pieces)
     for idle_class, name in zip(IdleClass, COLUMNS, strict=True):
@@ -32,17 +33,11 @@ def window_ledger(timeline: Timeline, gpu: int, starts: Ints, ends: Ints) -> pl.
 
 def device_ledger(timeline: Timeline, device: Device) -> dict[str, int]:
     """Return busy_ns and every idle class of a GPU over its whole span."""
-    pieces = _of(timeline.pieces, device.gpu)
+    pieces = on_gpu(timeline.pieces, device.gpu)
     totals = pieces.group_by("idle_class").agg((pl.col("end_ns") - pl.col("start_ns")).sum())
     by_class = dict(totals.iter_rows())
     idle = {name: by_class.get(int(idle_class), 0) for idle_class, name in zip(IdleClass, COLUMNS, strict=True)}
     return {"busy_ns": device.busy_ns, **idle}
-
-
-def _of(rows: pl.DataFrame, gpu: int) -> pl.DataFrame:
-    """Return the rows of one GPU; where there is no other, without copying them."""
-    mine = rows["gpu"] == gpu
-    return rows if mine.all() else rows.filter(mine)
 
 
 def cover_of(rows: pl.DataFrame) -> Cover:
@@ -51,4 +46,5 @@ def cover_of(rows: pl.DataFrame) -> Cover:
 
 
 def _inside(cover: Cover, starts: Ints, ends: Ints) -> Ints:
-    return covered_before(ends, cover) - covered_before(starts, cover)
+    before = covered_before(np.concatenate((starts, ends)), cover)
+    return before[len(starts) :] - before[: len(starts)]

@@ -90,3 +90,9 @@ class Timeline:
     leads: pl.DataFrame
     devices: tuple[Device, ...]
     notes: tuple[QualityNote, ...] = ()
+
+
+def on_gpu(rows: pl.DataFrame, gpu: int) -> pl.DataFrame:
+    """Return the rows of one GPU from a frame of a timeline, without copying them: they lie together."""
+    first, end = (rows["gpu"].search_sorted(gpu, side=side) for side in ("left", "right"))
+    return rows[first:end]

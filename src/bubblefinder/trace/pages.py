@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from io import RawIOBase
     from pathlib import Path
 
     from bubblefinder.trace.schema import Column
@@ -29,6 +30,7 @@ Integers: TypeAlias = NDArray[np.signedinteger[Any]]
 
 _LEAF: Final = 13
 _INTERIOR: Final = 5
+_RIGHTMOST: Final = 8
 _PREFIX: Final = {_LEAF: 8, _INTERIOR: 12}
 _DEEPEST: Final = 20
 _BATCH: Final = 1 << 20
@@ -74,7 +76,7 @@ class Place:
 class _File:
     """An open database file. `usable` bytes of each of its `pages` pages belong to SQLite."""
 
-    number: int
+    stream: RawIOBase
     page_size: int
     usable: int
     pages: int
@@ -86,7 +88,8 @@ class _File:
         breaks = np.flatnonzero(np.diff(pages) != 1) + 1
         for run in np.split(np.arange(len(pages)), breaks):
             into = buffer[run[0] * size : (run[-1] + 1) * size]
-            if os.preadv(self.number, [into], int(pages[run[0]] - 1) * size) != len(into):
+            self.stream.seek(int(pages[run[0]] - 1) * size)
+            if self.stream.readinto(into.data) != len(into):
                 raise PagesRefusedError
         return buffer
 
@@ -138,14 +141,11 @@ def _series(name: str, found: _Wanted) -> pl.Series:
 @contextmanager
 def _opened(path: Path) -> Iterator[_File]:
     """Open the file and read its header."""
-    number = os.open(path, os.O_RDONLY)
-    try:
-        header = os.pread(number, 100, 0)
+    with path.open("rb", buffering=0) as stream:
+        header = stream.read(100)
         page_size = int.from_bytes(header[16:18])
         page_size = 65_536 if page_size == 1 else page_size
-        yield _File(number, page_size, page_size - header[20], os.fstat(number).st_size // page_size)
-    finally:
-        os.close(number)
+        yield _File(stream, page_size, page_size - header[20], os.fstat(stream.fileno()).st_size // page_size)
 
 
 def _leaves(file: _File, root: int) -> Positions:
@@ -164,18 +164,9 @@ def _children(file: _File, level: Positions) -> Positions:
     """Return the pages below the pages of one level, all of them interior."""
     bytes_ = file.read(level)
     cells = _cells(file, bytes_, _INTERIOR)
-    page = cells // file.page_size
-    children = np.concatenate(
-        (_big_endian(bytes_, cells, 4), _big_endian(bytes_, np.arange(len(level)) * file.page_size + 8, 4))
-    )
-    order = np.argsort(np.concatenate((page, np.arange(len(level)))), kind="stable")
-    below: Positions = children[order]
-    return below
-
-
-def _big_endian(bytes_: Bytes, at: Positions, width: int) -> Positions:
-    """Return the big-endian signed integers of `width` bytes at some positions."""
-    return _words(bytes_, at).byteswap().view(np.int64) >> (64 - 8 * width)
+    pointers = np.concatenate((cells, np.arange(len(level)) * file.page_size + _RIGHTMOST))
+    order = np.argsort(pointers // file.page_size, kind="stable")
+    return _words(bytes_, pointers[order]).byteswap().view(np.int64) >> 32
 
 
 def _words(bytes_: Bytes, at: Positions) -> NDArray[np.uint64]:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+import numpy as np
 import polars as pl
 
-from bubblefinder.timeline.model import IdleClass
+from bubblefinder.intervals import last_before
+from bubblefinder.timeline.ledger import cover_of
+from bubblefinder.timeline.model import IdleClass, on_gpu
 from bubblefinder.trace.model import KERNEL, MEMCPY, MEMSET
 
 if TYPE_CHECKING:
@@ -26,11 +29,10 @@ _KINDS: Final = {KERNEL: "kernel", MEMCPY: "copy", MEMSET: "memset"}
 
 def find_blocks(timeline: Timeline, causes: Causes, span: tuple[int, int]) -> pl.DataFrame:
     """Return the blocks of GPU work that start inside a span of time, by start; columns as in `Model.blocks`."""
-    operations = timeline.operations.with_row_index("op_index")
-    columns = ["gpu", "process", "context", "stream", "start_ns", "end_ns", "call_index", "op_index"]
-    singles = operations.filter(pl.col("replay_index").is_null()).select(
-        *columns,
-        "copy_kind",
+    columns = ("gpu", "process", "context", "stream", "start_ns", "end_ns", "call_index", "copy_kind", "kind")
+    loose = timeline.operations["replay_index"].is_null().arg_true()
+    singles = timeline.operations.select(columns)[loose].with_columns(
+        op_index=loose,
         kind=pl.col("kind").replace_strict(_KINDS, default="graph", return_dtype=pl.String),
     )
     blocks = pl.concat([singles, _replay_blocks(timeline, causes)], how="diagonal")
@@ -59,12 +61,15 @@ def _replay_blocks(timeline: Timeline, causes: Causes) -> pl.DataFrame:
 
 def _idle_inside(timeline: Timeline) -> pl.Series:
     """Return the idle inside each replay."""
-    pieces = timeline.pieces.filter(pl.col("idle_class") == int(IdleClass.INTRA_GRAPH)).sort("start_ns")
-    replays = timeline.replays.select("gpu", "start_ns").with_row_index("replay_index").sort("start_ns")
-    owned = pieces.join_asof(replays, on="start_ns", by="gpu", check_sortedness=False)
-    idle = owned.group_by("replay_index").agg(idle=(pl.col("end_ns") - pl.col("start_ns")).sum())
-    every = timeline.replays.select("gpu").with_row_index("replay_index")
-    return every.join(idle, on="replay_index", how="left", maintain_order="left")["idle"].fill_null(0)
+    idle = [np.zeros(0, np.int64)]
+    for device in timeline.devices:
+        pieces = on_gpu(timeline.pieces, device.gpu).select("start_ns", "end_ns", "idle_class")
+        inner = cover_of(pieces.filter(pl.col("idle_class") == int(IdleClass.INTRA_GRAPH)))
+        replays = on_gpu(timeline.replays, device.gpu)["start_ns"].to_numpy()
+        owner = last_before(inner.starts, replays)
+        summed = np.bincount(owner + 1, weights=inner.ends - inner.starts, minlength=len(replays) + 1)
+        idle.append(summed[1:].astype(np.int64))
+    return pl.Series(np.concatenate(idle))
 
 
 def find_calls(timeline: Timeline, causes: Causes, blocks: pl.DataFrame) -> pl.DataFrame:

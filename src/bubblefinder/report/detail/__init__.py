@@ -43,10 +43,11 @@ def detail(
     decode = decode_windows(steps, drawn)
     idle, dropped = tables.idle_spans(timeline, drawn)
     counted = decode.gather_every(-(-len(decode) // MOST_STEPS))
+    pieces = tables.idle_pieces(timeline, counted, drawn)
     work = kernels.decode_operations(timeline, steps, counted, drawn)
     return Detail(
-        gaps=tables.gap_rows(timeline, steps, counted, drawn),
-        histograms=tables.histograms(timeline, counted, drawn),
+        gaps=tables.gap_rows(timeline, steps, pieces, len(counted)),
+        histograms=tables.histograms(pieces),
         leads=tables.lead_rows(timeline, steps, drawn),
         idle=idle,
         idle_dropped=dropped,

@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from bubblefinder.report.detail.kernels import kernel_name
-from bubblefinder.report.detail.lane import roles_of
 from bubblefinder.report.detail.tables import class_name
 from bubblefinder.report.pictures import TimelineBar
 from bubblefinder.report.words import plain
-from bubblefinder.timeline.model import IdleClass
+from bubblefinder.timeline.model import IdleClass, on_gpu
 from bubblefinder.trace.model import GRAPH, KERNEL, MEMCPY
 
 if TYPE_CHECKING:
@@ -69,7 +68,9 @@ def merged(rows: pl.DataFrame, keys: list[str], span: tuple[int, int]) -> pl.Dat
 
 
 def _within(rows: pl.DataFrame, gpu: int, span: tuple[int, int]) -> pl.DataFrame:
-    return rows.filter((pl.col("gpu") == gpu) & (pl.col("start_ns") >= span[0]) & (pl.col("start_ns") < span[1]))
+    mine = on_gpu(rows, gpu)
+    first, end = (mine["start_ns"].search_sorted(time) for time in span)
+    return mine[first:end]
 
 
 def _longest(rows: pl.DataFrame, limit: int) -> pl.DataFrame:
@@ -159,11 +160,11 @@ def _gap_bars(timeline: Timeline, steps: Steps, lane: Lane, span: tuple[int, int
 
 def _seams(timeline: Timeline, steps: Steps) -> Callable[[int], str]:
     """Return what names a gap by the roles of the operations around it."""
-    roles = roles_of(timeline, steps)["role"]
     around = timeline.gaps.select("before_index", "after_index")
 
     def name(gap: int) -> str:
-        before, after = (roles[index] if index is not None else None for index in around.row(gap))
+        replays = timeline.operations["replay_index"].gather(list(around.row(gap)))
+        before, after = steps.replays["role"].gather(replays)
         return f"{before or 'work outside graphs'} to {after or 'work outside graphs'}"
 
     return name

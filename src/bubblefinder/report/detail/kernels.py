@@ -9,6 +9,7 @@ import polars as pl
 from bubblefinder.report.detail.lane import inside
 from bubblefinder.report.pictures import KernelRow, KernelRun
 from bubblefinder.report.words import plain
+from bubblefinder.timeline.model import on_gpu
 from bubblefinder.trace.model import KERNEL
 
 if TYPE_CHECKING:
@@ -31,9 +32,9 @@ def decode_operations(timeline: Timeline, steps: Steps, decode: pl.DataFrame, la
     roles = pl.Enum(steps.replays["role"].drop_nulls().unique().sort())
     replays = steps.replays.select(pl.col("role").cast(roles)).with_row_index("replay_index")
     told = ("kind", "start_ns", "end_ns", "stream", "name", "call_index", "replay_index")
-    operations = timeline.operations.select("gpu", "process", *told)
-    mine = operations.filter((pl.col("gpu") == lane.gpu) & (pl.col("process") == lane.process)).select(told)
-    return inside(mine, decode).join(replays, on="replay_index", how="left", maintain_order="left")
+    within = inside(on_gpu(timeline.operations.select("gpu", "process", *told), lane.gpu), decode)
+    mine = within.filter(pl.col("process") == lane.process).drop("gpu", "process")
+    return mine.join(replays, on="replay_index", how="left", maintain_order="left")
 
 
 def kernel_rows(

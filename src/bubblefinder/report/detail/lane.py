@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
+from bubblefinder.intervals import every_position
 from bubblefinder.report.ledgers import Lane
 
 if TYPE_CHECKING:
     from bubblefinder.steps.model import Steps
-    from bubblefinder.timeline.model import Timeline
 
 
 def lane_of(steps: Steps) -> Lane | None:
@@ -28,20 +28,8 @@ def decode_windows(steps: Steps, lane: Lane) -> pl.DataFrame:
 
 
 def inside(rows: pl.DataFrame, windows: pl.DataFrame) -> pl.DataFrame:
-    """Return the rows that start inside one of the windows, with `window_index`."""
-    starts, ends = windows["start_ns"].to_numpy(), windows["end_ns"].to_numpy()
+    """Return the rows, sorted by start, that start inside one of the windows, with `window_index`."""
     times = rows["start_ns"].to_numpy()
-    at = np.searchsorted(starts, times, side="right") - 1
-    within = (at >= 0) & (times < ends[np.maximum(at, 0)])
-    return rows.with_columns(window_index=windows["window_index"].gather(np.maximum(at, 0))).filter(pl.Series(within))
-
-
-def roles_of(timeline: Timeline, steps: Steps) -> pl.DataFrame:
-    """Return the role of each operation: op_index, role (null outside replays)."""
-    replays = steps.replays.select("role").with_row_index("replay_index")
-    return (
-        timeline.operations.select("replay_index")
-        .with_row_index("op_index")
-        .join(replays, on="replay_index", how="left", maintain_order="left")
-        .select("op_index", "role")
-    )
+    low, high = (np.searchsorted(times, windows[name].to_numpy()) for name in ("start_ns", "end_ns"))
+    chosen, window = every_position(low, high)
+    return rows[chosen].with_columns(window_index=windows["window_index"].gather(window))

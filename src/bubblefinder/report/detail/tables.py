@@ -11,7 +11,7 @@ import polars as pl
 from bubblefinder.report.detail.lane import inside
 from bubblefinder.report.pictures import GapRow, Histogram, IdleSpan, LeadRow
 from bubblefinder.timeline.apis import CallRole
-from bubblefinder.timeline.model import IdleClass
+from bubblefinder.timeline.model import IdleClass, on_gpu
 from bubblefinder.trace.model import COPY_KINDS, pid_of
 
 if TYPE_CHECKING:
@@ -33,19 +33,20 @@ def class_name(idle_class: int) -> str:
     return IdleClass(idle_class).name.lower()
 
 
-def gap_rows(timeline: Timeline, steps: Steps, decode: pl.DataFrame, lane: Lane) -> list[GapRow]:
-    """Return the recurring gaps of the decode steps, the costliest first.
+def idle_pieces(timeline: Timeline, decode: pl.DataFrame, lane: Lane) -> pl.DataFrame:
+    """Return the idle pieces of the decode steps: gap_index, idle_class and length."""
+    pieces = on_gpu(timeline.pieces, lane.gpu).select("gap_index", "idle_class", "start_ns", "end_ns")
+    return inside(pieces, decode).select("gap_index", "idle_class", length=pl.col("end_ns") - pl.col("start_ns"))
+
+
+def gap_rows(timeline: Timeline, steps: Steps, pieces: pl.DataFrame, count: int) -> list[GapRow]:
+    """Return the recurring gaps of `count` decode steps, the costliest first, from their `idle_pieces`.
 
     A gap is told by the operations around it (their role, or what they do outside replays) and by the
     call that launched the operation that ends it. Its class is the one that most of it has; what lies
     inside a replay counts apart.
     """
-    pieces = inside(timeline.pieces.filter(pl.col("gpu") == lane.gpu), decode).select(
-        "gap_index",
-        "idle_class",
-        inner=pl.col("idle_class") == int(IdleClass.INTRA_GRAPH),
-        length=pl.col("end_ns") - pl.col("start_ns"),
-    )
+    pieces = pieces.with_columns(inner=pl.col("idle_class") == int(IdleClass.INTRA_GRAPH))
     outer = (
         pieces.filter(~pl.col("inner"))
         .group_by("gap_index", "inner")
@@ -68,7 +69,7 @@ def gap_rows(timeline: Timeline, steps: Steps, decode: pl.DataFrame, lane: Lane)
     )
     texts = grouped.with_columns(pl.col(_AROUND).cast(pl.String)).drop("inner")
     return [
-        GapRow(gap_class=class_name(row.pop("idle_class")), per_step_count=row["count"] / len(decode), **row)
+        GapRow(gap_class=class_name(row.pop("idle_class")), per_step_count=row["count"] / count, **row)
         for row in texts.sort("total_ns", *_AROUND, descending=[True, *[False] * len(_AROUND)])
         .head(MAX_GAPS)
         .to_dicts()
@@ -92,10 +93,9 @@ def _labels(timeline: Timeline, steps: Steps, op_index: pl.Series) -> pl.Series:
     ).to_series()
 
 
-def histograms(timeline: Timeline, decode: pl.DataFrame, lane: Lane) -> list[Histogram]:
-    """Return the lengths of the idle pieces of the decode steps, a class apart, on one logarithmic axis."""
-    pieces = inside(timeline.pieces.filter(pl.col("gpu") == lane.gpu), decode)
-    lengths = (pieces["end_ns"] - pieces["start_ns"]).to_numpy()
+def histograms(pieces: pl.DataFrame) -> list[Histogram]:
+    """Return the lengths of `idle_pieces`, a class apart, on one logarithmic axis."""
+    lengths = pieces["length"].to_numpy()
     if not len(lengths):
         return []
     low = math.floor(math.log10(max(int(lengths.min()), MIN_EDGE_NS)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from bubblefinder.report.detail.lane import decode_windows, inside, lane_of, roles_of
+from bubblefinder.report.detail.lane import decode_windows, inside, lane_of
 from tests.unit.report.detail.analysed import loop
 
 
@@ -20,12 +20,3 @@ def test_rows_belong_to_the_window_they_start_in() -> None:
     windows = pl.DataFrame({"start_ns": [10, 30], "end_ns": [20, 40], "window_index": [4, 6]})
     rows = pl.DataFrame({"start_ns": [9, 10, 19, 20, 30, 39, 40]})
     assert inside(rows, windows).rows() == [(10, 4), (19, 4), (30, 6), (39, 6)]
-
-
-def test_operations_inside_replays_have_their_role() -> None:
-    one = loop()
-    roles = roles_of(one.timeline, one.steps)
-    assert len(roles) == len(one.timeline.operations)
-    outside = one.timeline.operations["replay_index"].is_null()
-    assert roles["role"].is_null().to_list() == outside.to_list()
-    assert set(roles["role"].drop_nulls()) == {"draft", "verify", "draft-extend"}

@@ -2,20 +2,30 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import polars as pl
 import pytest
 
 from bubblefinder.report.detail import tables
 from bubblefinder.report.detail.lane import inside
 from bubblefinder.timeline.model import IdleClass
-from tests.unit.report.detail.analysed import loop
+from tests.unit.report.detail.analysed import Analysed, loop
+
+if TYPE_CHECKING:
+    from bubblefinder.report.pictures import GapRow
+
+
+def recurring(one: Analysed) -> list[GapRow]:
+    pieces = tables.idle_pieces(one.timeline, one.decode, one.lane)
+    return tables.gap_rows(one.timeline, one.steps, pieces, len(one.decode))
 
 
 @pytest.mark.parametrize("node_mode", [True, False])
 def test_the_gap_rows_add_up_to_the_idle_time_of_the_decode_steps(node_mode: bool) -> None:
     one = loop(node_mode=node_mode)
     pieces = inside(one.timeline.pieces, one.decode)
-    rows = tables.gap_rows(one.timeline, one.steps, one.decode, one.lane)
+    rows = recurring(one)
     assert sum(row.total_ns for row in rows) == (pieces["end_ns"] - pieces["start_ns"]).sum()
     outside = pieces.filter(pl.col("idle_class") != IdleClass.INTRA_GRAPH)
     assert sum(row.count for row in rows) == len(pieces) - len(outside) + outside["gap_index"].n_unique()
@@ -25,7 +35,7 @@ def test_the_gap_rows_add_up_to_the_idle_time_of_the_decode_steps(node_mode: boo
 
 def test_a_gap_is_told_by_its_roles_and_the_call_that_ended_it() -> None:
     one = loop()
-    rows = tables.gap_rows(one.timeline, one.steps, one.decode, one.lane)
+    rows = recurring(one)
     wide = next(row for row in rows if row.gap_class == "host_late")
     assert (wide.after_role, wide.before_role, wide.ended_by) == ("DtoH copy", "HtoD copy", "cudaMemcpyAsync")
     inner = {(row.after_role, row.before_role) for row in rows if row.gap_class == "intra_graph"}
@@ -35,7 +45,7 @@ def test_a_gap_is_told_by_its_roles_and_the_call_that_ended_it() -> None:
 def test_the_histograms_count_every_piece_once_on_shared_edges() -> None:
     one = loop()
     pieces = inside(one.timeline.pieces, one.decode)
-    histograms = tables.histograms(one.timeline, one.decode, one.lane)
+    histograms = tables.histograms(tables.idle_pieces(one.timeline, one.decode, one.lane))
     assert sum(sum(histogram.counts) for histogram in histograms) == len(pieces)
     assert len({tuple(histogram.edges_ns) for histogram in histograms}) == 1
     edges = histograms[0].edges_ns
