@@ -89,6 +89,16 @@ def last_before(points: Ints, starts: Ints) -> Ints:
     return np.repeat(np.arange(-1, len(starts)), np.diff(edges))
 
 
+def held_by(points: Ints, starts: Ints, ends: Ints) -> Ints:
+    """Return for each of sorted points the position of the last interval begun by then, -1 if that has ended.
+
+    The intervals are sorted by start.
+    """
+    position = last_before(points, starts)
+    position[points >= np.append(ends, np.iinfo(np.int64).min)[position]] = -1
+    return position
+
+
 def every_position(low: Ints, high: Ints) -> tuple[Ints, Ints]:
     """Return all positions of the ranges [low[i], high[i]), and the i that each belongs to."""
     lengths = np.maximum(high - low, 0)

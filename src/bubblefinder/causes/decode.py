@@ -141,6 +141,8 @@ def _cut(begins: Ints, ends: Ints, starts: Ints) -> tuple[Ints, Ints, Ints]:
     piece = np.searchsorted(begins, starts) - 1
     inside = (piece >= 0) & (starts < ends[piece])
     piece, cuts = piece[inside], starts[inside]
+    if not len(cuts):
+        return np.arange(len(begins)), begins, ends
     chosen = np.insert(np.arange(len(begins)), piece + 1, piece)
     return chosen, np.insert(begins, piece + 1, cuts), np.insert(ends, piece, cuts)
 

@@ -9,7 +9,7 @@ import polars as pl
 
 from bubblefinder.causes.decode import Lane, call_rows, operation_rows, p50, spread
 from bubblefinder.causes.facts import RoleFacts, SeamFacts
-from bubblefinder.intervals import last_before
+from bubblefinder.intervals import held_by, last_before
 from bubblefinder.timeline.apis import CallRole
 from bubblefinder.timeline.model import IdleClass
 from bubblefinder.trace.model import KERNEL
@@ -117,10 +117,7 @@ def _role(
 
 def span_of_pieces(lane: Lane, spans: pl.DataFrame) -> Ints:
     """Return for each idle piece of a lane the position of the span it lies in, -1 outside."""
-    owner = last_before(lane.piece_start_ns, spans["start_ns"].to_numpy())
-    ends = np.append(spans["end_ns"].to_numpy(), np.iinfo(np.int64).min)
-    owner[lane.piece_start_ns >= ends[owner]] = -1
-    return owner
+    return held_by(lane.piece_start_ns, spans["start_ns"].to_numpy(), spans["end_ns"].to_numpy())
 
 
 def _inside(timeline: Timeline, lane: Lane, spans: pl.DataFrame) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
-from bubblefinder.intervals import covered_before, inside, union
+from bubblefinder.intervals import covered_before, held_by, last_before, union
 from bubblefinder.timeline.ledger import cover_of
 from bubblefinder.timeline.model import IdleClass, on_gpu
 from bubblefinder.trace.model import GRAPH, KERNEL, MEMCPY, MEMSET
@@ -37,7 +37,7 @@ _MEMSET_BY_KERNEL_BYTES: Final = 16_384
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What one GPU did: blocks without idle time outside graphs, the seams between them, and its graph nodes.
+    """What one GPU did: blocks without idle time outside graphs, the seams between them, and their graph nodes.
 
     Attributes:
         starts: start of each block.
@@ -46,8 +46,7 @@ class Work:
         call_index: launch call of the operation that ends the seam before each block, -1 where unknown or none.
         by_replay: whether a graph replay ends that seam.
         seam_ns: one row a seam (block), one column a class of `SEAM_CLASSES`.
-        node_block: block of each graph node.
-        node_kind: `NODE_KINDS` position of each graph node.
+        nodes: how many graph nodes each block has, one column a kind of `NODE_KINDS`.
     """
 
     starts: Ints
@@ -56,8 +55,7 @@ class Work:
     call_index: Ints
     by_replay: Bools
     seam_ns: Ints
-    node_block: Ints
-    node_kind: Ints
+    nodes: Ints
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,18 +79,16 @@ NODE_KINDS: Final = ("kernel_node", "branch_node", "dependent_node", "memset_nod
 
 def work_of(timeline: Timeline, gpu: int) -> Work:
     """Return the blocks, seams and graph nodes of a GPU."""
-    operations = on_gpu(timeline.operations.select("gpu", *_TOLD_BY), gpu)
     gaps = on_gpu(timeline.gaps.with_row_index("gap_index"), gpu)
     spans = on_gpu(timeline.replays, gpu)
     replays = union(spans["start_ns"].to_numpy(), spans["end_ns"].to_numpy())
-    outside = ~inside(gaps["start_ns"].to_numpy(), replays)
+    outside = held_by(gaps["start_ns"].to_numpy(), replays.starts, replays.ends) < 0
     seams = gaps.filter(pl.Series(outside, dtype=pl.Boolean))
     device = next(one for one in timeline.devices if one.gpu == gpu)
     starts = np.concatenate(([device.start_ns], seams["end_ns"].to_numpy()))
     ends = np.concatenate((seams["start_ns"].to_numpy(), [device.end_ns]))
     idle = cover_of(gaps.select("start_ns", "end_ns").filter(pl.Series(~outside, dtype=pl.Boolean)))
     ending = timeline.operations["replay_index"].gather(seams["after_index"])
-    nodes = operations.filter(pl.col("replay_index").is_not_null() & (pl.col("kind") != GRAPH))
     return Work(
         starts=starts,
         ends=ends,
@@ -100,9 +96,23 @@ def work_of(timeline: Timeline, gpu: int) -> Work:
         call_index=np.concatenate(([-1], seams["call_index"].fill_null(-1).to_numpy())).astype(np.int64),
         by_replay=np.concatenate(([False], ending.is_not_null().to_numpy())),
         seam_ns=_seam_classes(timeline, seams["gap_index"]),
-        node_block=np.maximum(np.searchsorted(starts, nodes["start_ns"].to_numpy(), side="right") - 1, 0),
-        node_kind=_node_kinds(nodes),
+        nodes=_nodes_of(timeline, gpu, starts),
     )
+
+
+def _nodes_of(timeline: Timeline, gpu: int, starts: Ints) -> Ints:
+    """Return how many nodes of each kind each block has."""
+    nodes = graph_nodes(timeline, gpu)
+    block = np.maximum(last_before(nodes["start_ns"].to_numpy(), starts), 0)
+    both = block * len(NODE_KINDS) + nodes["node_kind"].to_numpy()
+    return np.bincount(both, minlength=len(starts) * len(NODE_KINDS)).reshape(len(starts), -1)
+
+
+def graph_nodes(timeline: Timeline, gpu: int) -> pl.DataFrame:
+    """Return replay_index, start_ns and node_kind (position in `NODE_KINDS`) of the graph nodes of a GPU, by start."""
+    operations = on_gpu(timeline.operations.select("gpu", *_TOLD_BY), gpu)
+    nodes = operations.filter(pl.col("replay_index").is_not_null() & (pl.col("kind") != GRAPH))
+    return nodes.select("replay_index", "start_ns", node_kind=_node_kinds(nodes))
 
 
 def _seam_classes(timeline: Timeline, gap_index: pl.Series) -> Ints:
@@ -117,22 +127,22 @@ def _seam_classes(timeline: Timeline, gap_index: pl.Series) -> Ints:
     return lengths
 
 
-def _node_kinds(nodes: pl.DataFrame) -> Ints:
+def _node_kinds(nodes: pl.DataFrame) -> pl.Series:
     """Tell what kind of node each is: by its table, and by whether and where its predecessor still ran."""
     if nodes["replay_index"].is_sorted():
         return _kinds_by_replay(nodes)
     order = np.argsort(nodes["replay_index"].to_numpy(), kind="stable")
-    kinds = np.empty(len(order), np.int64)
-    kinds[order] = _kinds_by_replay(nodes[order])
-    return kinds
+    kinds = np.empty(len(order), np.int8)
+    kinds[order] = _kinds_by_replay(nodes[order]).to_numpy()
+    return pl.Series(kinds)
 
 
-def _kinds_by_replay(nodes: pl.DataFrame) -> Ints:
+def _kinds_by_replay(nodes: pl.DataFrame) -> pl.Series:
     """Tell the kinds of nodes that are sorted by replay."""
     first = (pl.col("replay_index") != pl.col("replay_index").shift(1)).fill_null(value=True)
     early = ~first & (pl.col("start_ns") < _reach_before(nodes))
     same_stream = first | (pl.col("stream") == pl.col("stream").shift(1))
-    number = {name: pl.lit(position, pl.Int64) for position, name in enumerate(NODE_KINDS)}
+    number = {name: pl.lit(position, pl.Int8) for position, name in enumerate(NODE_KINDS)}
     kind = (
         pl.when(pl.col("kind") == MEMCPY)
         .then(number["copy_node"])
@@ -144,7 +154,7 @@ def _kinds_by_replay(nodes: pl.DataFrame) -> Ints:
         .then(number["branch_node"])
         .otherwise(number["kernel_node"])
     )
-    return nodes.select(kind).to_series().to_numpy()
+    return nodes.select(kind).to_series()
 
 
 def _reach_before(nodes: pl.DataFrame) -> pl.Series:
@@ -163,7 +173,7 @@ def _reach_before(nodes: pl.DataFrame) -> pl.Series:
 def added_to(work: Work, costs: Costs) -> Added:
     """Return what the costs add to each block and seam; nothing is taken from where there isn't enough."""
     prices = np.array([getattr(costs, name).value for name in NODE_KINDS])
-    total = np.bincount(work.node_block, weights=prices[work.node_kind], minlength=len(work.starts))
+    total = work.nodes @ prices
     busy = (work.ends - work.starts) - work.idle_ns
     wanted_gaps = total * costs.gap_share.value
     gaps = np.minimum(wanted_gaps, work.idle_ns)

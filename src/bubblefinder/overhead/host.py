@@ -52,11 +52,12 @@ class Host:
 
 def host_of(timeline: Timeline, gpu: int) -> Host:
     """Return the calls of every process that used the GPU."""
-    operations = on_gpu(timeline.operations.select("gpu", "process", "end_ns", "blocking", "call_index"), gpu)
+    device = next(one for one in timeline.devices if one.gpu == gpu)
+    operations = on_gpu(timeline.operations.select("gpu", "end_ns", "blocking", "call_index"), gpu)
     reach = pl.col("end_ns").cum_max().shift(1).over("thread")
     calls = (
         timeline.calls.with_row_index("call_index")
-        .filter(pl.col("process").is_in(operations["process"].unique().implode()))
+        .filter(pl.col("process").is_in(device.processes))
         .filter((pl.col("start_ns") >= reach).fill_null(value=True))
         .sort("start_ns", maintain_order=True)
     )

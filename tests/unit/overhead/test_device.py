@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from bubblefinder.overhead.device import NODE_KINDS, SEAM_CLASSES, added_to, work_of
+from bubblefinder.overhead.device import NODE_KINDS, SEAM_CLASSES, added_to, graph_nodes, work_of
 from bubblefinder.overhead.model import Cost, Costs
 from bubblefinder.timeline.build import build_timeline
 from bubblefinder.timeline.model import IdleClass
@@ -13,6 +13,7 @@ from bubblefinder.trace.sketch import Sketch, process_key, thread_key
 
 if TYPE_CHECKING:
     from bubblefinder.overhead.device import Work
+    from bubblefinder.timeline.model import Timeline
 
 PROCESS = process_key(7)
 
@@ -21,7 +22,7 @@ def one(value: float) -> Cost:
     return Cost(value, value, value)
 
 
-def graph_of_every_kind() -> Work:
+def graph_of_every_kind() -> Timeline:
     """A launch of kernel, kernel, early kernel, kernel beside it, copy and two memsets; then eager work."""
     sketch = Sketch()
     place = {"process": PROCESS, "correlation": sketch.call("cudaGraphLaunch", 0, 50, thread_key(PROCESS, 1))}
@@ -38,37 +39,48 @@ def graph_of_every_kind() -> Work:
         sketch.operation(kind, start, end, **place, **({"stream": 7} | more), graph_node=5 << 32 | number)
     eager = {"process": PROCESS, "correlation": sketch.call("cudaLaunchKernel", 60, 70, thread_key(PROCESS, 1))}
     sketch.operation(KERNEL, 600, 700, **eager)
-    return work_of(build_timeline(sketch.trace()), 0)
+    return build_timeline(sketch.trace())
+
+
+def work() -> Work:
+    return work_of(graph_of_every_kind(), 0)
 
 
 def test_every_node_has_its_kind() -> None:
-    kinds = [NODE_KINDS[kind].removesuffix("_node") for kind in graph_of_every_kind().node_kind]
+    nodes = graph_nodes(graph_of_every_kind(), 0)
+    kinds = [NODE_KINDS[kind].removesuffix("_node") for kind in nodes["node_kind"]]
     assert kinds == ["kernel", "kernel", "dependent", "branch", "copy", "memset", "kernel"]
 
 
+def test_nodes_are_counted_by_block_and_kind() -> None:
+    counts = dict(zip(NODE_KINDS, work().nodes.T.tolist(), strict=True))
+    once = {kind: [1, 0] for kind in NODE_KINDS}
+    assert counts == once | {"kernel_node": [3, 0]}
+
+
 def test_blocks_and_seams() -> None:
-    work = graph_of_every_kind()
-    assert work.starts.tolist() == [100, 600]
-    assert work.ends.tolist() == [480, 700]
-    assert work.idle_ns.tolist() == [10 + 10 + 10 + 10, 0]
-    assert work.by_replay.tolist() == [False, False]
-    seam = dict(zip(SEAM_CLASSES, work.seam_ns[1].tolist(), strict=True))
+    done = work()
+    assert done.starts.tolist() == [100, 600]
+    assert done.ends.tolist() == [480, 700]
+    assert done.idle_ns.tolist() == [10 + 10 + 10 + 10, 0]
+    assert done.by_replay.tolist() == [False, False]
+    seam = dict(zip(SEAM_CLASSES, done.seam_ns[1].tolist(), strict=True))
     assert seam == dict.fromkeys(SEAM_CLASSES, 0) | {IdleClass.QUEUED: 120}
 
 
 def test_costs_come_out_of_gaps_and_kernels_in_the_measured_part() -> None:
-    added = added_to(graph_of_every_kind(), Costs(kernel_node=one(4), copy_node=one(8), gap_share=one(0.75)))
+    added = added_to(work(), Costs(kernel_node=one(4), copy_node=one(8), gap_share=one(0.75)))
     assert added.gaps_ns.tolist() == pytest.approx([0.75 * 20, 0])
     assert added.busy_ns.tolist() == pytest.approx([0.25 * 20, 0])
     assert added.unplaced_ns.tolist() == [0, 0]
 
 
 def test_what_the_gaps_do_not_hold_is_unplaced() -> None:
-    added = added_to(graph_of_every_kind(), Costs(memset_node=one(100), gap_share=one(1)))
+    added = added_to(work(), Costs(memset_node=one(100), gap_share=one(1)))
     assert added.gaps_ns.tolist() == [40, 0]
     assert added.unplaced_ns.tolist() == [60, 0]
 
 
 def test_an_eager_operation_has_its_own_cost() -> None:
-    added = added_to(graph_of_every_kind(), Costs(eager_operation=one(3), replay=one(50)))
+    added = added_to(work(), Costs(eager_operation=one(3), replay=one(50)))
     assert added.seam_ns.tolist() == [0, 3]

@@ -9,10 +9,9 @@ import polars as pl
 
 from bubblefinder.errors import CannotAnswerError
 from bubblefinder.overhead.calibration import bundled_calibrations, mismatch, read_calibration
-from bubblefinder.overhead.device import NODE_KINDS, work_of
+from bubblefinder.overhead.device import NODE_KINDS, graph_nodes
 from bubblefinder.overhead.host import excess_of, host_of
 from bubblefinder.timeline.model import CaptureMode
-from bubblefinder.trace.model import GRAPH
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -45,9 +44,8 @@ def replay_costs(timeline: Timeline, blocks: pl.DataFrame, costs: Costs) -> tupl
     prices = np.array([getattr(costs, kind).value for kind in NODE_KINDS])
     parts = []
     for device in timeline.devices:
-        node = (pl.col("gpu") == device.gpu) & pl.col("replay_index").is_not_null() & (pl.col("kind") != GRAPH)
-        nodes = timeline.operations.filter(node).select("replay_index")
-        parts.append(nodes.with_columns(added=prices[work_of(timeline, device.gpu).node_kind]))
+        nodes = graph_nodes(timeline, device.gpu)
+        parts.append(nodes.select("replay_index", added=prices[nodes["node_kind"].to_numpy()]))
     added = pl.concat(parts).group_by("replay_index").agg(pl.col("added").sum())
     placed = blocks.select("replay_index").join(added, on="replay_index", how="left", maintain_order="left")
     return tuple(placed["added"].fill_null(0).round().cast(pl.Int64))
