@@ -139,7 +139,7 @@ def _cut(begins: Ints, ends: Ints, starts: Ints) -> tuple[Ints, Ints, Ints]:
     Only work that took no time begins a window inside a piece.
     """
     piece = np.searchsorted(begins, starts) - 1
-    inside = (piece >= 0) & (starts < ends[piece])
+    inside = starts < np.append(ends, np.iinfo(np.int64).min)[piece]
     piece, cuts = piece[inside], starts[inside]
     if not len(cuts):
         return np.arange(len(begins)), begins, ends

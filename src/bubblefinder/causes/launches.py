@@ -56,6 +56,7 @@ def window_of(steps: Steps, rows: pl.DataFrame, time: str) -> pl.Series:
 
 def _with_phases(submitted: pl.DataFrame) -> pl.DataFrame:
     """Number the phases: a replay is one, and so is a run of kernel launches with no replay between."""
+    submitted = submitted.with_row_index("submission")
     launches = submitted.filter(pl.col("api_role").is_in([int(role) for role in LAUNCHES]))
     key = ("gpu", "thread")
     replay = pl.col("replay_index").is_not_null()
@@ -63,7 +64,7 @@ def _with_phases(submitted: pl.DataFrame) -> pl.DataFrame:
     new = (
         replay
         | replay.shift(1, fill_value=True)
-        | (pl.struct(key) != pl.struct(key).shift(1))
+        | pl.any_horizontal(pl.col(key) != pl.col(key).shift(1))
         | pl.col("window_index").ne_missing(pl.col("window_index").shift(1))
     ).fill_null(value=True)
     phases = launches.with_columns(phase=new.cum_sum(), eager=~replay, last_role=last_role)
@@ -72,9 +73,6 @@ def _with_phases(submitted: pl.DataFrame) -> pl.DataFrame:
     )
     long = pl.col("eager") & (pl.len().over("phase") >= PHASE_LAUNCHES)
     phases = phases.with_columns(role=pl.when(long).then(name).otherwise("role"))
-    return submitted.drop("role").join(
-        phases.select("gpu", "call_index", "phase", "role"),
-        on=["gpu", "call_index"],
-        how="left",
-        maintain_order="left",
-    )
+    named = phases.select("submission", "phase", "role")
+    joined = submitted.drop("role").join(named, on="submission", how="left", maintain_order="left")
+    return joined.drop("submission")

@@ -94,7 +94,7 @@ def _with_roles(waits: pl.DataFrame, submitted: pl.DataFrame) -> pl.DataFrame:
     At the edges of a capture a role is missing; it is taken from the other waits of the same kind.
     """
     phases = submitted.filter(pl.col("role").is_not_null()).sort("start_ns")
-    phases = phases.select("role", "gpu", launcher="thread", at="start_ns").unique(maintain_order=True)
+    phases = phases.select("role", "gpu", launcher="thread", at="start_ns")
     by = ["gpu", "launcher"]
     points = waits.with_row_index("point").select("point", "start_ns", "end_ns", *by)
     before = points.sort("start_ns").join_asof(phases, left_on="start_ns", right_on="at", by=by, check_sortedness=False)

@@ -23,7 +23,14 @@ from bubblefinder.timeline.launches import (
 )
 from bubblefinder.timeline.model import Device, Timeline
 from bubblefinder.timeline.notes import timeline_notes
-from bubblefinder.timeline.replays import capture_mode, drop_doubled_graphs, find_replays, launch_runs, select_window
+from bubblefinder.timeline.replays import (
+    LaunchRuns,
+    capture_mode,
+    drop_doubled_graphs,
+    find_replays,
+    launch_runs,
+    select_window,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -60,14 +67,15 @@ def build_timeline(trace: Trace, window: tuple[int, int] | None = None) -> Timel
     operations = drop_doubled_graphs(_in_order(trace.operations))
     calls = classify_calls(trace.calls, trace.names, trace.graph_nodes)
     repeated = repeated_correlations(calls)
-    every = launch_runs(operations, repeated).runs
-    calls = calls.with_columns(recorded=_recorded(find_launches(every, calls), calls))
+    joined = _joined(operations, calls, repeated)
+    calls = calls.with_columns(recorded=_recorded(joined.runs["call_index"], calls))
     mode = capture_mode(operations, calls)
-    operations = _usable(select_window(operations, trace.info.start_ns, window))
-    if operations.is_empty():
+    chosen = _usable(select_window(operations, trace.info.start_ns, window))
+    if chosen.is_empty():
         raise _nothing_recorded(trace, window)
-    joined = launch_runs(operations, repeated)
-    runs = joined.runs.with_columns(find_launches(joined.runs, calls))
+    if len(chosen) < len(operations):
+        operations, joined = chosen, _joined(chosen, calls, repeated)
+    runs = joined.runs
     operations = operations.with_columns(runs["call_index"].gather(joined.of))
     operations = operations.with_columns(blocking_copies(operations, calls))
     replays, replay_index = find_replays(runs)
@@ -90,6 +98,12 @@ def build_timeline(trace: Trace, window: tuple[int, int] | None = None) -> Timel
         devices=tuple(_with_run_ahead(device, leads) for device in devices),
         notes=timeline_notes(operations, calls, devices, mode),
     )
+
+
+def _joined(operations: pl.DataFrame, calls: pl.DataFrame, repeated: pl.Series) -> LaunchRuns:
+    """Return the runs of operations with `call_index`."""
+    found = launch_runs(operations, repeated)
+    return replace(found, runs=found.runs.with_columns(find_launches(found.runs, calls, repeated)))
 
 
 def _nothing_recorded(trace: Trace, window: tuple[int, int] | None) -> CannotAnswerError:

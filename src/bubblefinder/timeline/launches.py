@@ -71,14 +71,21 @@ def _captured(calls: pl.DataFrame, graph_nodes: pl.DataFrame) -> Bools:
 def repeated_correlations(calls: pl.DataFrame) -> pl.Series:
     """Return the correlation ids that several calls of one process share."""
     known = calls.select(_KEY).filter(pl.col("correlation").is_not_null())
-    return known.filter(known.is_duplicated())["correlation"].unique()
+    twice = known.filter(known["correlation"].is_duplicated())
+    return twice.filter(twice.is_duplicated())["correlation"].unique()
 
 
-def find_launches(runs: pl.DataFrame, calls: pl.DataFrame) -> pl.Series:
+def _keys(runs: pl.DataFrame, calls: pl.DataFrame) -> list[str]:
+    """Return what names a launch: joining by two columns takes far longer, and mostly there is but one process."""
+    processes = pl.concat([runs["process"].unique(), calls["process"].unique()]).n_unique()
+    return list(_KEY) if processes > 1 else ["correlation"]
+
+
+def find_launches(runs: pl.DataFrame, calls: pl.DataFrame, repeated: pl.Series) -> pl.Series:
     """Return, for every run of operations, the position in `calls` of its launch call (null if none).
 
     Joined on (process, correlation), since correlation ids are unique inside a process only. Of
-    nested calls with one id the outermost counts; of repeated ids (several profiling sessions in
+    nested calls with one id the outermost counts; of `repeated` ids (several profiling sessions in
     one process) the last that began before the operation.
     """
     keyed = (
@@ -86,23 +93,25 @@ def find_launches(runs: pl.DataFrame, calls: pl.DataFrame) -> pl.Series:
         .with_row_index("call_index")
         .filter(pl.col("correlation").is_not_null())
     )
-    first = keyed.unique(_KEY, keep="first", maintain_order=True).select("call_index", *_KEY)
-    if len(first) == len(keyed):
-        return runs.join(first, on=_KEY, how="left", maintain_order="left")["call_index"]
+    keys = _keys(runs, calls)
+    if repeated.is_empty():
+        launched = keyed.select("call_index", *keys)
+        return runs.select(keys).join(launched, on=keys, how="left", maintain_order="left")["call_index"]
+    first = keyed.unique(keys, keep="first", maintain_order=True).select("call_index", *keys)
     outermost = keyed.filter(
-        (pl.col("start_ns") >= pl.col("end_ns").cum_max().shift(1).over(_KEY)).fill_null(value=True),
+        (pl.col("start_ns") >= pl.col("end_ns").cum_max().shift(1).over(keys)).fill_null(value=True),
     )
     latest = (
-        runs.select("start_ns", *_KEY)
+        runs.select("start_ns", *keys)
         .with_row_index("position")
         .sort("start_ns")
         .join_asof(
-            outermost.select("call_index", "start_ns", *_KEY).sort("start_ns"),
+            outermost.select("call_index", "start_ns", *keys).sort("start_ns"),
             on="start_ns",
-            by=list(_KEY),
+            by=keys,
             check_sortedness=False,
         )
-        .join(first, on=_KEY, how="left", suffix="_first")
+        .join(first, on=keys, how="left", suffix="_first")
         .sort("position")
     )
     return latest.select(pl.coalesce("call_index", "call_index_first")).to_series().rename("call_index")
@@ -151,17 +160,18 @@ def launch_leads(running_end: Ints, runs: pl.DataFrame, calls: pl.DataFrame) -> 
     Returns:
         call_index, op_index, gpu, lead_ns (null for the first operation of a GPU), blocking.
     """
-    firsts = (
+    known = (
         runs.select("gpu", "call_index", "blocking", op_index="first")
         .with_columns(running=pl.Series(running_end))
         .filter(pl.col("call_index").is_not_null())
-        .unique(["gpu", "call_index"], keep="first", maintain_order=True)
     )
-    ends = calls.select(call_end_ns="end_ns").with_row_index("call_index")
-    return firsts.join(ends, on="call_index", how="left", maintain_order="left").select(
+    alone = not known["call_index"].is_duplicated().any()
+    firsts = known if alone else known.unique(["gpu", "call_index"], keep="first", maintain_order=True)
+    ended = calls["end_ns"].gather(firsts["call_index"])
+    return firsts.select(
         "call_index",
         "op_index",
         "gpu",
-        lead_ns=pl.when(pl.col("running") > LONG_AGO).then(pl.col("running") - pl.col("call_end_ns")),
+        lead_ns=pl.when(pl.col("running") > LONG_AGO).then(pl.col("running") - ended),
         blocking="blocking",
     )

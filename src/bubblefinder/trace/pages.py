@@ -275,7 +275,8 @@ def _read_rows(bytes_: Bytes, records: _Records, rows: slice, wanted: Sequence[_
             offsets[index] = offset.copy()
         offset += taken
     at = records.starts + header[0]
-    if (at + offset > records.ends).any():
+    left = records.ends - at - offset
+    if (left < 0).any() or left[header[0] == width].any():
         raise PagesRefusedError
     for column in wanted:
         _read_column(bytes_, at + offsets[column.index], header[column.index + 1], rows, column)

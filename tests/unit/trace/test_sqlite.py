@@ -10,6 +10,7 @@ import pytest
 from bubblefinder.errors import InputError
 from bubblefinder.trace import schema
 from bubblefinder.trace.open import open_trace
+from bubblefinder.trace.pages import PagesRefusedError
 from bubblefinder.trace.sqlite import SqliteSource, open_sqlite
 from tests.unit.trace.rows import CALLS, KERNELS, THREAD, call, change, differences, kernel, save
 
@@ -20,25 +21,33 @@ if TYPE_CHECKING:
     import polars as pl
 
 
-@pytest.fixture(params=["adbc", "sqlite3"])
+def without_pages(*_: object) -> pl.DataFrame:
+    raise PagesRefusedError
+
+
+@pytest.fixture(params=["pages", "adbc", "sqlite3"])
 def reader(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Runs a test with ADBC and without, and makes sure that it was what the test ran with."""
-    if request.param == "sqlite3":
-        monkeypatch.setitem(sys.modules, "adbc_driver_sqlite", None)
-        return "sqlite3"
-    rows = SqliteSource._rows
+    """Runs a test with each reader, and makes sure that it was what the test ran with."""
+    read_slowly = SqliteSource._read_slowly
 
-    def only_texts(source: SqliteSource, stored: str, columns: list[schema.Column]) -> pl.DataFrame:
+    def not_slowly(source: SqliteSource, stored: str, *more: object) -> schema.Rows:
         assert stored not in {KERNELS, CALLS}
-        return rows(source, stored, columns)
+        return read_slowly(source, stored, *more)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(SqliteSource, "_rows", only_texts)
-    return "adbc"
+    if request.param != "pages":
+        monkeypatch.setattr("bubblefinder.trace.sqlite.read_pages", without_pages)
+    if request.param != "adbc":
+        monkeypatch.setitem(sys.modules, "adbc_driver_sqlite", None)
+    if request.param != "sqlite3":
+        monkeypatch.setattr(SqliteSource, "_read_slowly", not_slowly)
+    return str(request.param)
 
 
-def test_both_readers_load_the_same(sample: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_readers_load_the_same(sample: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch) -> None:
     path = sample("tp2_before.node")
     fast = open_trace(path)
+    monkeypatch.setattr("bubblefinder.trace.sqlite.read_pages", without_pages)
+    assert differences(fast, open_trace(path)) == []
     monkeypatch.setitem(sys.modules, "adbc_driver_sqlite", None)
     assert differences(fast, open_trace(path)) == []
 
@@ -71,6 +80,7 @@ def test_rows_with_another_type_in_a_number_column_are_counted_and_left_out(tmp_
     assert {note.code: note.count for note in loaded.notes}["unusable-rows"] == 1
 
 
+@pytest.mark.parametrize("reader", ["adbc", "sqlite3"], indirect=True)
 @pytest.mark.usefixtures("reader")
 def test_rows_keep_their_stored_position_whatever_an_index_suggests(tmp_path: Path) -> None:
     rows = [kernel(start, start + 5) for start in (50, 10, 30, 20, 40)]
@@ -81,6 +91,7 @@ def test_rows_keep_their_stored_position_whatever_an_index_suggests(tmp_path: Pa
     assert loaded.select("start_ns", "row").rows() == [(20, 2), (30, 1), (40, 3), (50, 0)]
 
 
+@pytest.mark.parametrize("reader", ["adbc", "sqlite3"], indirect=True)
 @pytest.mark.usefixtures("reader")
 def test_large_tables_are_read_in_pages_without_losing_a_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("bubblefinder.trace.adbc._PAGE", 64)
@@ -221,6 +232,7 @@ def test_rows_that_were_deleted_are_counted_and_warned_of(tmp_path: Path) -> Non
     assert [note.level for note in open_trace(path).notes if note.code == "rows-missing"] == ["warn"]
 
 
+@pytest.mark.parametrize("reader", ["adbc", "sqlite3"], indirect=True)
 @pytest.mark.usefixtures("reader")
 def test_pages_that_lie_in_each_others_place_are_damage(tmp_path: Path) -> None:
     path = save(tmp_path / "x.sqlite", **{KERNELS: [kernel(i * 10, i * 10 + 5) for i in range(1, 2000)]})
