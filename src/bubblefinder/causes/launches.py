@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+import numpy as np
 import polars as pl
 
 from bubblefinder.timeline.launches import LAUNCHES
@@ -26,17 +27,14 @@ def find_submissions(timeline: Timeline, steps: Steps) -> pl.DataFrame:
         memsets) and role (of the replay or the eager phase, null for glue). Sorted by gpu, thread,
         start_ns.
     """
-    calls = timeline.calls.select("process", "thread", "start_ns", "end_ns", api_role="role").with_row_index(
-        "call_index"
-    )
     first = pl.col("start_ns", "replay_index").gather(timeline.leads["op_index"])
     operations = timeline.operations.select(first).rename({"start_ns": "op_start_ns"})
-    roles = steps.replays.select("role").with_row_index("replay_index")
+    calls = timeline.calls.select("process", "thread", "start_ns", "end_ns", api_role="role")
     submitted = (
         timeline.leads.select("gpu", pl.col("call_index", "op_index").cast(pl.UInt32))
         .hstack(operations)
-        .join(calls, on="call_index", how="inner", maintain_order="left")
-        .join(roles, on="replay_index", how="left")
+        .hstack(calls[timeline.leads["call_index"]])
+        .with_columns(role=steps.replays["role"].gather(operations["replay_index"]))
         .sort("gpu", "thread", "start_ns", maintain_order=True)
     )
     submitted = submitted.with_columns(window_index=window_of(steps, submitted, "op_start_ns")).drop("op_start_ns")
@@ -71,7 +69,8 @@ def _with_phases(submitted: pl.DataFrame) -> pl.DataFrame:
     name = (
         pl.when(pl.col("last_role").is_null()).then(pl.lit("eager")).otherwise(pl.format("eager after {}", "last_role"))
     )
-    long = pl.col("eager") & (pl.len().over("phase") >= PHASE_LAUNCHES)
+    number = phases["phase"].to_numpy()
+    long = pl.col("eager") & pl.Series(np.bincount(number)[number] >= PHASE_LAUNCHES)
     phases = phases.with_columns(role=pl.when(long).then(name).otherwise("role"))
     named = phases.select("submission", "phase", "role")
     joined = submitted.drop("role").join(named, on="submission", how="left", maintain_order="left")
