@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 import numpy as np
 import polars as pl
@@ -166,13 +166,13 @@ def _children(file: _File, level: Positions) -> Positions:
     cells = _cells(file, bytes_, _INTERIOR)
     pointers = np.concatenate((cells, np.arange(len(level)) * file.page_size + _RIGHTMOST))
     order = np.argsort(pointers // file.page_size, kind="stable")
-    return _words(bytes_, pointers[order]).byteswap().view(np.int64) >> 32
+    return _words(bytes_, pointers[order]) >> 32
 
 
-def _words(bytes_: Bytes, at: Positions) -> NDArray[np.uint64]:
-    """Return the eight bytes from each position on, as they lie."""
-    everywhere: NDArray[np.uint64] = np.ndarray((len(bytes_) - 7,), "<u8", bytes_, strides=(1,))
-    return everywhere[at]
+def _words(bytes_: Bytes, at: Positions, byte_order: Literal["<", ">"] = ">") -> Positions:
+    """Return the eight bytes from each position on as one integer."""
+    everywhere: NDArray[np.int64] = np.ndarray((len(bytes_) - 7,), f"{byte_order}i8", bytes_, strides=(1,))
+    return everywhere[at].astype(np.int64, copy=False)
 
 
 def _cells(file: _File, bytes_: Bytes, kind: int) -> Positions:
@@ -205,7 +205,7 @@ def _read_leaves(file: _File, leaves: Positions, first: int, position: int, want
     records = _records(file, bytes_, _cells(file, bytes_, _LEAF))
     count = len(records.rowids)
     expected = np.arange(first + position, first + position + count)
-    if position + count > len(wanted[0].null) or (records.rowids != expected).any():
+    if not count or position + count > len(wanted[0].null) or (records.rowids != expected).any():
         raise PagesRefusedError
     _read_rows(bytes_, records, slice(position, position + count), wanted)
     return count
@@ -226,7 +226,7 @@ def _records(file: _File, bytes_: Bytes, cells: Positions) -> _Records:
     Raises:
         PagesRefusedError: a record doesn't fit its page.
     """
-    words = _words(bytes_, cells).view(np.int64)
+    words = _words(bytes_, cells, "<")
     length, length_bytes = _varint(words, 2)
     rowids, rowid_bytes = _varint(words >> 8 * length_bytes, _ROWID_BYTES)
     starts = cells + length_bytes + rowid_bytes
@@ -290,7 +290,7 @@ def _read_column(bytes_: Bytes, at: Positions, kinds: Bytes, rows: slice, column
     if lowest == highest == 0:
         column.null[rows] = True
         return
-    values = _words(bytes_, at).byteswap(inplace=True).view(np.int64)
+    values = _words(bytes_, at)
     values >>= _SHIFTS[lowest] if lowest == highest else _SHIFTS.take(kinds)
     if highest >= _ZERO:
         values[kinds == _ZERO] = 0

@@ -157,6 +157,18 @@ def test_only_plainly_declared_columns_are_read_from_pages(
     assert bool(read) is from_pages
 
 
+def test_a_leaf_that_lost_its_rows_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bubblefinder.trace.pages._BATCH", 512)
+    path = tmp_path / "x.sqlite"
+    place = write(path, [(number, None, number, None, 1) for number in range(400)], 512)
+    content = bytearray(path.read_bytes())
+    last = max(at for at in range(512, len(content), 512) if content[at] == 0x0D)
+    content[last + 3 : last + 5] = b"\0\0"
+    path.write_bytes(content)
+    with pytest.raises(PagesRefusedError):
+        read_pages(place, WANTED, PLENTY)
+
+
 @given(st.data())
 @settings(deadline=None)
 def test_a_damaged_page_is_refused_or_read_as_sqlite_reads_it(data: st.DataObject) -> None:
