@@ -27,7 +27,7 @@ WANTED = [(0, Column("a", "a")), (2, Column("c", "narrow", pl.Int32)), (4, Colum
 EDGES = [edge + by for bits in (7, 8, 15, 16, 23, 24, 31, 32, 47, 48, 63) for edge in (1 << bits,) for by in (-1, 0)]
 SIGNED = [0, 1, *EDGES[:-1], *(-edge for edge in EDGES)]
 NUMBERS = st.none() | st.sampled_from(SIGNED) | st.integers(-(2**63), 2**63 - 1)
-OTHERS = st.none() | st.floats(allow_nan=False) | st.text(max_size=40) | st.binary(max_size=40) | st.integers(0, 300)
+OTHERS = st.none() | st.floats(allow_nan=False) | st.text(max_size=14) | st.binary(max_size=57) | st.integers(0, 300)
 ROWS = st.lists(st.tuples(NUMBERS, OTHERS, NUMBERS, OTHERS, NUMBERS), min_size=1, max_size=120)
 
 
