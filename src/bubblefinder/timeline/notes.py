@@ -54,7 +54,7 @@ def timeline_notes(
 def _mode_note(calls: pl.DataFrame, mode: CaptureMode) -> QualityNote:
     launches = int((calls["role"] == CallRole.LAUNCH_GRAPH).sum())
     level, message = _MODES[mode]
-    return QualityNote(f"capture-mode-{mode.value}", level, message, launches)
+    return QualityNote(f"capture-mode-{mode.value}", level, message, launches or None)
 
 
 def _coverage(operations: pl.DataFrame, calls: pl.DataFrame, mode: CaptureMode) -> Iterator[QualityNote]:
@@ -132,5 +132,4 @@ def _eager(operations: pl.DataFrame, mode: CaptureMode) -> Iterator[QualityNote]
             "info",
             "every recorded kernel belongs to a graph: either the program launches none itself, or the capture left "
             "them out",
-            0,
         )

@@ -72,6 +72,14 @@ def test_a_node_capture_without_any_eager_kernel_is_mentioned() -> None:
     assert "no-eager-kernels" not in notes("api | GK\ngpu0 | .aK\nG = graph a")
 
 
+@pytest.mark.parametrize(
+    ("picture", "code"),
+    [("api | G\ngpu0 | .a\nG = graph a", "no-eager-kernels"), ("api | K\ngpu0 | .K", "capture-mode-none")],
+)
+def test_what_is_absent_is_not_counted(picture: str, code: str) -> None:
+    assert notes(picture)[code].count is None
+
+
 def test_processes_that_share_a_gpu_are_noticed() -> None:
     picture = """
     p1 api  | K.....
