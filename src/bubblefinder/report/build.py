@@ -96,7 +96,21 @@ def analyze_trace(
     """
     asked = options or Options()
     progress("timeline")
-    timeline = build_timeline(trace, asked.window)
+    return analyze_timeline(build_timeline(trace, asked.window), asked, progress=progress)
+
+
+def analyze_timeline(timeline: Timeline, asked: Options, *, progress: Callable[[str], None] = lambda _: None) -> Report:
+    """Return the report on a timeline, for callers that also use the timeline itself.
+
+    Args:
+        timeline: the timeline of the window that was asked for.
+        asked: what was asked for.
+        progress: called with the name of each stage as it begins.
+
+    Raises:
+        CannotAnswerError: the capture lacks what was asked for.
+        UsageError: an option is wrong.
+    """
     progress("steps")
     steps = find_steps(timeline, asked.step_by)
     windows = windows_with_ledger(timeline, steps, asked.steps)
@@ -117,7 +131,7 @@ def analyze_trace(
         tool=Tool(name="bubblefinder", version=__version__),
         run=asked.run,
         trace=_facts(timeline),
-        quality=_quality((*trace.notes, *timeline.notes, *steps.notes)),
+        quality=_quality((*timeline.trace.notes, *timeline.notes, *steps.notes)),
         devices=[device_report(timeline, device) for device in timeline.devices],
         steps=_steps(timeline, steps, windows, lane),
         overhead=overhead,

@@ -107,21 +107,21 @@ def analyse(job: Analysis, tell: Callable[..., None]) -> dict[str, Any]:
     tell(stage="unpack")
     path = unpack(Path(job.upload), job.name, scratch, Bounds(job.unpacked_bytes, job.archive_files))
     tell(stage="load")
-    from bubblefinder.report.build import Options, analyze_trace
+    from bubblefinder.report.build import Options, analyze_timeline
     from bubblefinder.report.model import Run
+    from bubblefinder.timeline.build import build_timeline
     from bubblefinder.trace.open import open_trace
+    from bubblefinder.web.tracks import write_events
 
     trace = open_trace(path, unpack_limit=job.unpacked_bytes)
-    trace = replace(trace, info=replace(trace.info, name=job.name))
+    tell(stage="timeline")
+    timeline = build_timeline(replace(trace, info=replace(trace.info, name=job.name)))
     options = Options(run=Run(label=job.label, commit=job.commit))
-    report = analyze_trace(trace, options, progress=lambda stage: tell(stage=stage))
+    report = analyze_timeline(timeline, options, progress=lambda stage: tell(stage=stage))
     folder = scratch / FINISHED
     folder.mkdir(mode=0o700)
     _write_report(report, folder)
-    from bubblefinder.timeline.build import build_timeline
-    from bubblefinder.web.tracks import write_events
-
-    write_events(build_timeline(trace), folder / EVENTS)
+    write_events(timeline, folder / EVENTS)
     return summary(report)
 
 

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given, settings
 
 from bubblefinder.errors import CannotAnswerError
-from bubblefinder.report.build import Options, analyze_trace
+from bubblefinder.report.build import Options, analyze_timeline, analyze_trace
 from bubblefinder.report.model import INTER_CLASSES, LEDGER_CLASSES, Report, StepRow
+from bubblefinder.timeline.build import build_timeline
 from bubblefinder.trace.drawn import draw
 from bubblefinder.trace.model import QualityNote, Trace
 from bubblefinder.trace.sketch import Sketch
@@ -42,6 +43,13 @@ def idle(row: StepRow) -> int:
 @pytest.fixture(scope="module")
 def report() -> Report:
     return analyze_trace(loop())
+
+
+def test_a_timeline_built_before_gives_the_same_report() -> None:
+    trace, told = draw(STEP), list[str]()
+    report = analyze_timeline(build_timeline(trace), Options(), progress=told.append)
+    assert report == analyze_trace(trace)
+    assert told[0] == "steps"
 
 
 def test_every_row_sums_to_its_duration_and_the_rows_tile_the_span(report: Report) -> None:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import tempfile
 import time
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
@@ -11,12 +12,15 @@ import pytest
 
 from bubblefinder.errors import EXIT_INPUT
 from bubblefinder.report.read import read_report
+from bubblefinder.timeline import build
 from bubblefinder.web.events import window
-from bubblefinder.web.worker import STAGES, Analysis, Comparison, Limit
+from bubblefinder.web.worker import STAGES, Analysis, Comparison, Limit, analyse
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
+
+    from bubblefinder.timeline.model import Timeline
 
     Sample = Callable[[str], Path]
 
@@ -60,6 +64,25 @@ def test_a_capture_becomes_every_output(sample: Sample, tmp_path: Path) -> None:
     assert "<script>" not in (folder / "body.html").read_text()
     shown = window(folder / "events", None, None)
     assert sum(track["rows"] for track in shown["tracks"] if track["group"] == "gpu") == 17_570 + 60 + 120
+
+
+def test_the_report_and_the_drawn_timeline_come_from_one_timeline(
+    sample: Sample, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    built: list[Timeline] = []
+
+    def build_timeline(*arguments: Any) -> Timeline:
+        built.append(original(*arguments))
+        return built[-1]
+
+    original = build.build_timeline
+    monkeypatch.setattr(build, "build_timeline", build_timeline)
+    monkeypatch.setattr("bubblefinder.report.build.build_timeline", build_timeline)
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    said: list[str] = []
+    analyse(analysis(sample("nextn_before.graph"), tmp_path), lambda **told: said.extend(told.values()))
+    assert len(built) == 1
+    assert said.count("timeline") == 1
 
 
 def test_a_capture_of_whole_graphs_has_a_share_that_is_a_lower_bound(sample: Sample, tmp_path: Path) -> None:
