@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 
 from bubblefinder.cli.app import app
 from bubblefinder.compare.source import load
+from bubblefinder.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -48,6 +49,16 @@ def night(tmp_path: Path, sample: Callable[[str], Path]) -> Callable[..., Result
 
 def history(tmp_path: Path, *arguments: str) -> Result:
     return CliRunner().invoke(app, ["history", *arguments, "--history", str(tmp_path / "history.sqlite")])
+
+
+def test_a_folder_that_can_not_be_made_is_said_before_anything_is_stored(
+    night: Callable[..., Result], tmp_path: Path
+) -> None:
+    (tmp_path / "out").write_text("a file")
+    refused = night("null_gpu_1.graph").exception
+    assert isinstance(refused, UsageError)
+    assert str(tmp_path / "out") in str(refused)
+    assert not (tmp_path / "history.sqlite").exists()
 
 
 def test_nights_pass_until_one_is_worse_and_the_alarm_is_kept_out(night: Callable[..., Result], tmp_path: Path) -> None:

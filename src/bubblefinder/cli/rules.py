@@ -69,17 +69,23 @@ def check(
     from bubblefinder.rules.suggest import FileError
     from bubblefinder.units import plural
 
-    mistakes = []
-    for path in (found for file in files for found in (sorted(file.glob("*.toml")) if file.is_dir() else [file])):
+    found = _files(files)
+    if not found:
+        raise UsageError(
+            f"{', '.join(map(str, files))}: no rule packs here",
+            hint="name a rule pack, or a folder with *.toml rule packs",
+        )
+    mistakes = list[FileError]()
+    for path in found:
         try:
             pack = read_pack(path)
         except FileError as error:
-            mistakes.append(str(error))
+            mistakes.append(error)
         else:
             holds = plural(len(pack.rule), "rule") if isinstance(pack, Pack) else "kernel categories"
             typer.echo(f"{path}: {holds}, no mistakes")
     if mistakes:
-        raise FileError("\n".join(mistakes), hint="the fields of each kind of subject: bubblefinder rules explain ID")
+        raise FileError("\n".join(map(str, mistakes)), hint=mistakes[0].hint)
 
 
 @rules.command("test")
@@ -92,12 +98,7 @@ def run_cases(
     from bubblefinder.rules.packs import load_packs, own_rules
     from bubblefinder.units import plural
 
-    paths = [
-        found
-        for path in cases or [Path("tests/cases")]
-        for found in (sorted(path.glob("*.toml")) if path.is_dir() else [path])
-    ]
-    files = [read_cases(path) for path in paths]
+    files = [read_cases(path) for path in _files(cases or [Path("tests/cases")])]
     packs = load_packs(folders or ())
     wrong = [line for file in files for case in file.case for line in complaints(file.rule, case, packs)]
     wrong += [f"{rule}: no case" for rule in untested(own_rules(folders or ()), files)]
@@ -107,6 +108,11 @@ def run_cases(
         raise typer.Exit(EXIT_GATE)
     count = plural(sum(len(file.case) for file in files), "case")
     typer.echo(f"{count} of {plural(len(files), 'rule')}: all as they should be")
+
+
+def _files(paths: list[Path]) -> list[Path]:
+    """Return the files, and the TOML files in the folders."""
+    return [file for path in paths for file in (sorted(path.glob("*.toml")) if path.is_dir() else [path])]
 
 
 def _packs(folders: list[Path] | None) -> Packs:

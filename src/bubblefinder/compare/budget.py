@@ -124,9 +124,12 @@ def load_budget(path: Path) -> BudgetFile:
         text = path.read_text("utf-8")
         document = tomllib.loads(text)
     except OSError as error:
-        raise UsageError(f"{path} can't be read: {error.strerror}", hint="give a budget file") from error
+        raise UsageError(
+            f"{path} can't be read: {error.strerror}",
+            hint="check the path; `bubblefinder budget init` writes one",
+        ) from error
     except UnicodeDecodeError as error:
-        raise UsageError(f"{path} is no text in UTF-8", hint="give a budget file") from error
+        raise UsageError(f"{path} is no text in UTF-8", hint="docs/budgets.md shows the format") from error
     except tomllib.TOMLDecodeError as error:
         raise UsageError(f"{path} is no TOML: {error}", hint="docs/budgets.md shows the format") from error
     try:
@@ -157,6 +160,8 @@ def _told(problem: Any) -> str:  # noqa: ANN401 - pydantic's own shape
     if kind == "extra_forbidden":
         model = Budget if location[0] == "budget" else BudgetFile
         return f"there is no key {str(location[-1])!r}{nearest(str(location[-1]), model.model_fields)}"
+    if kind == "missing":
+        return f"it is missing{f'; write version = {VERSION}' if location == ('version',) else ''}"
     if location[-1] in _KINDS:
         return "it is neither a number nor text in quotes"
     if location == ("version",):
@@ -170,6 +175,8 @@ def _place(problem: Any, lines: list[str]) -> str:  # noqa: ANN401 - pydantic's 
     location = problem["loc"]
     path = ".".join(str(part) for part in location if part not in _KINDS)
     first = 0
+    if problem["type"] == "missing" and len(location) == 1:
+        return path
     if location[:1] == ("budget",) and len(location) > 1:
         heads = [number for number, line in enumerate(lines) if line.replace(" ", "").startswith("[[budget]]")]
         if location[1] >= len(heads):

@@ -10,7 +10,7 @@ from bubblefinder.compare.judge import judge
 from bubblefinder.compare.metrics import measurable
 from bubblefinder.compare.render.formats import render_judged
 from bubblefinder.compare.store import open_store
-from bubblefinder.errors import EXIT_GATE
+from bubblefinder.errors import EXIT_GATE, UsageError
 from bubblefinder.report.formats import render, write_whole
 
 if TYPE_CHECKING:
@@ -43,15 +43,27 @@ def nightly(report: Report, budgets: BudgetFile, history: Path, folder: Path, to
     """Judge the report against the budgets and the history, store it, and write every file.
 
     A report that broke a limit is stored as an alarm, so that it doesn't become the baseline.
+
+    Raises:
+        UsageError: the folder can't be made; nothing is stored then.
     """
+    _make(folder)
     with open_store(history, create=True) as database:
         judged = judge(report, budgets, baseline(database, report), today)
         broken = judged.headline if judged.exit_code == EXIT_GATE else ""
         run = add(database, report, reason=broken) if measurable(report) else None
-    folder.mkdir(parents=True, exist_ok=True)
     for name, form in REPORTS.items():
         content = render(report, form)
         write_whole(folder / name, content.encode() if isinstance(content, str) else content)
     for name, form in VERDICTS.items():
         write_whole(folder / name, render_judged(judged, form).encode())
     return Night(judged, run)
+
+
+def _make(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(
+            f"there can be no folder {folder}: {error.strerror}", hint="name a folder for the reports, not a file"
+        ) from error

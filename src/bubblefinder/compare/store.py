@@ -52,8 +52,7 @@ def open_store(path: Path, *, write: bool = False, create: bool = False) -> Iter
         InputError: there is no such file, it is no history, or it can't be read.
         UsageError: it was written by a newer bubblefinder.
     """
-    if not create and not path.is_file():
-        raise InputError(f"there is no history file {path}", hint="`bubblefinder history add` starts one")
+    _check(path, create=create)
     try:
         connection = sqlite3.connect(path, timeout=BUSY_SECONDS)
         try:
@@ -64,6 +63,18 @@ def open_store(path: Path, *, write: bool = False, create: bool = False) -> Iter
         raise InputError(
             f"{path} can't be used as a history: {error}", hint="is it a file of `history add`?"
         ) from error
+
+
+def _check(path: Path, *, create: bool) -> None:
+    """Refuse a path that holds no history, and one at which none can be started."""
+    if path.is_dir():
+        raise InputError(f"{path} is a folder, not a history file", hint="give the name of a file in it")
+    if create and not path.parent.is_dir():
+        raise InputError(f"there is no folder {path.parent} to keep {path.name} in", hint="make it, or check the path")
+    if not create and not path.is_file():
+        raise InputError(f"there is no history file {path}", hint="`bubblefinder history add` starts one")
+    if not create and not path.stat().st_size:
+        raise InputError(f"the history file {path} is empty", hint="`bubblefinder history add` stores a run")
 
 
 def _transaction(connection: sqlite3.Connection, path: Path, begin: str) -> Iterator[Database]:

@@ -29,7 +29,7 @@ def decode_calibration(content: bytes) -> Calibration:
         raise UsageError("this is no calibration file", hint="make one with `bubblefinder calibrate`") from error
     if calibration.schema != CALIBRATION_SCHEMA:
         raise UsageError(
-            f"the calibration file has schema {calibration.schema!r}, not {CALIBRATION_SCHEMA!r}",
+            f"the calibration has schema {calibration.schema!r}, not {CALIBRATION_SCHEMA!r}",
             hint="make a new one with `bubblefinder calibrate`",
         )
     return calibration
@@ -52,7 +52,10 @@ def read_calibration(path: Path) -> Calibration:
         content = path.read_bytes()
     except OSError as error:
         raise UsageError(f"{path.name} can't be read: {error.strerror}", hint="check the path") from error
-    return decode_calibration(content)
+    try:
+        return decode_calibration(content)
+    except UsageError as error:
+        raise UsageError(f"{path.name}: {error}", hint=error.hint) from error
 
 
 def bundled_calibrations() -> list[Calibration]:

@@ -69,14 +69,17 @@ def _decode(trace: Trace, gpu: int) -> tuple[pl.DataFrame, pl.DataFrame]:
     timeline = build_timeline(trace)
     if timeline.mode is not CaptureMode.GRAPH:
         raise CannotAnswerError(
-            f"the reference was captured in {timeline.mode} mode", hint="capture it with --cuda-graph-trace=graph"
+            f"the reference {trace.info.name} was captured in {timeline.mode} mode",
+            hint="capture it with --cuda-graph-trace=graph",
         )
     steps = find_steps(timeline)
     decode = steps.windows.filter(pl.col("excluded").is_null()).with_columns(
         duration_ns=pl.col("end_ns") - pl.col("start_ns")
     )
     if decode.is_empty():
-        raise CannotAnswerError("the reference holds no decode steps", hint="capture more steps of the same workload")
+        raise CannotAnswerError(
+            f"the reference {trace.info.name} holds no decode steps", hint="capture more steps of the same workload"
+        )
     same = decode.filter(pl.col("gpu") == gpu)
     lane = (same if len(same) else decode).partition_by("gpu", "process", maintain_order=True)[0]
     used, process = lane.select("gpu", "process").row(0)

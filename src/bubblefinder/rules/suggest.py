@@ -37,8 +37,10 @@ def read_toml(path: Path) -> dict[str, Any]:
     """
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise FileError(f"{path}: not TOML: {error}") from error
+    except UnicodeDecodeError as error:
+        raise FileError(f"{path}: not TOML: it is no text in UTF-8", hint="check the path") from error
+    except tomllib.TOMLDecodeError as error:
+        raise FileError(f"{path}: not TOML: {error}", hint="mend that line and run it again") from error
     except OSError as error:
         raise FileError(f"{path}: {error.strerror or error}", hint="check the path") from error
 

@@ -113,7 +113,7 @@ def _nothing_recorded(trace: Trace, window: tuple[int, int] | None) -> CannotAns
         )
     calls = f" although {len(trace.calls):,} API calls were traced" if len(trace.calls) else ""
     return CannotAnswerError(
-        f"no GPU activity recorded{calls}: nothing can be said about idle time",
+        f"{trace.info.name}: no GPU activity recorded{calls}: nothing can be said about idle time",
         hint="capture with --trace=cuda,nvtx on a machine where CUPTI may trace the GPU (containers often forbid it)",
     )
 

@@ -6,6 +6,7 @@ import pytest
 from typer.testing import CliRunner
 
 from bubblefinder.cli.rules import rules
+from bubblefinder.errors import UsageError
 from bubblefinder.rules.suggest import FileError
 
 if TYPE_CHECKING:
@@ -100,6 +101,18 @@ def test_check_tells_everything_that_is_wrong(folder: Path) -> None:
     assert isinstance(error, FileError)
     assert error.exit_code == 2
     assert len(str(error).splitlines()) == 3
+
+
+def test_check_names_a_folder_without_packs(tmp_path: Path) -> None:
+    error = run("check", str(tmp_path)).exception
+    assert isinstance(error, UsageError)
+    assert str(error) == f"{tmp_path}: no rule packs here"
+
+
+def test_check_says_what_to_do_about_a_file_that_is_not_there(tmp_path: Path) -> None:
+    error = run("check", str(tmp_path / "gone.toml")).exception
+    assert isinstance(error, FileError)
+    assert error.hint == "check the path"
 
 
 def test_test_runs_the_cases(folder: Path) -> None:

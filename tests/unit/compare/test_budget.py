@@ -100,7 +100,9 @@ def test_a_budget_that_makes_no_sense_is_refused(tmp_path: Path, body: str, said
     ("text", "said"),
     [
         ("version = 2\nbudget = []", "reads version 1"),
-        ("budget = []", "version"),
+        ("budget = []", "version: it is missing; write version = 1"),
+        ("version = 1\n", "  budget: it is missing"),
+        ("version = 1\n[[budget]]\nmax = 1\n", "line 2, budget.0.metric: it is missing"),
         ("version = 1\nbudget = []", "at least 1"),
         ("version = ", "is no TOML"),
     ],

@@ -42,7 +42,7 @@ def test_an_error_undoes_what_was_written(tmp_path: Path) -> None:
     with suppress(ZeroDivisionError), open_store(path, create=True) as database:
         database.execute("CREATE TABLE extra (x)")
         raise ZeroDivisionError
-    with open_store(path) as database:
+    with open_store(path, create=True) as database:
         assert "extra" not in database.table_names()
 
 
@@ -72,12 +72,22 @@ def test_other_files_are_refused_and_left_alone(tmp_path: Path) -> None:
     with sqlite3.connect(trace) as connection:
         connection.execute("CREATE TABLE StringIds (id)")
     connection.close()
+    empty = tmp_path / "empty"
+    empty.touch()
     text.write_text("not a database, and long enough to be read as one" * 40)
-    for path, said in ((trace, "no history"), (text, "can't be used"), (tmp_path / "none", "there is no history file")):
+    refused = {trace: "no history", text: "can't be used", empty: "is empty", tmp_path / "none": "no history file"}
+    for path, said in refused.items():
         before = path.read_bytes() if path.exists() else None
-        with pytest.raises(InputError, match=said), open_store(path):
+        with pytest.raises(InputError, match=said) as error, open_store(path):
             pass
+        assert path.name in str(error.value)
         assert (path.read_bytes() if path.exists() else None) == before
+
+
+def test_a_history_is_a_file_in_a_folder_that_is_there(tmp_path: Path) -> None:
+    for path, said in ((tmp_path, "is a folder"), (tmp_path / "gone" / "history.sqlite", "there is no folder")):
+        with pytest.raises(InputError, match=said), open_store(path, create=True):
+            pass
 
 
 def test_writers_at_the_same_time_lose_nothing(tmp_path: Path, root: Path) -> None:

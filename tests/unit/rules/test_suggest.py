@@ -52,7 +52,7 @@ def test_a_file_that_is_no_toml(tmp_path: Path) -> None:
     with pytest.raises(FileError, match="not TOML"):
         read_toml(path)
     path.write_bytes(b"\xff\xfe")
-    with pytest.raises(FileError, match="not TOML"):
+    with pytest.raises(FileError, match="not TOML: it is no text in UTF-8"):
         read_toml(path)
     with pytest.raises(FileError, match="No such file"):
         read_toml(tmp_path / "missing.toml")
