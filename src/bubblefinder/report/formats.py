@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import os
 import tempfile
 from dataclasses import dataclass
@@ -41,7 +42,7 @@ FORMATS: Final = {
         Format("summary", (".summary.md",), "markdown", "render_summary", linked=True),
         Format("junit", (".junit.xml", ".xml"), "junit"),
         Format("github", (".github.txt",), "github"),
-        Format("perfetto", (".perfetto.json", ".trace.json"), "perfetto"),
+        Format("perfetto", (".perfetto.json", ".trace.json", ".perfetto.json.gz", ".trace.json.gz"), "perfetto"),
         Format("csv", (".csv",), "csv"),
         Format("parquet", (".parquet",), "csv", "render_parquet"),
     )
@@ -71,14 +72,15 @@ def render(report: Report, name: str, *, report_url: str = "") -> str | bytes:
 
 
 def write(report: Report, path: Path, *, report_url: str = "") -> None:
-    """Write the report to `path` in the format its suffix names; the file appears whole or not at all.
+    """Write the report to `path` in the format its suffix names, packed if it ends in .gz, whole or not at all.
 
     Raises:
         UsageError: the suffix is unknown, or the folder is missing.
     """
     entry = format_for(path)
     content = render(report, entry.name, report_url=report_url)
-    write_whole(path, content.encode() if isinstance(content, str) else content)
+    encoded = content.encode() if isinstance(content, str) else content
+    write_whole(path, gzip.compress(encoded, mtime=0) if path.suffix.lower() == ".gz" else encoded)
 
 
 def write_whole(path: Path, content: bytes) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 from pathlib import Path
 
 import pytest
@@ -25,6 +26,8 @@ REPORTS = {
         ("a.html", "html"),
         ("a.JSON", "json"),
         ("nextn.node.perfetto.json", "perfetto"),
+        ("nextn.node.perfetto.json.gz", "perfetto"),
+        ("a.trace.json.GZ", "perfetto"),
         ("a.junit.xml", "junit"),
         ("a.xml", "junit"),
         ("a.md", "markdown"),
@@ -59,6 +62,20 @@ def test_a_file_appears_whole(tmp_path: Path) -> None:
     assert path.read_text() == render(sample_report(), "json")
     assert [file.name for file in tmp_path.iterdir()] == ["a.json"]
     assert path.stat().st_mode & 0o044 == 0o044
+
+
+def test_a_packed_file_holds_the_same_and_not_the_time(tmp_path: Path) -> None:
+    path = tmp_path / "a.perfetto.json.gz"
+    write(sample_report(), path)
+    packed = path.read_bytes()
+    assert gzip.decompress(packed).decode() == render(sample_report(), "perfetto")
+    assert packed[4:8] == bytes(4)
+
+
+@pytest.mark.parametrize("name", ["a.json.gz", "a.gz", "a.html.gz"])
+def test_only_what_a_reader_opens_packed_is_packed(name: str) -> None:
+    with pytest.raises(UsageError, match="no format is written"):
+        format_for(Path(name))
 
 
 def test_nothing_is_left_where_the_target_is_a_folder(tmp_path: Path) -> None:
