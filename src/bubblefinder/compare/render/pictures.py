@@ -1,4 +1,4 @@
-"""The two median steps as drawings: their ledgers as bars of one scale, their timelines aligned at the start."""
+"""One real step a side, the one nearest its median, as drawings: their ledgers as bars of one scale, their timelines aligned at the start."""
 
 from __future__ import annotations
 
@@ -62,20 +62,21 @@ class Drawing:
 
 
 def waterfalls(diff: Diff) -> Drawing | None:
-    """Return both sides' median step, cut by class, one lane a side; null where a side has no step to show."""
+    """Return the step that stands for each side, cut by class, one lane a side; null where a side has none to show."""
     if diff.base_step is None or diff.head_step is None:
         return None
     sides = (("base", diff.base_step), ("head", diff.head_step))
     longest = max(step.duration_ns for _, step in sides)
     marks = [mark for number, (_, step) in enumerate(sides) for mark in _ledger(step, 2 * number * LANE, longest)]
     lanes = [
-        Lane(2 * number * LANE, f"{name}: {duration(step.duration_ns)}") for number, (name, step) in enumerate(sides)
+        Lane(2 * number * LANE, f"{name}: step {step.index}, {duration(step.duration_ns)}")
+        for number, (name, step) in enumerate(sides)
     ]
     return Drawing(marks, lanes, 4 * LANE, {name: class_label(name) for name in COLOURS})
 
 
 def timelines(diff: Diff) -> Drawing | None:
-    """Return both sides' median step as it ran, base above head, both from the same left edge; null where unknown."""
+    """Return the step that stands for each side as it ran, base above head, from one left edge; null where unknown."""
     steps = [(name, s.timeline) for name, s in (("base", diff.base_step), ("head", diff.head_step)) if s and s.timeline]
     if len(steps) < 2:  # noqa: PLR2004 - two sides
         return None

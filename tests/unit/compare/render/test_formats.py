@@ -21,6 +21,7 @@ from bubblefinder.compare.render.json import json_schema
 from bubblefinder.errors import UsageError
 from bubblefinder.report.model import Site
 from bubblefinder.report.pictures import StepTimeline, TimelineBar
+from bubblefinder.units import duration
 from tests.unit.compare.builders import MS, a_finding, a_kernel, a_report, with_kernels
 
 if TYPE_CHECKING:
@@ -132,6 +133,15 @@ def test_html_is_one_safe_page(hostile: Diff, judged: Judged, kind: str) -> None
     if kind == "diff":
         assert tags.tags.count("figure") == 2
         assert json.loads(tags.scripts[0])["verdict"] == "regression"
+
+
+def test_the_drawn_steps_are_said_to_be_steps_and_not_medians(hostile: Diff) -> None:
+    page = render_diff(hostile, "html")
+    for side, step in (("base", hostile.base_step), ("head", hostile.head_step)):
+        assert step
+        assert f"{side}: step {step.index}, {duration(step.duration_ns)}" in page
+    assert "One real step of each side, the one nearest its median" in page
+    assert "he median step" not in page
 
 
 def test_junit_has_a_case_a_limit(judged: Judged) -> None:
