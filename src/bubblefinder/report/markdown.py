@@ -21,7 +21,7 @@ from bubblefinder.report.words import (
 from bubblefinder.units import count, duration, milliseconds, share
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
     from bubblefinder.report.model import Finding, Report
 
@@ -69,10 +69,14 @@ def code(text: str | None, limit: int = 160) -> str:
     return f"<code>{escape(text, limit)}</code>" if text else ""
 
 
-def table(header: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
-    """Return a table whose first column is text and the others numbers."""
+def table(header: Iterable[str], rows: Iterable[Iterable[str]], words: Sequence[bool] = ()) -> str:
+    """Return a table whose columns of `words` begin at the left and whose numbers end at the right.
+
+    Unless told otherwise, the first column is words and the others are numbers.
+    """
     names = list(header)
-    lines = [names, [":--", *["--:"] * (len(names) - 1)], *rows]
+    sides = [":--" if left else "--:" for left in words or (True, *[False] * (len(names) - 1))]
+    lines = [names, sides, *rows]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 

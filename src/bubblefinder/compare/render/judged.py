@@ -49,7 +49,8 @@ def markdown(judged: Judged) -> str:
 def _comment(judged: Judged, shown: Table, rows: int) -> str:
     left = len(shown.rows) - rows
     note = f"\n\n_{plural(left, 'limit')} left out to stay within GitHub's limit._" if left > 0 else ""
-    body = table(shown.header, [[escape(cell, 400) for cell in row] for row in shown.rows[:rows]]) + note
+    cells = [[escape(cell, 400) for cell in row] for row in shown.rows[:rows]]
+    body = table(shown.header, cells, shown.words) + note
     headline, rests = escape(judged.headline, 1000), escape(rests_on(judged), 400)
     return f"### bubblefinder budget\n\n**{headline}**\n\n{body}\n\n<sub>{rests}</sub>\n\n{MARKER}"
 

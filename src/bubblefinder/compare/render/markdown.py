@@ -49,4 +49,4 @@ def _table(one: Table) -> str:
     header = (one.title, *one.header[1:])
     rows = [[escape(cell, 300) for cell in row] for row in one.rows]
     note = f"\n\n_{escape(one.note)}_" if one.note else ""
-    return table(map(escape, header), rows) + note
+    return table(map(escape, header), rows, one.words) + note

@@ -1,4 +1,4 @@
-"""One real step a side, the one nearest its median, as drawings: their ledgers as bars of one scale, their timelines aligned at the start."""
+"""One real step a side, the one nearest its median: ledgers as bars of one scale, timelines aligned at the start."""
 
 from __future__ import annotations
 

@@ -20,6 +20,10 @@ _PDL_NOTE: Final = (
     "the busy time counts overlaps once."
 )
 _BLANK: Final = {"same", "unknown"}
+_WORDS: Final = frozenset(
+    {"", "metric", "verdict", "why", "added", "commit", "state", "id", "unit", "better", "where", "meaning"}
+)
+"""Headers of columns that hold words; those without a header say what a row is, or how it is judged."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +34,11 @@ class Table:
     header: tuple[str, ...]
     rows: Sequence[tuple[str, ...]]
     note: str = ""
+
+    @property
+    def words(self) -> tuple[bool, ...]:
+        """Which columns hold words: these begin at the left, numbers end at the right."""
+        return tuple(number == 0 or name in _WORDS for number, name in enumerate(self.header))
 
 
 def tables(diff: Diff) -> list[Table]:
@@ -103,9 +112,12 @@ def _cost(side: SiteSide, captures: int) -> str:
     if not side.seen:
         return "harmless" if side.benign else "absent"
     ns = side.recoverable_ns if side.recoverable_ns is not None else side.bubble_ns
-    times = f", {count(side.per_step_count)} a step" if side.per_step_count is not None else ""
-    seen = f", in {side.seen} of {plural(captures, 'capture')}" if side.seen < captures else ""
-    return f"{duration(ns)}{times}{seen}"
+    parts = (
+        duration(ns) if ns is not None else "",
+        f"{count(side.per_step_count)} a step" if side.per_step_count is not None else "",
+        f"in {side.seen} of {plural(captures, 'capture')}" if side.seen < captures else "",
+    )
+    return ", ".join(part for part in parts if part) or "present"
 
 
 def _kernels(diff: Diff) -> Table:

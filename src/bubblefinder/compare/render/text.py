@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Final
 from bubblefinder.compare.render.tables import tables
 from bubblefinder.compare.words import capture_name, rests_on
 from bubblefinder.report.words import plain
-from bubblefinder.units import UNKNOWN
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,7 +17,6 @@ if TYPE_CHECKING:
 
 
 NAME_WIDTH: Final = 60
-LONGEST_NUMBER: Final = 30
 
 
 def render(diff: Diff) -> str:
@@ -36,7 +34,7 @@ def draw(table: Table) -> str:
     """Return a table with its columns lined up: numbers to the right, words to the left, long names in lines."""
     rows = [line for row in table.rows for line in _wrapped(row)]
     columns = list(zip(table.header, *rows, strict=True))
-    lined = [_column(cells, words=number == 0 or not _numeric(cells[1:])) for number, cells in enumerate(columns)]
+    lined = [_column(cells, words=words) for cells, words in zip(columns, table.words, strict=True)]
     lines = ["  " + "  ".join(row).rstrip() for row in zip(*lined, strict=True)]
     return "\n".join([table.title, *lines, *([table.note] if table.note else [])])
 
@@ -44,11 +42,6 @@ def draw(table: Table) -> str:
 def _wrapped(row: Sequence[str]) -> list[tuple[str, ...]]:
     first, *more = wrap(row[0], NAME_WIDTH, subsequent_indent="  ") or [""]
     return [(first, *row[1:]), *((line, *[""] * (len(row) - 1)) for line in more)]
-
-
-def _numeric(cells: Sequence[str]) -> bool:
-    short = all(len(text) <= LONGEST_NUMBER for text in cells)
-    return short and all(not text or text[0].isdigit() or text[0] in f"+-±{UNKNOWN}" for text in cells)
 
 
 def _column(cells: Sequence[str], *, words: bool) -> list[str]:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from datetime import date
 from html.parser import HTMLParser
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree as ET
 
 import jsonschema
@@ -19,7 +20,7 @@ from bubblefinder.compare.judge import judge
 from bubblefinder.compare.render.formats import DIFF_FORMATS, JUDGED_FORMATS, format_of, render_diff, render_judged
 from bubblefinder.compare.render.json import json_schema
 from bubblefinder.errors import UsageError
-from bubblefinder.report.model import Site
+from bubblefinder.report.model import Quantiles, Site
 from bubblefinder.report.pictures import StepTimeline, TimelineBar
 from bubblefinder.units import duration
 from tests.unit.compare.builders import MS, a_finding, a_kernel, a_report, with_kernels
@@ -142,6 +143,29 @@ def test_the_drawn_steps_are_said_to_be_steps_and_not_medians(hostile: Diff) -> 
         assert f"{side}: step {step.index}, {duration(step.duration_ns)}" in page
     assert "One real step of each side, the one nearest its median" in page
     assert "he median step" not in page
+
+
+def test_words_begin_at_the_left_and_numbers_end_at_the_right(hostile: Diff, judged: Judged) -> None:
+    limits = render_judged(judged, "markdown").splitlines()
+    assert limits[limits.index("| metric | limit | value | verdict | why |") + 1] == "| :-- | --: | --: | :-- | :-- |"
+    ledger = render_diff(hostile, "markdown").splitlines()
+    assert "| :-- | --: | --: | --: | :-- | --: | --: | --: | --: | :-- |" in ledger
+    assert '<th scope="col" class="words">why</th>' in render_judged(judged, "html")
+    assert re.search(r"<td>[0-9]\.[0-9]{3}</td>", render_diff(hostile, "html"))
+    assert '<td class="words">✗ worse</td>' in render_diff(hostile, "html")
+
+
+def test_a_finding_without_a_cost_is_present_or_counted() -> None:
+    bare: dict[str, Any] = {"bubble_ns": Quantiles(p50=None, p95=None), "recoverable_ns": None}
+    counted = a_finding("a", title="Counted", site=Site(nvtx="a"), **bare)
+    told = a_finding("b", title="Told", site=Site(nvtx="b"), per_step_count=None, **bare)
+    text = render_diff(diff([a_report(findings=[counted, told])], [a_report(findings=[counted, told])]), "text")
+    rows = {
+        line.split()[0]: " ".join(line.split())
+        for line in text.splitlines()
+        if line.startswith(("  Told", "  Counted"))
+    }
+    assert rows == {"Told": "Told (in b) present present –", "Counted": "Counted (in a) 1 a step 1 a step –"}
 
 
 def test_junit_has_a_case_a_limit(judged: Judged) -> None:
