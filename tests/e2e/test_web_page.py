@@ -314,6 +314,39 @@ def test_the_timeline_loads_the_window_it_shows(watched: Watched, real: Server, 
     watched.is_clean()
 
 
+WRITTEN = """() => {
+  const pen = CanvasRenderingContext2D.prototype, fill = pen.fillRect, write = pen.fillText;
+  window.drawn = [];
+  pen.fillRect = function (...box) { this.last = box; fill.apply(this, box); };
+  pen.fillText = function (text, left, top) {
+    const [x, y, wide, tall] = this.last || [0, 0, 0, 0];
+    if (y < top && top < y + tall && tall < 40) drawn.push([text, left - x, this.measureText(text).width, wide]);
+    write.call(this, text, left, top);
+  };
+}"""
+
+
+def test_names_stay_inside_their_bars_and_the_legend_explains_every_colour(
+    page: Page, real: Server, tmp_path: Path, hostile_capture: Callable[[Path, str], Path]
+) -> None:
+    path = hostile_capture(tmp_path / "wide.sqlite", "W" * 40)
+    answer = httpx.put(f"{real.url}/api/runs?name=wide.sqlite", content=path.read_bytes(), timeout=30).json()
+    assert real.settled(answer["id"])["state"] == "done"
+    page.add_init_script(f"({WRITTEN})()")
+    page.goto(f"{real.url}{answer['url']}/timeline")
+    page.wait_for_selector("#timeline[data-ready='1']")
+    names = page.evaluate("drawn.filter(([text]) => text.startsWith('W'))")
+    assert any(text.endswith("…") for text, *_ in names)
+    assert all(inset >= 0 and inset + length <= wide for _, inset, length, wide in page.evaluate("drawn"))
+    assert all(len(text) >= 5 for text, *_ in names)
+    legend = page.get_by_role("list", name="Colours").get_by_role("listitem")
+    assert {"NVTX range", "API call", "kernel or whole graph", "idle: host late"} <= set(legend.all_inner_texts())
+    fills = page.evaluate(
+        "[...document.querySelectorAll('#timeline-legend rect')].map((one) => getComputedStyle(one).fill)"
+    )
+    assert len(set(fills)) == len(fills) == legend.count()
+
+
 def test_groups_of_runs_ticked_in_the_list_are_compared(
     watched: Watched, real: Server, uploaded: Callable[..., str]
 ) -> None:
@@ -326,6 +359,26 @@ def test_groups_of_runs_ticked_in_the_list_are_compared(
     expect(page.locator("h1")).to_contain_text("No change")
     expect(page.locator(".tools")).to_contain_text("null_host_2")
     watched.is_clean()
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_a_comparison_has_the_colours_of_the_other_pages(
+    browser: Browser, real: Server, uploaded: Callable[..., str], theme: str
+) -> None:
+    first, second = uploaded("null_host_1.graph"), uploaded("null_host_2.graph")
+    there = context(browser, color_scheme=theme)
+    page = there.new_page()
+
+    def colours(path: str) -> list[str]:
+        page.goto(real.url + path)
+        link = "getComputedStyle(document.querySelector('a[href^=\"/runs/\"]')).color"
+        body = (
+            "['backgroundColor', 'color', 'fontFamily', 'fontSize'].map((one) => getComputedStyle(document.body)[one])"
+        )
+        return list(page.evaluate(f"[{link}, ...{body}]"))
+
+    assert colours(f"/diff?base={first}&head={second}") == colours("/")
+    there.close()
 
 
 def test_the_trace_is_handed_to_perfetto_by_message_and_to_nobody_else(

@@ -10,6 +10,7 @@ from starlette.routing import Route
 
 from bubblefinder.web.api import shown
 from bubblefinder.web.form import receive_form
+from bubblefinder.web.legend import LEGEND
 from bubblefinder.web.limits import RefusedError
 from bubblefinder.web.render import page
 from bubblefinder.web.safety import COOKIE, same, session
@@ -79,7 +80,8 @@ async def show_run(request: Request) -> Response:
 
 async def show_timeline(request: Request) -> Response:
     """Show the timeline, whose windows the script loads as they come into view."""
-    return page(request, "timeline.html", run=service(request).finished(request.path_params["run_id"]))
+    run = service(request).finished(request.path_params["run_id"])
+    return page(request, "timeline.html", run=run, legend=LEGEND)
 
 
 async def delete_run(request: Request) -> Response:

@@ -1,14 +1,12 @@
 "use strict";
 (() => {
-  const ROW = 22, SHORT = 30, TITLE = 15, AXIS = 20;
+  const ROW = 22, SHORT = 30, LEAST = 4, TITLE = 15, AXIS = 20;
   const root = document.getElementById("timeline");
   const canvas = document.getElementById("timeline-canvas");
   const pen = canvas.getContext("2d");
   const tip = document.getElementById("timeline-tip");
-  const colours = {
-    kernel: "busy", copy: "launch", memset: "launch", graph: "busy", call: "host", nvtx: "nvtx", intra_graph: "intra_graph",
-    host_late: "host_late", launching: "launching", queued: "queued", unattributed: "unattributed", unrecorded: "unrecorded", profiler: "profiler",
-  };
+  const colours = Object.fromEntries([...document.querySelectorAll("#timeline-legend [data-kinds]")]
+    .flatMap((entry) => entry.dataset.kinds.split(" ").map((kind) => [kind, entry.dataset.colour])));
   let data = null, view = null, asked = 0, boxes = [];
 
   const duration = (ns) => {
@@ -63,7 +61,7 @@
     const span = view.end - view.start;
     document.getElementById("timeline-range").textContent = `${duration(view.start - data.capture[0])} to ${duration(view.end - data.capture[0])}: ${duration(span)}`;
     document.getElementById("timeline-note").textContent = [
-      data.tracks.some((track) => track.shares) ? "Where a track has too many events to draw, the height shows how much of the time is covered; zoom in to see each." : "",
+      data.tracks.some((track) => track.shares) ? "Where a track has too many events to draw, the height shows how much of the time is covered, in one colour; zoom in to see each." : "",
       data.dropped ? `${data.dropped} tracks with the fewest events are not shown.` : "",
     ].filter(Boolean).join(" ");
     root.dataset.ready = String(asked);
@@ -89,19 +87,33 @@
       pen.fillStyle = palette[data.kinds[kind]];
       pen.fillRect(left, top, wide, ROW - 4);
       boxes.push({ left, right: Math.max(right, left + 3), top, track, offset, length, name, kind });
-      if (wide > SHORT) label(data.names[name], left, top, wide, data.kinds[kind], ink);
+      if (wide > SHORT) label(data.names[name], left, top, wide, pen.fillStyle, ink);
     }
   };
-  const label = (text, left, top, wide, kind, ink) => {
-    pen.fillStyle = ["nvtx", "call"].includes(kind) ? ink.text : ink.paper;
-    let shown = text;
-    const room = wide - 8;
-    if (pen.measureText(shown).width > room) shown = `${text.slice(0, Math.max(Math.floor(room / 6.2) - 1, 0))}…`;
-    if (shown.length > 2) pen.fillText(shown, left + 4, top + 13);
+  const label = (text, left, top, wide, fill, ink) => {
+    const shown = fitted(text, wide - 8);
+    pen.fillStyle = contrast(ink.text, fill) > contrast(ink.paper, fill) ? ink.text : ink.paper;
+    pen.fillText(shown, left + 4, top + 13);
   };
+  // The longest beginning that fits with an ellipsis; nothing where that would be too short to know the name by.
+  const fitted = (text, room) => {
+    if (pen.measureText(text).width <= room) return text;
+    const letters = [...text];
+    const cut = (length) => `${letters.slice(0, length).join("")}…`;
+    let least = 0, most = letters.length - 1;
+    while (least < most) {
+      const middle = Math.ceil((least + most) / 2);
+      if (pen.measureText(cut(middle)).width <= room) least = middle;
+      else most = middle - 1;
+    }
+    return least < LEAST ? "" : cut(least);
+  };
+  const luminance = (hex) => [1, 3, 5].map((at) => (parseInt(hex.slice(at, at + 2), 16) / 255) ** 2.2)
+    .reduce((sum, light, index) => sum + light * [0.2126, 0.7152, 0.0722][index], 0.05);
+  const contrast = (one, other) => { const [low, high] = [luminance(one), luminance(other)].sort((a, b) => a - b); return high / low; };
   const shares = (track, top, x, palette) => {
     const slice = (data.end_ns - data.start_ns) / track.shares.length;
-    const kind = { nvtx: "nvtx", calls: "call", inside: "intra_graph", outside: "host_late", gpu: "kernel" }[track.group];
+    const kind = { nvtx: "nvtx", calls: "call", inside: "intra_graph", outside: "mixed", gpu: "kernel" }[track.group];
     pen.fillStyle = palette[kind];
     track.shares.forEach((share, index) => {
       const left = x(data.start_ns + index * slice), tall = (ROW - 4) * share / 1000;
