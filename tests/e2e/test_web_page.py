@@ -290,6 +290,28 @@ def test_at_400_pixels_nothing_sticks_out_and_all_can_be_reached(
     narrow.close()
 
 
+def test_runs_can_be_ticked_and_compared_on_a_phone(
+    browser: Browser, real: Server, uploaded: Callable[..., str]
+) -> None:
+    first, second = uploaded("null_host_1.graph"), uploaded("null_host_2.graph")
+    narrow = context(browser, viewport={"width": 400, "height": 800}, has_touch=True, is_mobile=True)
+    watched = Watched(narrow.new_page(), real.url)
+    page = watched.page
+    page.goto(f"{real.url}/?search=null_host")
+    for side, run_id in (("base", first), ("head", second)):
+        page.locator(f"#run-{run_id} .pick").get_by_text(side, exact=True).tap()
+        box = page.locator(f"input[name={side}][value='{run_id}']").bounding_box()
+        assert box is not None
+        assert min(box["width"], box["height"]) >= 20
+    compare = page.get_by_role("button", name="Compare", exact=True)
+    expect(compare).to_be_in_viewport()
+    compare.tap()
+    expect(page.locator("h1")).to_contain_text("No change")
+    expect(page.locator(".tools")).to_contain_text("null_host_2")
+    watched.is_clean()
+    narrow.close()
+
+
 def test_the_timeline_loads_the_window_it_shows(watched: Watched, real: Server, uploaded: Callable[..., str]) -> None:
     page = watched.page
     sizes: list[int] = []
