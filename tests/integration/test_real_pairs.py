@@ -55,6 +55,19 @@ def test_planning_attention_on_the_host_is_an_improvement() -> None:
     assert [title for title in gone(result) if "plan()" in title]
 
 
+def test_pauses_that_both_sides_have_are_not_new() -> None:
+    result = compared("hard_before.graph", "hard_after.graph")
+    assert [f.status for f in result.findings if f.site.api is None] == ["unknown", "unknown"]
+    assert [f.status for f in result.findings if f.site.api] == ["gone"]
+
+
+def test_gaps_inside_a_graph_are_the_same_whatever_rule_is_about_them() -> None:
+    result = compared("nextn_after.node", "nextn_after_pdl.node")
+    inside = {f.site.role: f for f in result.findings if f.site.role in {"verify", "draft"}}
+    assert {role: f.status for role, f in inside.items()} == {"verify": "same", "draft": "same"}
+    assert inside["verify"].delta_ns == pytest.approx(-18_000, abs=3_000)
+
+
 @pytest.mark.parametrize(
     "pair", [("nextn_after.node", "nextn_before.node"), ("dspark_after.node", "dspark_before.node")]
 )

@@ -13,7 +13,7 @@ from bubblefinder.compare.kernels import kernel_changes
 from bubblefinder.compare.metrics import METRICS, ranks
 from bubblefinder.compare.model import SCHEMA, Capture, Diff, Noise
 from bubblefinder.compare.noise import Floors, Setting, Spread, regime, waiting_of
-from bubblefinder.compare.sites import site_changes
+from bubblefinder.compare.sites import idle_that_stayed, site_changes
 from bubblefinder.compare.typical import typical_step
 from bubblefinder.compare.words import headline, refusal
 from bubblefinder.errors import UsageError
@@ -71,6 +71,7 @@ def diff(base: Sequence[Report], head: Sequence[Report], options: Options | None
     unknown = [f"{gate} is not known on both sides." for gate in sorted(gates) if not _answered(gate, rows)]
     if unknown:
         return _refused(base, head, unknown, options)
+    findings = idle_that_stayed(findings, rows)
     notes = warnings(base, head) + ([_INTER_WARNING] if options.inter_only else [])
     noise = _noise(base, head, setting, options)
     verdict = verdict_of(rows)

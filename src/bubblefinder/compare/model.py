@@ -100,11 +100,15 @@ class SiteSide:
     bubble_ns: float | None
     host_blocked_ns: float | None
     recoverable_ns: float | None
+    steps_affected: float | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SiteChange:
-    """A finding matched by its site. `structural`: the call itself is absent on the other side, drained or not."""
+    """A finding matched by its site. `structural`: the call itself is absent on the other side, drained or not.
+
+    `status` is unknown where only one side has the finding, but both have as much idle time.
+    """
 
     site: Site
     base: SiteSide

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from statistics import median
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from bubblefinder.compare.model import SiteChange, SiteSide
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterable, Sequence
+    from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 
-    from bubblefinder.compare.model import Status
+    from bubblefinder.compare.model import Change, Status
     from bubblefinder.report.model import Benign, Finding, Report, Site
 
+_IDLE: Final = frozenset(
+    f"step.{name}.{quantile}" for name in ("bubble", "inter_graph", "intra_graph") for quantile in ("p50", "p95")
+)
+_NEEDS: Final[Mapping[Status, Status]] = {"new": "worse", "gone": "better"}
 _Found = TypeVar("_Found", bound="Finding | Benign")
 SEVERITY_ORDER: Final = ("info", "low", "medium", "high")
 
@@ -40,8 +44,30 @@ def site_changes(base: Sequence[Report], head: Sequence[Report], threshold_ns: f
     before, after = _sightings(base), _sightings(head)
     pairs = _paired(before, after)
     changes = [_change(b, h, (len(base), len(head)), threshold_ns) for b, h in pairs]
-    told = [change for change in changes if change is not None]
-    return sorted(told, key=lambda c: (-abs(c.delta_ns or 0), c.head.title or c.base.title or ""))
+    return _dearest_first(change for change in changes if change is not None)
+
+
+def idle_that_stayed(findings: Iterable[SiteChange], rows: Iterable[Change]) -> list[SiteChange]:
+    """Return the findings, none called new or gone for idle time that neither came nor went.
+
+    Idle time is charged to one cause. When a wait goes and the host is slow anyway, the gap stays and passes to
+    another finding; so one that names no call is new only if some idle time of the step grew, and gone only if some
+    shrank. Its status is `unknown` otherwise.
+    """
+    moved = {row.status for row in rows if row.metric in _IDLE}
+    return _dearest_first(
+        replace(f, status="unknown", delta_ns=None) if _charged_anew(f) and _NEEDS[f.status] not in moved else f
+        for f in findings
+    )
+
+
+def _charged_anew(finding: SiteChange) -> bool:
+    side = finding.head if finding.status == "new" else finding.base
+    return finding.status in _NEEDS and finding.site.api is None and side.bubble_ns is not None
+
+
+def _dearest_first(findings: Iterable[SiteChange]) -> list[SiteChange]:
+    return sorted(findings, key=lambda c: (-abs(c.delta_ns or 0), c.head.title or c.base.title or ""))
 
 
 def cost(finding: Finding) -> float | None:
@@ -75,7 +101,7 @@ def _exact(found: Finding | Benign) -> Hashable:
     site = found.site
     rule = None if site.api else getattr(found, "rule", None)
     size = None if site.bytes is None else site.bytes.bit_length()
-    place = (site.nvtx, site.frame, site.after_role, site.before_role)
+    place = (site.nvtx, site.frame, site.after_role, site.before_role, site.role)
     return rule, site.api, site.copy_kind, site.memory_kind, size, *place
 
 
@@ -83,7 +109,7 @@ def _loose(seen: _Sightings) -> Hashable:
     site = seen.site
     if site.api:
         return site.api, site.copy_kind, site.nvtx, site.frame
-    place = (site.nvtx, site.frame, site.after_role, site.before_role)
+    place = (site.nvtx, site.frame, site.after_role, site.before_role, site.role)
     rule = seen.findings[0].rule if seen.findings else None
     return place if any(place) else rule
 
@@ -159,6 +185,7 @@ def _side(seen: _Sightings | None) -> SiteSide:
         bubble_ns=_median(found, lambda f: f.bubble_ns.p50),
         host_blocked_ns=_median(found, lambda f: f.host_blocked_ns.p50),
         recoverable_ns=_median(found, lambda f: f.recoverable_ns),
+        steps_affected=_median(found, lambda f: f.steps_affected),
     )
 
 

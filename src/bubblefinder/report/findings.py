@@ -61,7 +61,7 @@ def expected(covered: ExpectedMatch, cured: Recoverable) -> Expected:
 
 
 def _site(subject: Any) -> Site:  # noqa: ANN401 - any of the rules' subjects
-    known = {name: getattr(subject, name, None) for name in (*_SITE, "thread")}
+    known = {name: getattr(subject, name, None) for name in (*_SITE, "thread", "role")}
     return Site(bytes=getattr(subject, "bytes", None), **known)
 
 

@@ -247,7 +247,10 @@ class DeviceRef:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Site:
-    """Waits that share an api, a copy, a place in the program and a place in the step."""
+    """Waits that share an api, a copy, a place in the program and a place in the step.
+
+    `role` is the part of the step that a finding is about where it is about the inside of one, not about a wait.
+    """
 
     api: str | None = None
     copy_kind: str | None = None
@@ -258,6 +261,7 @@ class Site:
     thread: str | None = None
     after_role: str | None = None
     before_role: str | None = None
+    role: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given
@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 
 from bubblefinder.compare.diff import Options, diff, failed
 from bubblefinder.compare.noise import Floors
+from bubblefinder.compare.render.formats import render_diff
 from bubblefinder.errors import UsageError
+from bubblefinder.report.model import Quantiles, Site
 from tests.unit.compare.builders import (
     MS,
     US,
@@ -28,7 +30,7 @@ from tests.unit.compare.builders import (
 
 if TYPE_CHECKING:
     from bubblefinder.compare.model import Change, Diff
-    from bubblefinder.report.model import Report
+    from bubblefinder.report.model import Finding, Report
 
 
 def change(result: Diff, metric: str, **where: object) -> Change:
@@ -69,6 +71,37 @@ def test_steps_bound_by_the_host_are_held_to_ten_percent() -> None:
     assert diff([base], [a_report(host_late=3_800_000)]).verdict == "no change"
     assert diff([base], [a_report(host_late=4_200_000)]).verdict == "regression"
     assert diff([base], [a_report(host_late=3_800_000)], Options(floors=Floors(host=0.05))).verdict == "regression"
+
+
+def a_slow_host(bubble: float = 10.0 * MS, **more: Any) -> Finding:
+    return a_finding("CUDA101", title="Slow host", site=Site(), bubble=bubble, recoverable_ns=None, **more)
+
+
+def test_idle_time_that_passes_from_a_wait_to_the_slow_host_behind_it_is_not_new() -> None:
+    read = a_report(host_late=12 * MS, findings=[a_finding(bubble=12.0 * MS)])
+    late = a_report(host_late=10 * MS, findings=[a_slow_host()])
+    there, back = diff([read], [late]), diff([late], [read])
+    assert {f.base.title or f.head.title: (f.status, f.delta_ns is None) for f in there.findings} == {
+        "A blocking read": ("gone", False),
+        "Slow host": ("unknown", True),
+    }
+    assert [f.status for f in back.findings] == ["new", "unknown"]
+
+
+def test_idle_time_that_came_or_went_is_new_or_gone() -> None:
+    quick, late = a_report(), a_report(host_late=10 * MS, findings=[a_slow_host()])
+    assert [f.status for f in diff([quick], [late]).findings] == ["new"]
+    assert [f.status for f in diff([late], [quick]).findings] == ["gone"]
+
+
+def test_a_finding_that_is_not_about_idle_time_comes_and_goes_by_itself() -> None:
+    slow_kernels = a_finding("CUDA153", site=Site(), bubble_ns=Quantiles(p50=None, p95=None), recoverable_ns=None)
+    assert [f.status for f in diff([a_report()], [a_report(findings=[slow_kernels])]).findings] == ["new"]
+
+
+def test_idle_time_of_few_steps_is_not_told_as_that_of_every_step() -> None:
+    report = a_report(host_late=10 * MS, findings=[a_slow_host(107.0 * MS, steps_affected=3, per_step_count=None)])
+    assert "107 ms in each of 3 steps" in render_diff(diff([a_report()], [report]), "text")
 
 
 def test_one_capture_a_side_is_low_confidence_and_several_are_not() -> None:

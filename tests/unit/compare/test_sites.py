@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from bubblefinder.compare.sites import site_changes
 from bubblefinder.report.model import DeviceRef, Expected, Site
 from tests.unit.compare.builders import MS, US, a_benign, a_finding, a_report
+
+if TYPE_CHECKING:
+    from bubblefinder.report.model import Finding
 
 LINE = 100.0 * US
 
@@ -49,10 +52,21 @@ def test_renamed_parts_of_the_step_keep_a_finding() -> None:
 
 
 def test_findings_about_a_part_match_by_the_part_and_those_about_all_by_their_rule() -> None:
-    inside = a_finding("gaps", site=Site(before_role="verify"))
+    inside = a_finding("gaps", site=Site(role="verify"))
     everywhere = a_finding("host", site=Site())
     assert statuses([inside], [replace(inside, rule="gaps-with-pdl")]) == [("same", False)]
     assert sorted(statuses([everywhere], [replace(everywhere, rule="other")])) == [("gone", False), ("new", False)]
+
+
+def test_findings_about_parts_pair_by_the_part_in_whatever_order_they_cost() -> None:
+    def inside(role: str, bubble: float) -> Finding:
+        return a_finding("gaps", site=Site(role=role), bubble=bubble)
+
+    base, head = (
+        [inside("verify", 3.0 * MS), inside("draft", 1.0 * MS)],
+        [inside("draft", 1.0 * MS), inside("verify", 3.0 * MS)],
+    )
+    assert statuses(list(base), list(head)) == [("same", False), ("same", False)]
 
 
 def test_ranks_pair_in_their_order() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from statistics import median
 from typing import TYPE_CHECKING, Final
 
 from bubblefinder.compare.words import MARKS, difference, metric_name, signed, value
@@ -12,13 +13,15 @@ from bubblefinder.units import UNKNOWN, count, duration, milliseconds, plural
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from bubblefinder.compare.model import Change, Diff, KernelChange, KernelSide, SiteChange, SiteSide
+    from bubblefinder.compare.model import Capture, Change, Diff, KernelChange, KernelSide, SiteChange, SiteSide
 
 MOST_KERNELS: Final = 20
 _PDL_NOTE: Final = (
     "A kernel launched by PDL starts early and waits inside, so its own time grows without making the step longer; "
     "the busy time counts overlaps once."
 )
+_NOT_APART: Final = "not told apart"
+_STAYED: Final = "Not told apart: as much idle time was there, under another cause or too little for a finding."
 _BLANK: Final = {"same", "unknown"}
 _WORDS: Final = frozenset(
     {"", "metric", "verdict", "why", "added", "commit", "state", "id", "unit", "better", "where", "meaning"}
@@ -92,14 +95,15 @@ def _findings(diff: Diff) -> Table:
     rows = [
         (
             _finding_name(f),
-            _cost(f.base, len(diff.base)),
-            _cost(f.head, len(diff.head)),
+            _cost(f, f.base, diff.base),
+            _cost(f, f.head, diff.head),
             signed(f.delta_ns),
             _word(f.status),
         )
         for f in diff.findings
     ]
-    return Table("Findings, cost a step", ("", "base", "head", "change", ""), rows)
+    apart = any(_NOT_APART in row for row in rows)
+    return Table("Findings, cost a step", ("", "base", "head", "change", ""), rows, _STAYED if apart else "")
 
 
 def _finding_name(change: SiteChange) -> str:
@@ -108,16 +112,25 @@ def _finding_name(change: SiteChange) -> str:
     return f"{plain(title)} ({where})" if where else plain(title)
 
 
-def _cost(side: SiteSide, captures: int) -> str:
+def _cost(change: SiteChange, side: SiteSide, captures: Sequence[Capture]) -> str:
     if not side.seen:
-        return "harmless" if side.benign else "absent"
-    ns = side.recoverable_ns if side.recoverable_ns is not None else side.bubble_ns
+        return "harmless" if side.benign else _NOT_APART if change.status == "unknown" else "absent"
     parts = (
-        duration(ns) if ns is not None else "",
+        _time(side, captures),
         f"{count(side.per_step_count)} a step" if side.per_step_count is not None else "",
-        f"in {side.seen} of {plural(captures, 'capture')}" if side.seen < captures else "",
+        f"in {side.seen} of {plural(len(captures), 'capture')}" if side.seen < len(captures) else "",
     )
     return ", ".join(part for part in parts if part) or "present"
+
+
+def _time(side: SiteSide, captures: Sequence[Capture]) -> str:
+    """Return what a finding costs a step, or the idle time of each of the few steps that have it."""
+    if side.recoverable_ns is not None:
+        return duration(side.recoverable_ns)
+    if side.bubble_ns is None:
+        return ""
+    few = side.steps_affected and 2 * side.steps_affected <= median(capture.steps for capture in captures)
+    return duration(side.bubble_ns) + (f" in each of {count(side.steps_affected)} steps" if few else "")
 
 
 def _kernels(diff: Diff) -> Table:
