@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -25,7 +26,9 @@ METRICS: Final = {
 WIDTH: Final = 860
 HEIGHT: Final = 240
 _LEFT, _RIGHT, _TOP, _BOTTOM = 84, 16, 16, 34
-_TICKS: Final = 4
+_TICKS: Final = 5
+_ROUND: Final = (1, 2, 5, 10)
+_HEADROOM: Final = 1.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,17 +69,24 @@ def words(metric: str, value: float | None) -> str:
 
 def chart(points: Sequence[Point], metric: str) -> Chart:
     """Return the drawing of a trend from zero; a run without the metric leaves a hole in the line."""
-    top = max((p.value for p in points if p.value is not None), default=0.0) * 1.1 or 1.0
+    tick, ticks = _ticks(max((p.value for p in points if p.value is not None), default=0.0))
+    top = tick * ticks
     step = (WIDTH - _LEFT - _RIGHT) / max(len(points) - 1, 1)
     marks = [
         Mark(_LEFT + step * position, _height(point.value, top), point)
         for position, point in enumerate(points)
         if point.value is not None
     ]
-    ticks = [
-        (_height(top * number / _TICKS, top), words(metric, top * number / _TICKS)) for number in range(_TICKS + 1)
-    ]
-    return Chart(marks, _lines(points, marks), ticks)
+    drawn = [(_height(tick * number, top), words(metric, tick * number)) for number in range(ticks + 1)]
+    return Chart(marks, _lines(points, marks), drawn)
+
+
+def _ticks(highest: float) -> tuple[float, int]:
+    """Return a round distance of ticks, and how many reach above the highest value."""
+    needed = highest * _HEADROOM / _TICKS or 1 / _TICKS
+    power = 10.0 ** math.floor(math.log10(needed))
+    tick = next(one * power for one in _ROUND if one * power >= needed)
+    return tick, math.ceil(needed * _TICKS / tick)
 
 
 def _height(value: float, top: float) -> float:

@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+from hypothesis import given
+from hypothesis import strategies as st
+
 from bubblefinder.web.store import StoredRun
 from bubblefinder.web.trend import HEIGHT, WIDTH, Point, chart, values, words
 
@@ -18,8 +21,20 @@ def test_a_higher_value_is_drawn_higher_and_later_further_right() -> None:
 def test_the_axis_begins_at_zero_and_speaks_the_metrics_unit() -> None:
     ticks = chart(points(1e6, 2e6), "step.duration.p50").ticks
     assert ticks[0][1] == "0 ns"
-    assert ticks[-1][1] == "2.20 ms"
-    assert chart(points(0.5), "bubble.share.total").ticks[-1][1] == "55.0 %"
+    assert [said for _, said in ticks] == ["0 ns", "500 us", "1.00 ms", "1.50 ms", "2.00 ms", "2.50 ms"]
+    assert [said for _, said in chart(points(0.5), "bubble.share.total").ticks] == [
+        "0.0 %",
+        "20.0 %",
+        "40.0 %",
+        "60.0 %",
+    ]
+
+
+@given(st.floats(min_value=1e-12, max_value=1e12))
+def test_the_axis_reaches_above_the_highest_value_in_few_round_ticks(highest: float) -> None:
+    drawn = chart(points(highest), "step.duration.p50")
+    assert 3 <= len(drawn.ticks) <= 6
+    assert drawn.ticks[-1][0] < drawn.marks[0].y < drawn.ticks[0][0]
 
 
 def test_an_unknown_value_is_a_hole_and_not_a_zero() -> None:
