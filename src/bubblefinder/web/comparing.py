@@ -41,7 +41,11 @@ class Comparer:
             RefusedError: an id is unknown, its report isn't done, or there are none or too many.
         """
         if not 1 <= len(ids) <= GROUP:
-            raise RefusedError(400, f"A side of a comparison has 1 to {GROUP} runs.", hint="Give base=ID and head=ID.")
+            raise RefusedError(
+                400,
+                f"A comparison needs a base and a head, of 1 to {GROUP} runs each.",
+                hint="Tick both in the list of runs.",
+            )
         runs = [self._store.get(run_id) for run_id in ids]
         found = [run for run in runs if run is not None]
         if len(found) < len(runs):

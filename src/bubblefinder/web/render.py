@@ -54,8 +54,14 @@ def environment() -> Environment:
         "size": limits.size,
         "moment": moment,
         "printable": units.printable,
+        "sentence": sentence,
     }
     return made
+
+
+def sentence(text: str) -> str:
+    """Return a text that begins with a capital letter."""
+    return text[:1].upper() + text[1:]
 
 
 def moment(seconds: float | None) -> str:

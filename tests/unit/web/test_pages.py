@@ -66,7 +66,8 @@ async def test_each_state_of_a_run_has_its_page(tmp_path: Path) -> None:
         await here.settled(waiting)
         page = (await here.client.get(f"/runs/{waiting}")).text
         assert "no luck" in page
-        assert "try another" in page
+        assert "<p>Try another</p>" in page
+        assert '<span class="tag state-failed">failed</span> no luck' in page
 
 
 @asynchronous
@@ -152,7 +153,9 @@ async def test_any_page_number_is_answered(tmp_path: Path, number: str) -> None:
 @asynchronous
 async def test_the_trend_draws_a_point_a_run_and_links_it(tmp_path: Path) -> None:
     async with site(tmp_path) as here:
-        assert "No finished run has a label" in (await here.client.get("/trend")).text
+        page = (await here.client.get("/trend")).text
+        assert "No finished run has a label" in page
+        assert '<a href="/">upload a trace</a>' in page
         runs = []
         for number in range(3):
             value: dict[str, float | None] = {} if number == 1 else {"step.duration.p50": 7e6 + number}
@@ -164,6 +167,28 @@ async def test_the_trend_draws_a_point_a_run_and_links_it(tmp_path: Path) -> Non
         assert page.count("<polyline") == 0
         assert f"/diff?base={runs[1]}&amp;head={runs[2]}" in page
         assert "–" in page
+
+
+@asynchronous
+async def test_a_trend_that_has_no_line_says_what_to_do(tmp_path: Path) -> None:
+    async with site(tmp_path) as here:
+        only = StoredRun(id=new_id(), name="n", label="x", state="done", metrics={"step.duration.p50": 7e6})
+        here.service.store.add(only)
+        assert "One run so far" in (await here.client.get("/trend?label=x")).text
+        other = (await here.client.get("/trend?label=x&metric=step.busy.p50")).text
+        assert "No run of this label has this metric" in other
+        assert "<svg" not in other
+
+
+@asynchronous
+async def test_a_comparison_of_one_side_says_what_is_missing(tmp_path: Path) -> None:
+    async with site(tmp_path) as here:
+        run_id = await here.put()
+        await here.settled(run_id)
+        page = await here.client.get(f"/diff?base={run_id}", headers=PAGE)
+        assert page.status_code == 400
+        assert "needs a base and a head" in page.text
+        assert "Tick both" in page.text
 
 
 @asynchronous
