@@ -14,7 +14,7 @@ from bubblefinder.overhead.reference import correct_by_reference
 from bubblefinder.overhead.solve import solve
 from bubblefinder.overhead.summary import summarise
 from bubblefinder.timeline.model import CaptureMode
-from bubblefinder.units import milliseconds, share
+from bubblefinder.units import duration, milliseconds, share
 
 if TYPE_CHECKING:
     import polars as pl
@@ -143,10 +143,10 @@ def _sentence(overhead: Overhead, source: str) -> str:
     if not change:
         said = f"The traced step of {milliseconds(traced)} ms needs no correction."
     else:
-        sign = "added to" if change > 0 else "took off"
+        moved = f"added {duration(change)} to" if change > 0 else f"took {duration(-change)} off"
         percent = abs(change) / corrected if corrected else 0
         said = (
-            f"The profiler {sign} the step {milliseconds(abs(change))} ms ({share(percent)}): "
+            f"The profiler {moved} the step ({share(percent)}): "
             f"{milliseconds(traced)} ms traced, {milliseconds(corrected)} ms without it."
         )
         said += "" if change > 0 else " The traced program was faster than the untraced one."

@@ -11,10 +11,14 @@ from bubblefinder.steps.find import find_steps
 from bubblefinder.timeline.build import build_timeline
 from bubblefinder.timeline.model import CaptureMode
 from bubblefinder.timeline.ranges import user_ranges
-from bubblefinder.trace.model import KIND_TABLES, QualityNote
-from bubblefinder.units import printable
+from bubblefinder.trace.model import GRAPH, KERNEL, MEMCPY, MEMSET, QualityNote
+from bubblefinder.units import plural, printable
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rich.console import RenderableType
+
     from bubblefinder.timeline.model import Timeline
     from bubblefinder.trace.model import Trace, TraceInfo
 
@@ -22,6 +26,9 @@ _PROFILE: Final = (
     "nsys profile --trace=cuda,nvtx --sample=none --cpuctxsw=none --cuda-graph-trace={mode} -o capture PROGRAM"
 )
 _RANGES: Final = 8
+_KINDS: Final = {KERNEL: "kernel", MEMCPY: "copy", MEMSET: "memset", GRAPH: "graph replay"}
+_NOUNS: Final = {"copy": "copies"}
+_LEVELS: Final = ("error", "warn", "info")
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +37,7 @@ class Examination:
 
     Attributes:
         info: what the capture says of itself.
-        rows: what it holds, as (name, number of rows).
+        rows: what it holds, as (noun, number of rows).
         answers: (question, answer) pairs; an answer begins with yes, no or partly.
         ranges: NVTX names that repeat, with how often: candidates for --step-by nvtx:NAME.
         notes: quality notes.
@@ -50,13 +57,14 @@ def examine(trace: Trace) -> Examination:
     try:
         timeline = build_timeline(trace)
     except CannotAnswerError as error:
-        note = QualityNote("no-gpu-activity", "error", f"{error}; {error.hint}")
+        told = str(error).removeprefix(f"{trace.info.name}: ")
+        note = QualityNote("no-gpu-activity", "error", f"{told}; {error.hint}")
         return Examination(
             trace.info,
             _rows(trace),
             (("how much does the GPU idle", "no: no GPU activity was recorded"),),
             _ranges(trace),
-            (*trace.notes, note),
+            (note, *sorted(trace.notes, key=lambda one: _LEVELS.index(one.level))),
             _PROFILE.format(mode="node"),
         )
     steps = find_steps(timeline)
@@ -77,22 +85,18 @@ def examine(trace: Trace) -> Examination:
         _rows(trace),
         answers,
         _ranges(trace),
-        (*trace.notes, *timeline.notes, *steps.notes),
+        tuple(sorted((*trace.notes, *timeline.notes, *steps.notes), key=lambda note: _LEVELS.index(note.level))),
         _command(timeline),
     )
 
 
 def _rows(trace: Trace) -> tuple[tuple[str, int], ...]:
     kinds = dict(trace.operations["kind"].value_counts().iter_rows())
-    operations = [
-        (table.removeprefix("CUPTI_ACTIVITY_KIND_").lower(), kinds.get(kind, 0))
-        for kind, table in enumerate(KIND_TABLES)
-    ]
     return (
-        *operations,
-        ("api calls", len(trace.calls)),
-        ("nvtx ranges", len(trace.nvtx)),
-        ("profiler overheads", len(trace.overheads)),
+        *((name, kinds.get(kind, 0)) for kind, name in _KINDS.items()),
+        ("API call", len(trace.calls)),
+        ("NVTX range", len(trace.nvtx)),
+        ("profiler record", len(trace.overheads)),
     )
 
 
@@ -146,11 +150,16 @@ def _command(timeline: Timeline) -> str:
 
 def print_examination(examination: Examination) -> None:
     """Print the examination to standard output."""
-    from rich.console import Console
-    from rich.table import Table
+    from rich.console import Group
+
+    from bubblefinder.report.text import show
+
+    show(lambda _: Group(*_opening(examination), *_told(examination)))
+
+
+def _opening(examination: Examination) -> Iterator[RenderableType]:
     from rich.text import Text
 
-    console = Console(highlight=False)
     info = examination.info
     versions = (
         ("nsys", info.nsys_version),
@@ -159,30 +168,34 @@ def print_examination(examination: Examination) -> None:
         ("driver", info.driver_version),
         ("CUDA", info.cuda_version),
     )
-    console.print(
-        Text(
-            f"{printable(info.name)}: {info.format} export, "
-            + ", ".join(f"{name} {printable(value) if value else 'unknown'}" for name, value in versions),
-            style="bold",
+    told = ", ".join(f"{name} {printable(value) if value else 'unknown'}" for name, value in versions)
+    yield Text(f"{printable(info.name)}: {info.format} export, {told}", style="bold")
+    yield Text(
+        "holds "
+        + (
+            ", ".join(plural(number, noun, _NOUNS.get(noun, "")) for noun, number in examination.rows if number)
+            or "nothing"
         )
     )
-    console.print(Text("holds " + ", ".join(f"{number:,} {name}" for name, number in examination.rows if number)))
+
+
+def _told(examination: Examination) -> Iterator[RenderableType]:
+    from rich.table import Table
+    from rich.text import Text
+
     table = Table(box=None, show_header=False, pad_edge=False)
     for question, answer in examination.answers:
         table.add_row(Text(f"{question}?"), Text(answer))
-    console.print(Text("\nCan it say", style="bold"), table)
+    yield Text("\nCan it say", style="bold")
+    yield table
     if examination.ranges:
-        console.print(
-            Text(
-                "\nNVTX ranges that repeat: "
-                + ", ".join(f"{printable(text, 60)} ×{number}" for text, number in examination.ranges)
-            )
-        )
+        repeated = ", ".join(f"{printable(text, 60)} ×{number}" for text, number in examination.ranges)
+        yield Text(f"\nNVTX ranges that repeat: {repeated}")
     if examination.notes:
-        console.print(Text("\nQuality", style="bold"))
+        yield Text("\nQuality", style="bold")
     for note in examination.notes:
         row = Table.grid(padding=(0, 1))
         row.add_row(Text(f"  {note.level:<5}"), Text(f"{printable(note.message, 600)} [{note.code}]"))
-        console.print(row)
+        yield row
     if examination.command:
-        console.print(Text(f"\nTo learn more: {examination.command}"), soft_wrap=True)
+        yield Text(f"\nTo learn more: {examination.command}", no_wrap=True, overflow="ignore")

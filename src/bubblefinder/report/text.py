@@ -29,9 +29,9 @@ from bubblefinder.report.words import (
 from bubblefinder.units import count, duration, milliseconds, plural, share
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
-    from bubblefinder.report.model import Finding, Report
+    from bubblefinder.report.model import Finding, Report, Stats
     from bubblefinder.report.pictures import GapRow
 
 PLAIN_WIDTH: Final = 100
@@ -44,19 +44,28 @@ _SEVERITY_STYLE: Final = {"high": "bold red", "medium": "yellow", "low": "cyan",
 
 def render(report: Report, width: int = PLAIN_WIDTH, *, verbose: bool = False) -> str:
     """Return the report as plain text, `width` columns wide."""
-    console = Console(file=io.StringIO(), width=width, color_system=None, highlight=False, legacy_windows=False)
-    console.print(_page(report, width, verbose=verbose))
-    text = console.file.getvalue()  # type: ignore[attr-defined] # it is the StringIO above
-    return "\n".join(line.rstrip() for line in text.splitlines()) + "\n"
+    return _plain(_page(report, width, verbose=verbose), width)
 
 
 def print_text(report: Report, *, verbose: bool = False) -> None:
     """Print the report to standard output, as wide as the terminal, in colour where that is wanted."""
+    show(lambda width: _page(report, width, verbose=verbose))
+
+
+def show(page: Callable[[int], RenderableType]) -> None:
+    """Print what `page` makes of a width: the terminal's, or the usual one where standard output isn't one."""
     console = Console(highlight=False)
     if console.is_terminal:
-        console.print(_page(report, console.width, verbose=verbose))
+        console.print(page(console.width), crop=False)
     else:
-        sys.stdout.write(render(report, verbose=verbose))
+        sys.stdout.write(_plain(page(PLAIN_WIDTH), PLAIN_WIDTH))
+
+
+def _plain(page: RenderableType, width: int) -> str:
+    console = Console(file=io.StringIO(), width=width, color_system=None, highlight=False, legacy_windows=False)
+    console.print(page, crop=False)
+    text = console.file.getvalue()  # type: ignore[attr-defined] # it is the StringIO above
+    return "\n".join(line.rstrip() for line in text.splitlines()) + "\n"
 
 
 def _page(report: Report, width: int, *, verbose: bool) -> RenderableType:
@@ -109,7 +118,7 @@ def _steps(report: Report, width: int) -> Iterator[RenderableType]:
     total = steps.per_step["duration"].mean
     for name in STEP_CLASSES:
         stats = steps.per_step.get(name)
-        if stats is None or (stats.max == 0 and name in ("unattributed", "unrecorded", "profiler")):
+        if stats is None or _silent(report, name, stats):
             continue
         ratio = stats.mean / total if stats.mean is not None and total else None
         cells = [class_label(name), milliseconds(stats.p50), milliseconds(stats.p95), share(ratio)]
@@ -121,6 +130,15 @@ def _steps(report: Report, width: int) -> Iterator[RenderableType]:
             f"{number} {EXCLUDED_LABELS.get(reason, plain(reason))}" for reason, number in steps.excluded.items()
         )
         yield Text(f"  left out of the statistics: {counted}", style="dim")
+
+
+def _silent(report: Report, name: str, stats: Stats) -> bool:
+    """Tell whether a class has nothing to say: rare ones at 0, and what such a capture can't hold."""
+    mode = report.trace.capture_mode
+    if mode == "unseen":
+        return name != "duration"
+    absent = name == "intra_graph" and mode == "none"
+    return absent or (stats.max == 0 and name in ("unattributed", "unrecorded", "profiler"))
 
 
 def _window_ledger(report: Report) -> Iterator[RenderableType]:
@@ -253,7 +271,7 @@ def _quality(report: Report, *, verbose: bool) -> Iterator[RenderableType]:
     if not notes:
         return
     yield _heading("What this capture can and can't tell")
-    for note in notes:
+    for note in sorted(notes, key=lambda one: list(_LEVEL_STYLE).index(one.level)):
         line = Text(plain(note.message, _LONG))
         line.append(f"  [{plain(note.code, 40)}]", style="dim")
         yield _row(note.level, line, _LEVEL_STYLE[note.level])

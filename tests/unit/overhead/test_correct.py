@@ -119,7 +119,8 @@ def test_a_run_that_tracing_made_faster_is_said_to_be() -> None:
     found = corrected("nextn_before.nsys2023.node", Source(untraced_step_ns=1.03 * traced))
     assert found.inflation == pytest.approx(1 / 1.03)
     assert found.parameters["factor"] < 0  # type: ignore[operator] # it is a number
-    assert "took off" in found.message
+    assert "The profiler took " in found.message
+    assert " off the step (2.9 %)" in found.message
     assert "faster than the untraced one" in found.message
     assert found.rows is not None
     assert sums(found.rows)

@@ -1,0 +1,35 @@
+"""The report at a terminal: what has nothing to say stays out."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from bubblefinder.report.model import Quality
+from bubblefinder.report.text import render
+from tests.unit.report.sample import graph_report, sample_report, unseen_report
+
+
+def labels(text: str) -> list[str]:
+    lines = text.split("\n  class ")[1].splitlines()[1:]
+    return [line.strip().split("  ")[0] for line in lines[: lines.index("")] if not line.startswith("  left out")]
+
+
+def test_where_graph_work_is_unseen_only_the_length_of_a_step_is_told() -> None:
+    assert labels(render(unseen_report())) == ["duration"]
+
+
+def test_the_inside_of_graphs_is_told_as_unknown_only_where_there_are_graphs() -> None:
+    graph = graph_report()
+    assert "inside graphs" in labels(render(graph))
+    eager = replace(graph, trace=replace(graph.trace, capture_mode="none"))
+    assert "inside graphs" not in labels(render(eager))
+
+
+def test_the_gravest_note_comes_first() -> None:
+    notes = [Quality(code=level, level=level, message=f"a {level}", count=None) for level in ("info", "warn", "error")]
+    text = render(sample_report(quality=notes), verbose=True)
+    assert text.index("a error") < text.index("a warn") < text.index("a info")
+
+
+def test_no_line_ends_in_blanks() -> None:
+    assert not [line for line in render(sample_report()).splitlines() if line != line.rstrip()]
