@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
+from bubblefinder.trace.model import GRAPH, KERNEL
+
 if TYPE_CHECKING:
     from bubblefinder.intervals import Ints
     from bubblefinder.steps.lane import Lane
@@ -80,34 +82,47 @@ def _seam_operations(timeline: Timeline, lane: Lane, starts: Ints) -> pl.DataFra
 
 
 def lane_launches(lane: Lane, calls: pl.DataFrame) -> pl.DataFrame:
-    """Return the calls that launched work of the lane: call_start_ns, thread, op_start_ns (its first), weight.
+    """Return the calls that launched work of the lane: call_start_ns, thread, op_start_ns (its first), weight, ahead.
 
     `weight` is the number of operations; in a lane with replays it is 1 for a graph launch and 0 for others, so that
-    the thousands of kernels of an eager prefill don't outweigh the steps.
+    the thousands of kernels of an eager prefill don't outweigh the steps. `ahead`: a copy that ran while kernels or
+    graphs launched before it did, as the copies do by which a host that runs ahead prepares the step after.
     """
     launched = calls.select("thread", call_start_ns="start_ns").with_row_index("call_index")
     weight = pl.len() if lane.replays.is_empty() else pl.col("replay_index").is_not_null().any()
+    computes = pl.col("kind").is_in((KERNEL, GRAPH)) | pl.col("replay_index").is_not_null()
     return (
         lane.operations.group_by("call_index")
-        .agg(op_start_ns=pl.col("start_ns").min(), weight=weight.cast(pl.Int64))
+        .agg(
+            op_start_ns=pl.col("start_ns").min(),
+            weight=weight.cast(pl.Int64),
+            computed_ns=pl.col("end_ns").filter(computes).max(),
+        )
         .join(launched, on="call_index", how="inner")
-        .sort("call_start_ns")
+        .sort("call_start_ns", "op_start_ns")
+        .with_columns(
+            before_ns=pl.col("computed_ns").cum_max().shift(1).forward_fill().fill_null(pl.col("op_start_ns"))
+        )
+        .with_columns(ahead=pl.col("computed_ns").is_null() & (pl.col("op_start_ns") < pl.col("before_ns")))
+        .drop("computed_ns", "before_ns")
     )
 
 
 def cut_marks(launches: pl.DataFrame, marks: pl.DataFrame) -> Ints:
     """Return the start of the first operation launched inside each mark; marks that launch nothing have none.
 
+    Copies that ran ahead, beside the work of the step before, don't begin the step if anything else does.
+
     Args:
         launches: the lane's, from `lane_launches`.
         marks: ranges with thread, start_ns and end_ns that don't overlap each other on a thread.
     """
-    launched = launched_inside(launches, marks)
-    return np.unique(launched.group_by("mark").agg(pl.col("op_start_ns").min())["op_start_ns"].to_numpy())
+    launched = launched_inside(launches, marks).sort("ahead", "op_start_ns")
+    return np.unique(launched.unique("mark", keep="first", maintain_order=True)["op_start_ns"].to_numpy())
 
 
 def launched_inside(launches: pl.DataFrame, marks: pl.DataFrame) -> pl.DataFrame:
-    """Return mark, op_start_ns and weight of every launch that began inside one of the marks.
+    """Return mark, op_start_ns, weight and ahead of every launch that began inside one of the marks.
 
     A mark counts for its own thread; where that thread launches nothing at all, for the whole process.
     """
@@ -120,4 +135,4 @@ def launched_inside(launches: pl.DataFrame, marks: pl.DataFrame) -> pl.DataFrame
         by="thread" if own else None,
         check_sortedness=False,
     )
-    return joined.filter(pl.col("call_start_ns") < pl.col("end_ns")).select("mark", "op_start_ns", "weight")
+    return joined.filter(pl.col("call_start_ns") < pl.col("end_ns")).select("mark", "op_start_ns", "weight", "ahead")

@@ -1,6 +1,6 @@
 """The cadence of graph replays: how many make a cycle, and which part each of them plays in it.
 
-Works on symbols, not on ids: graphs captured for another batch size have other ids but fall into
+Works on looks, not on ids: graphs captured for another batch size have other ids but fall into
 the same place. Survives missing, doubled and foreign launches.
 """
 
@@ -11,27 +11,26 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
-import polars as pl
 
-from bubblefinder.steps.lane import eager_operations
-from bubblefinder.trace.model import KERNEL, MEMCPY
+from bubblefinder.steps.fold import begins_apart, begun_by_reads, may_hold_several, steps_in_cycle
+from bubblefinder.steps.looks import TO_HOST, symbols
 
 if TYPE_CHECKING:
-    from bubblefinder.intervals import Ints
-    from bubblefinder.steps.lane import Lane
+    from bubblefinder.intervals import Bools, Ints
+    from bubblefinder.steps.looks import Looks
 
 FOREIGN: Final = -1
 _MAX_PERIOD: Final = 2048
 _STRETCH: Final = 8192
-_LENGTH_RATIO: Final = 1.5
-_NODES_RATIO: Final = 1.25
 _GOOD: Final = 0.5
 _NEAR_BEST: Final = 0.85
 _TRUST_IDS: Final = 0.9
 _SURE: Final = 0.6
+_DOUBTFUL: Final = 0.8
+_FEWEST: Final = 3
 _RARE: Final = 0.25
-_TO_DEVICE: Final = 1
-_TO_HOST: Final = 2
+_COMPARABLE: Final = 0.5
+_ANOTHER_SIZE: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,88 +38,94 @@ class Cadence:
     """A repeating cycle of replays.
 
     Attributes:
-        period: replays per cycle.
+        period: replays per cycle; a graph replayed again at once counts once.
         score: share of replays that recur one period later, averaged over the kinds of replay.
+        sure: more than the ids of the graphs tells where a cycle begins, and nothing that it may be several steps.
         phases: place of each replay in the cycle, 0 first; FOREIGN for replays that belong to none.
+        starts: position of the first replay of each cycle.
     """
 
     period: int
     score: float
+    sure: bool
     phases: Ints
+    starts: Ints
 
 
-def find_cadence(lane: Lane, host_work: Ints) -> Cadence | None:
-    """Return the cadence of a lane's replays, or none if nothing recurs at least twice."""
-    if len(lane.replays) < 2:  # noqa: PLR2004 - a cycle has to recur
+def find_cadence(looks: Looks) -> Cadence | None:
+    """Return the cadence of a lane's replays, or none if nothing recurs at least twice.
+
+    Where the cadence is doubtful and reads of results tell of other steps, these are taken.
+    """
+    cadence = _regular(looks)
+    if cadence and cadence.sure and cadence.score >= _DOUBTFUL:
+        return cadence
+    read = begun_by_reads(looks)
+    if len(read) < _FEWEST or (cadence and _mostly_shared(read, cadence.starts)):
+        return cadence
+    return Cadence(1, score=0.0, sure=False, phases=np.zeros(len(looks.ids), np.int64), starts=read)
+
+
+def _mostly_shared(one: Ints, other: Ints) -> bool:
+    return len(np.intersect1d(one, other)) >= _NEAR_BEST * max(len(one), len(other))
+
+
+def _regular(looks: Looks) -> Cadence | None:
+    """Return the cadence by regular recurrence.
+
+    A speculative step drafts as often as it likes: a graph replayed again at once is one place of the cycle.
+    """
+    whole = _cadence(looks)
+    kept = ~_again(looks)
+    if kept.all():
+        return whole
+    once = _cadence(looks.at(kept))
+    if once is None or once.period == 1 or (whole and once.score < _NEAR_BEST * whole.score):
+        return whole
+    phases = once.phases[np.cumsum(kept) - 1]
+    return Cadence(once.period, once.score, once.sure, phases, np.flatnonzero(kept)[once.starts])
+
+
+def _again(looks: Looks) -> Bools:
+    """Tell replays of the graph that was replayed just before, without the read that came before the first of them."""
+    again = np.zeros(len(looks.ids), np.bool_)
+    first = 0
+    seams = looks.seams.tolist()
+    same = np.append(False, looks.ids[1:] == looks.ids[:-1]).tolist()
+    for position, seam in enumerate(seams):
+        within = seam & seams[first] == seam and not seam & TO_HOST
+        again[position] = same[position] and bool(seams[first] & TO_HOST) and within
+        first = first if again[position] else position
+    return again
+
+
+def _cadence(looks: Looks) -> Cadence | None:
+    if len(looks.kinds) < 2:  # noqa: PLR2004 - a cycle has to recur
         return None
-    sizes = _size_classes(lane)
-    seams = _eager_before(lane)
-    looks = _symbols(np.column_stack((sizes, seams)))
-    ids = _symbols(lane.replays["graph"].fill_null(-1).to_numpy().reshape(-1, 1))
-    period, score, symbols = _choose_period(looks, ids)
+    period, score, found, by_id = _choose_period(looks)
     if not period:
         return None
-    phases = _align(symbols, sizes, seams, period)
-    return Cadence(period, score, _rotated(lane, phases, period, host_work))
+    phases = _rotated(looks, _align(looks, found, period), period)
+    if (alike := steps_in_cycle(looks, phases, period)) > 1:
+        period, by_id = period // alike, False
+        phases = _by_kind(looks, np.where(phases == FOREIGN, FOREIGN, phases % period), period)
+    sure = (not by_id or begins_apart(looks, phases, period)) and not may_hold_several(looks, phases, period)
+    return Cadence(period, score, sure, phases, _cycle_starts(looks, phases, period))
 
 
-def _size_classes(lane: Lane) -> Ints:
-    """Class each replay by the size of its graph: nodes where they were recorded, else median length.
-
-    Another batch size hardly changes the nodes, but may well change the length. A class ends where the
-    next size is larger by more than a ratio.
-    """
-    counted = not lane.replays["nodes"].null_count()
-    size, ratio = (pl.col("nodes"), _NODES_RATIO) if counted else (pl.col("end_ns") - pl.col("start_ns"), _LENGTH_RATIO)
-    medians = lane.replays.with_columns(size=size, graph=pl.col("graph").fill_null(-1)).select(
-        "graph", median=pl.col("size").median().over("graph")
-    )
-    values = np.sort(medians.unique("graph")["median"].to_numpy())
-    upper = values[1:][values[1:] > ratio * values[:-1]]
-    return np.searchsorted(upper, medians["median"].to_numpy(), side="right").astype(np.int64)
-
-
-def _eager_before(lane: Lane) -> Ints:
-    """Return what ran eagerly between each replay and the one before, as bits: kernels, and copies by direction."""
-    eager = eager_operations(lane)
-    bit = (
-        eager.select(
-            pl.when(pl.col("kind") == KERNEL)
-            .then(1)
-            .when(pl.col("kind") != MEMCPY)
-            .then(2)
-            .when(pl.col("copy_kind") == _TO_DEVICE)
-            .then(4)
-            .when(pl.col("copy_kind") == _TO_HOST)
-            .then(8)
-            .otherwise(16),
-        )
-        .to_series()
-        .to_numpy()
-    )
-    starts = lane.replays["start_ns"].to_numpy()
-    seam = np.searchsorted(starts, eager["start_ns"].to_numpy(), side="left")
-    bits = np.zeros(len(starts) + 1, np.int64)
-    np.bitwise_or.at(bits, seam, bit)
-    return bits[:-1]
-
-
-def _symbols(rows: Ints) -> Ints:
-    return np.unique(rows, axis=0, return_inverse=True)[1].reshape(-1).astype(np.int64)
-
-
-def _choose_period(looks: Ints, ids: Ints) -> tuple[int, float, Ints]:
-    """Return period, score and the symbols it was found in.
+def _choose_period(looks: Looks) -> tuple[int, float, Ints, bool]:
+    """Return period, score, the symbols it was found in, and whether these are ids.
 
     Looks win over ids, since batch sizes change ids; but a run of graphs that all look alike and
     recur strictly by id are the pieces of one step (piecewise capture), not a step each.
     """
-    by_look, look_score = _best_period(looks)
+    seen, ids = symbols(np.column_stack((looks.kinds, looks.seams))), symbols(looks.ids.reshape(-1, 1))
+    by_look, look_score = _best_period(seen)
     by_id, id_score = _best_period(ids)
     pieces = by_id >= 3 * max(by_look, 1) and id_score >= _TRUST_IDS
     if pieces or (look_score < _SURE and id_score > look_score):
-        return by_id, id_score, ids
-    return by_look, look_score, looks
+        return by_id, id_score, ids, by_id > 1
+    return by_look, look_score, seen, False
 
 
 def _best_period(symbols: Ints) -> tuple[int, float]:
@@ -156,16 +161,16 @@ def _score(symbols: Ints, period: int) -> float:
     return float((again[often] / seen[often]) @ weights / weights.sum())
 
 
-def _align(symbols: Ints, sizes: Ints, seams: Ints, period: int) -> Ints:
-    """Give every replay its place in the cycle: by its symbol, else by its order, else by its size."""
-    start = _commonest_window(symbols, period)
-    accepted = [{int(symbol)} for symbol in symbols[start : start + period]]
+def _align(looks: Looks, found: Ints, period: int) -> Ints:
+    """Give every replay its place in the cycle: by its symbol, else by its order, else by its kind."""
+    start = _commonest_window(found, period)
+    accepted = [{int(symbol)} for symbol in found[start : start + period]]
     offset = -start % period
-    phases = _walk(symbols, accepted, offset)
-    for symbol, place in _learn(symbols, phases, period).items():
+    phases = _walk(found, accepted, offset)
+    for symbol, place in _learn(looks, found, phases, period).items():
         accepted[place].add(symbol)
-    phases = _in_order(_walk(symbols, accepted, offset), seams, period)
-    return _by_size(phases, sizes, period)
+    phases = _in_order(looks, _walk(found, accepted, offset), period)
+    return _by_kind(looks, phases, period)
 
 
 def _commonest_window(symbols: Ints, period: int) -> int:
@@ -201,20 +206,34 @@ def _place(symbol: int, following: int | None, accepted: list[set[int]], expecte
     return FOREIGN
 
 
-def _learn(symbols: Ints, phases: Ints, period: int) -> dict[int, int]:
+def _learn(looks: Looks, found: Ints, phases: Ints, period: int) -> dict[int, int]:
     """Find symbols of no place that recur with the period: graphs of another batch size."""
     votes: dict[int, Counter[int]] = {}
     before = _last_known(phases)
+    sizes = _usual(looks.sizes, phases, period)
     for position in np.flatnonzero(phases == FOREIGN).tolist():
         last = int(before[position])
         recurs = any(
-            0 <= other < len(symbols) and symbols[other] == symbols[position]
+            0 <= other < len(found) and found[other] == found[position]
             for other in (position - period, position + period)
         )
         if last >= 0 and recurs:
             place = (int(phases[last]) + position - last) % period
-            votes.setdefault(int(symbols[position]), Counter())[place] += 1
+            if _may_be(looks.sizes[position], sizes[place]):
+                votes.setdefault(int(found[position]), Counter())[place] += 1
     return {symbol: count.most_common(1)[0][0] for symbol, count in votes.items() if count.total() > 1}
+
+
+def _usual(values: Ints, phases: Ints, period: int) -> Ints:
+    """Return the median of each place, 0 where it has no replay."""
+    of_place = [values[phases == place] for place in range(period)]
+    return np.array([round(float(np.median(found))) if len(found) else 0 for found in of_place], np.int64)
+
+
+def _may_be(size: int | Ints, usual: int | Ints) -> bool:
+    """Tell whether graphs may be of another batch size: none grows by more than a factor."""
+    larger, smaller = np.maximum(size, usual), np.minimum(size, usual)
+    return bool(np.all((larger <= _ANOTHER_SIZE * smaller) | (np.asarray(usual) == 0)))
 
 
 def _last_known(phases: Ints) -> Ints:
@@ -222,13 +241,14 @@ def _last_known(phases: Ints) -> Ints:
     return np.maximum.accumulate(np.where(phases == FOREIGN, -1, np.arange(len(phases))))
 
 
-def _in_order(phases: Ints, seams: Ints, period: int) -> Ints:
+def _in_order(looks: Looks, phases: Ints, period: int) -> Ints:
     """Place runs of unknown replays that fit between their neighbours and have before them what such places have.
 
     So a batch size seen only once is placed by its order in the step.
     """
-    of_place = [seams[phases == place] for place in range(period)]
+    of_place = [looks.seams[phases == place] for place in range(period)]
     usual = np.array([np.bincount(bits).argmax() if len(bits) else -1 for bits in of_place])
+    sizes = _usual(looks.sizes, phases, period)
     placed = phases.copy()
     unknown = np.flatnonzero(phases == FOREIGN)
     for run in np.split(unknown, np.flatnonzero(np.diff(unknown) > 1) + 1):
@@ -236,37 +256,44 @@ def _in_order(phases: Ints, seams: Ints, period: int) -> Ints:
             continue
         places = (phases[run[0] - 1] + 1 + np.arange(len(run))) % period
         fits = run[-1] + 1 == len(phases) or phases[run[-1] + 1] == (places[-1] + 1) % period
-        if fits and (usual[places] == seams[run]).all():
+        if fits and (usual[places] == looks.seams[run]).all() and _may_be(looks.sizes[run], sizes[places]):
             placed[run] = places
     return placed
 
 
-def _by_size(phases: Ints, sizes: Ints, period: int) -> Ints:
-    """Place what is left by size alone: a replay whose neighbour was lost or doubled, or the first of all."""
-    accepted = [set(sizes[phases == place].tolist()) for place in range(period)]
-    following = [*sizes[1:].tolist(), None]
+def _by_kind(looks: Looks, phases: Ints, period: int) -> Ints:
+    """Place what is left by its kind alone: a replay whose neighbour was lost or doubled, or the first of all.
+
+    Where a cycle is one replay, a doubled one is told from a step by the host's work before it.
+    """
+    accepted = [set(looks.kinds[phases == place].tolist()) for place in range(period)]
+    following = [*looks.kinds[1:].tolist(), None]
+    worked = _as_before_a_step(looks.host_work, phases)
     placed = [*phases.tolist(), FOREIGN]
     last = FOREIGN
-    for position, size in enumerate(sizes.tolist()):
-        if placed[position] == FOREIGN and (period > 1 or position == 0):
+    for position, kind in enumerate(looks.kinds.tolist()):
+        if placed[position] == FOREIGN and (period > 1 or position == 0 or worked[position]):
             after = placed[position + 1]
             expected = (after - 1 if last == FOREIGN and after != FOREIGN else last + 1) % period
-            placed[position] = _place(size, following[position], accepted, expected)
+            placed[position] = _place(kind, following[position], accepted, expected)
         last = placed[position] if placed[position] != FOREIGN else last
     return np.array(placed[:-1])
 
 
-def _rotated(lane: Lane, phases: Ints, period: int, host_work: Ints) -> Ints:
+def _as_before_a_step(host_work: Ints, phases: Ints) -> Bools:
+    """Tell the replays before which the host worked about as long as it does before a cycle."""
+    usual = host_work[(phases == 0) & (host_work >= 0)]
+    return host_work >= _COMPARABLE * np.median(usual) if len(usual) else np.zeros(len(phases), np.bool_)
+
+
+def _rotated(looks: Looks, phases: Ints, period: int) -> Ints:
     """Turn the cycle so that it begins after its longest stretch of host work, else its widest gap."""
     if period == 1:
         return phases
-    starts, ends = lane.replays["start_ns"].to_numpy(), lane.replays["end_ns"].to_numpy()
-    gap = np.full(len(starts), -1, np.int64)
-    gap[1:] = np.maximum(starts[1:] - np.maximum.accumulate(ends)[:-1], 0)
     regular = np.zeros(len(phases), np.bool_)
     regular[1:] = (phases[1:] != FOREIGN) & (phases[1:] == (phases[:-1] + 1) % period)
-    known = regular & (host_work >= 0)
-    measure = host_work if known.any() else gap
+    known = regular & (looks.host_work >= 0)
+    measure = looks.host_work if known.any() else looks.idle
     usable = known if known.any() else regular
     medians = [
         np.median(measure[usable & (phases == place)]) if (usable & (phases == place)).any() else -1
@@ -276,15 +303,17 @@ def _rotated(lane: Lane, phases: Ints, period: int, host_work: Ints) -> Ints:
     return np.where(phases == FOREIGN, FOREIGN, (phases - first) % period)
 
 
-def cycle_starts(cadence: Cadence) -> Ints:
+def _cycle_starts(looks: Looks, phases: Ints, period: int) -> Ints:
     """Return the position of the first replay of each cycle.
 
-    A replay of the same place again is a doubled launch of the same cycle. A first cycle that
-    begins in its middle has no start: it precedes the steps.
+    A replay of the same place again is a doubled launch of the same cycle, unless the host worked before it as
+    before a cycle: then what lies between was lost. A first cycle that begins in its middle has no start: it
+    precedes the steps.
     """
-    matched = np.flatnonzero(cadence.phases != FOREIGN)
-    phases = cadence.phases[matched]
+    matched = np.flatnonzero(phases != FOREIGN)
+    places, worked = phases[matched], _as_before_a_step(looks.host_work, phases)[matched]
     new = np.ones(len(matched), np.bool_)
-    new[1:] = (phases[1:] < phases[:-1]) if cadence.period > 1 else True
-    new[:1] = phases[:1] == 0
+    if period > 1:
+        new[1:] = (places[1:] < places[:-1]) | ((places[1:] == places[:-1]) & worked[1:])
+    new[:1] = places[:1] == 0
     return matched[new]

@@ -11,8 +11,9 @@ import polars as pl
 
 from bubblefinder.errors import CannotAnswerError, UsageError
 from bubblefinder.steps.cut import cut_seams
-from bubblefinder.steps.cycles import Cadence, cycle_starts, find_cadence
-from bubblefinder.steps.lane import Lane, host_work_before, lanes
+from bubblefinder.steps.cycles import Cadence, find_cadence
+from bubblefinder.steps.lane import Lane, lanes
+from bubblefinder.steps.looks import looks_of
 from bubblefinder.steps.marks import asked_mark, find_mark
 from bubblefinder.steps.model import Steps
 from bubblefinder.steps.roles import replay_roles, role_frame
@@ -34,7 +35,10 @@ _ORDER: Final = ("low", "medium", "high")
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """The steps of one lane before they are laid beside the others; `anchors` are moments surely inside each step."""
+    """The steps of one lane before they are laid beside the others.
+
+    `anchors` are moments surely inside each step; marks that come more or less often than trusted steps are refused.
+    """
 
     lane: Lane
     method: str
@@ -43,6 +47,7 @@ class _Found:
     cuts: Ints
     anchors: Ints
     roles: pl.DataFrame
+    trusted: bool = False
 
 
 def find_steps(timeline: Timeline, step_by: str | None = None) -> Steps:
@@ -92,7 +97,7 @@ def _parse(step_by: str | None) -> tuple[str | None, str]:
 def _find(timeline: Timeline, lane: Lane, method: str | None, pattern: str) -> _Found | None:
     if method == "kernel":
         return _by_kernel(timeline, lane, pattern)
-    cadence = find_cadence(lane, host_work_before(timeline, lane))
+    cadence = find_cadence(looks_of(timeline, lane)) if len(lane.replays) > 1 else None
     roles = role_frame(lane, replay_roles(timeline, lane, cadence), cadence) if cadence else _no_roles(lane)
     if pattern:
         mark = asked_mark(timeline, lane, pattern)
@@ -102,7 +107,7 @@ def _find(timeline: Timeline, lane: Lane, method: str | None, pattern: str) -> _
     cycles = cycles or (_by_sequence(lane, roles) if eager else None)
     if method in (None, "nvtx"):
         anchors = cycles.anchors if cycles else np.empty(0, np.int64)
-        trusted = cycles is not None and cycles.confidence == "high"
+        trusted = cycles is not None and cycles.trusted
         mark_found = find_mark(timeline, lane, anchors, trusted=trusted)
         if mark_found or method:
             return (
@@ -114,10 +119,11 @@ def _find(timeline: Timeline, lane: Lane, method: str | None, pattern: str) -> _
 
 
 def _by_cadence(timeline: Timeline, lane: Lane, cadence: Cadence | None, roles: pl.DataFrame) -> _Found | None:
-    if cadence is None or len(starts := cycle_starts(cadence)) < 2:  # noqa: PLR2004 - one closed step at least
+    if cadence is None or len(starts := cadence.starts) < 2:  # noqa: PLR2004 - one closed step at least
         return None
-    sure = cadence.score >= _CONFIDENT and len(starts) >= _MANY
-    confidence: Confidence = "high" if sure else "medium" if cadence.score >= _FAIR else "low"
+    regular = cadence.score >= _CONFIDENT and len(starts) >= _MANY
+    fair: Confidence = "high" if regular else "medium" if cadence.score >= _FAIR else "low"
+    confidence: Confidence = fair if cadence.sure else "low"
     return _Found(
         lane,
         "cadence",
@@ -126,6 +132,7 @@ def _by_cadence(timeline: Timeline, lane: Lane, cadence: Cadence | None, roles: 
         cut_seams(timeline, lane, starts),
         lane.replays["start_ns"].to_numpy()[starts],
         roles,
+        trusted=confidence == "high",
     )
 
 
@@ -140,8 +147,10 @@ def _by_sequence(lane: Lane, roles: pl.DataFrame) -> _Found | None:
     sequence = find_sequence(lane)
     if sequence is None:
         return None
-    sure = sequence.regularity >= _CONFIDENT and len(sequence.cuts) >= _MANY
-    return _Found(lane, "sequence", "medium" if sure else "low", None, sequence.cuts, sequence.cuts, roles)
+    sure = sequence.regularity >= _CONFIDENT and len(sequence.cuts) >= _MANY and not sequence.within
+    confidence: Confidence = "medium" if sure else "low"
+    trusted = sure and sequence.read
+    return _Found(lane, "sequence", confidence, None, sequence.cuts, sequence.cuts, roles, trusted=trusted)
 
 
 def _by_kernel(timeline: Timeline, lane: Lane, pattern: str) -> _Found | None:

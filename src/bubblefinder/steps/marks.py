@@ -27,6 +27,7 @@ KNOWN: Final = (
 _FEWEST: Final = 3
 _AGREES: Final = 0.9
 _MANY: Final = 5
+_PREFILLS: Final = 1.5
 _COVERS: Final = 0.5
 _MOST_NAMES: Final = 64
 
@@ -65,7 +66,8 @@ def asked_mark(timeline: Timeline, lane: Lane, pattern: str) -> Mark:
 def find_mark(timeline: Timeline, lane: Lane, cycles: Ints, *, trusted: bool) -> Mark | None:
     """Return the best mark: one that comes once a cycle, else, where no cycle is sure, one that covers the launches.
 
-    Known names win, then the outermost (longest) range.
+    Known names win, then the outermost (longest) range. A known one may come more often than the cycles: a
+    prefill is marked as a decode step is.
 
     Args:
         timeline: the timeline.
@@ -81,7 +83,12 @@ def find_mark(timeline: Timeline, lane: Lane, cycles: Ints, *, trusted: bool) ->
         cuts = cut_marks(launches, marks)
         if min(len(cuts), len(cycles)) >= _FEWEST - 1 and _agrees(cuts, cycles):
             return Mark(text, cuts, "high")
-        if not trusted and best is None and len(cuts) >= _FEWEST and (known or _covers(launches, marks)):
+        if len(cuts) < _FEWEST or (trusted and not (known and _with_prefills(cuts, cycles))):
+            continue
+        covers = _covers(launches, marks)
+        if known and covers:
+            return Mark(text, cuts, "medium")
+        if best is None and not trusted and (known or covers):
             best = Mark(text, cuts, "medium")
     return best
 
@@ -115,6 +122,11 @@ def _agrees(cuts: Ints, cycles: Ints) -> bool:
     between = np.diff(np.searchsorted(cycles, cuts, side="left"))
     tolerated = max(1 if len(between) >= _MANY else 0, round((1 - _AGREES) * len(between)))
     return bool(len(between) and (between != 1).sum() <= tolerated)
+
+
+def _with_prefills(cuts: Ints, cycles: Ints) -> bool:
+    """Tell whether known marks may be the steps and some more."""
+    return _AGREES * len(cycles) <= len(cuts) <= _PREFILLS * len(cycles)
 
 
 def _covers(launches: pl.DataFrame, marks: pl.DataFrame) -> bool:

@@ -19,14 +19,24 @@ _REGULAR: Final = 0.8
 _COVERS: Final = 0.5
 _SLACK: Final = 0.1
 _SAME_PERIOD: Final = 0.05
+_OFTEN: Final = 1.5
 
 
 @dataclass(frozen=True, slots=True)
 class Sequence:
-    """Where each cycle of an eager program begins, and how regular its length in operations is."""
+    """Where each cycle of an eager program begins, and how sure that is.
+
+    Attributes:
+        cuts: first operation of each cycle, ns.
+        regularity: share of cycles of the usual length in operations.
+        read: a blocking read ends each of them.
+        within: blocking reads come more often than the cycles, which may hold several steps.
+    """
 
     cuts: Ints
     regularity: float
+    read: bool
+    within: bool
 
 
 def find_sequence(lane: Lane) -> Sequence | None:
@@ -46,7 +56,12 @@ def find_sequence(lane: Lane) -> Sequence | None:
     first = places + 1 if anchor["blocking"] else places
     first = _reach_back(first, marked["symbol"].to_numpy(), round(anchor["distance"]))
     first = first[first < len(marked)]
-    return Sequence(lane.operations["start_ns"].to_numpy()[first], float(anchor["regular"])) if len(first) > 1 else None
+    if len(first) < 2:  # noqa: PLR2004 - one closed step at least
+        return None
+    reads = marked.filter("blocking").group_by("symbol").len()["len"].to_list()
+    within = max(reads, default=0) > _OFTEN * len(first)
+    cuts = lane.operations["start_ns"].to_numpy()[first]
+    return Sequence(cuts, float(anchor["regular"]), bool(anchor["blocking"]), within)
 
 
 def _symbols(lane: Lane) -> pl.DataFrame:
@@ -83,9 +98,12 @@ def _regular_symbols(marked: pl.DataFrame) -> pl.DataFrame:
 
 
 def _reach_back(first: Ints, symbols: Ints, distance: int) -> Ints:
-    """Add the step before the first cut if it is whole: one distance earlier lies the same operation."""
+    """Add the step before the first cut if it is whole: about one distance earlier lies the same operation."""
     if not len(first) or first[0] >= len(symbols):
         return first
-    earlier = first[0] - distance
-    whole = earlier >= 0 and symbols[earlier] == symbols[first[0]]
-    return np.concatenate(([earlier], first)) if whole else first
+    slack = int(_SLACK * distance)
+    low, high = max(int(first[0]) - distance - slack, 0), max(int(first[0]) - distance + slack + 1, 0)
+    same = low + np.flatnonzero(symbols[low:high] == symbols[first[0]])
+    if not len(same):
+        return first
+    return np.concatenate(([same[np.argmin(np.abs(same - (first[0] - distance)))]], first))

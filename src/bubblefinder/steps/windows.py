@@ -9,6 +9,7 @@ import polars as pl
 
 from bubblefinder.intervals import covered_before, union
 from bubblefinder.steps.cut import cut_marks, lane_launches
+from bubblefinder.steps.roles import FOREIGN_ROLE
 from bubblefinder.timeline.ranges import user_ranges
 from bubblefinder.trace.model import KERNEL
 
@@ -26,6 +27,8 @@ _STANDS_OUT: Final = 1.015
 _MADS: Final = 5
 _FOREIGN_BUSY: Final = 0.25
 _UNLIKE: Final = 3
+_FEW_WINDOWS: Final = 0.25
+_MORE_WORK: Final = 1.5
 _FEWEST: Final = 2
 
 
@@ -44,7 +47,7 @@ def lane_windows(timeline: Timeline, lane: Lane, cuts: Ints, roles: pl.DataFrame
     excluded = np.full(len(starts), None, dtype=object)
     excluded[starts < cuts[0]] = HEAD
     excluded[-1] = TAIL
-    excluded[(excluded == None) & _prefill(timeline, lane, starts, ends)] = PREFILL  # noqa: E711 - elementwise
+    excluded[(excluded == None) & _prefill(timeline, lane, starts, ends, roles)] = PREFILL  # noqa: E711 - elementwise
     steady = np.flatnonzero(excluded == None)  # noqa: E711
     if (
         len(steady) > _FEWEST
@@ -84,9 +87,9 @@ def _above_the_rest(values: Ints) -> bool:
     return bool(values[0] > _STANDS_OUT * middle + _MADS * np.median(np.abs(rest - middle)))
 
 
-def _prefill(timeline: Timeline, lane: Lane, starts: Ints, ends: Ints) -> Bools:
-    """Tell the windows with prefill work: by the ranges that launched it, or by long work foreign to the cadence."""
-    return _prefill_by_nvtx(timeline, lane, starts) | _prefill_by_work(lane, starts, ends)
+def _prefill(timeline: Timeline, lane: Lane, starts: Ints, ends: Ints, roles: pl.DataFrame) -> Bools:
+    """Tell the windows with prefill work: by the ranges that launched it, or by long work foreign to the steps."""
+    return _prefill_by_nvtx(timeline, lane, starts) | _prefill_by_work(lane, starts, ends, roles)
 
 
 def _prefill_by_nvtx(timeline: Timeline, lane: Lane, starts: Ints) -> Bools:
@@ -101,12 +104,31 @@ def _prefill_by_nvtx(timeline: Timeline, lane: Lane, starts: Ints) -> Bools:
     return hit
 
 
-def _prefill_by_work(lane: Lane, starts: Ints, ends: Ints) -> Bools:
-    """Tell, where steps are replays, windows whose eager kernels ran for a quarter of a usual step, unlike the rest."""
-    if lane.replays.is_empty():
-        return np.zeros(len(starts), np.bool_)
-    eager = lane.operations.filter(pl.col("replay_index").is_null() & (pl.col("kind") == KERNEL))
-    cover = union(eager["start_ns"].to_numpy(), eager["end_ns"].to_numpy())
-    busy = covered_before(ends, cover) - covered_before(starts, cover)
+def _prefill_by_work(lane: Lane, starts: Ints, ends: Ints, roles: pl.DataFrame) -> Bools:
+    """Tell windows in which work foreign to the steps ran for a quarter of a usual step, unlike the rest.
+
+    Foreign are, where steps are replays, eager kernels and replays of no role, else kernels of names that few
+    windows have; a larger batch may bring such names as well, but hardly more work.
+    """
+    kernels = lane.operations.filter(pl.col("replay_index").is_null() & (pl.col("kind") == KERNEL))
     usual = np.median(ends - starts)
-    return np.asarray((busy > _FOREIGN_BUSY * usual) & (busy > _UNLIKE * np.median(busy)), np.bool_)
+    busy = _busy(kernels, starts, ends)
+    if lane.replays.is_empty():
+        foreign = _busy(_rare(kernels, starts), starts, ends)
+        return np.asarray((foreign > _FOREIGN_BUSY * usual) & (busy > _MORE_WORK * np.median(busy)), np.bool_)
+    other = roles.filter(pl.col("role") == FOREIGN_ROLE)["replay_index"]
+    foreign = _busy(lane.replays.filter(pl.col("replay_index").is_in(other.implode())), starts, ends)
+    eager = (busy > _FOREIGN_BUSY * usual) & (busy > _UNLIKE * np.median(busy))
+    return np.asarray(eager | (foreign > _FOREIGN_BUSY * usual), np.bool_)
+
+
+def _busy(work: pl.DataFrame, starts: Ints, ends: Ints) -> Ints:
+    cover = union(work["start_ns"].to_numpy(), work["end_ns"].to_numpy())
+    return covered_before(ends, cover) - covered_before(starts, cover)
+
+
+def _rare(kernels: pl.DataFrame, starts: Ints) -> pl.DataFrame:
+    """Return the kernels whose names occur in few of the windows."""
+    window = pl.Series(np.searchsorted(starts, kernels["start_ns"].to_numpy(), side="right"))
+    spread = kernels.select("name", window=window).unique().group_by("name").len()
+    return kernels.join(spread.filter(pl.col("len") <= _FEW_WINDOWS * len(starts)), on="name", how="semi")

@@ -1,41 +1,14 @@
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import TYPE_CHECKING
-
 import polars as pl
 import pytest
 
 from bubblefinder.errors import CannotAnswerError, UsageError
-from bubblefinder.steps.find import find_steps
-from bubblefinder.timeline.build import build_timeline
 from bubblefinder.trace.drawn import draw
 from bubblefinder.trace.sketch import Sketch
 from tests.captures import moved, relabelled
 from tests.loops import DRAFT, EXTEND, SPECULATIVE, VERIFY, Graph, Loop, disturbed
-
-if TYPE_CHECKING:
-    from bubblefinder.steps.model import Steps
-    from bubblefinder.trace.model import Trace
-
-WITH_AND_WITHOUT = pytest.mark.parametrize("nvtx", [True, False], ids=["nvtx", "no nvtx"])
-
-
-def steps_of(trace: Trace, *, nvtx: bool = True, step_by: str | None = None) -> Steps:
-    return find_steps(build_timeline(trace if nvtx else replace(trace, nvtx=trace.nvtx.clear())), step_by)
-
-
-def begins(steps: Steps, gpu: int = 0, process: int | None = None) -> list[int]:
-    """Where each window but the head begins."""
-    mine = (pl.col("gpu") == gpu) & (pl.col("excluded").fill_null("") != "head")
-    windows = steps.windows.filter(mine)
-    return (
-        windows.filter(pl.col("process") == process)["start_ns"].to_list() if process else windows["start_ns"].to_list()
-    )
-
-
-def reasons(steps: Steps) -> list[str | None]:
-    return steps.windows["excluded"].to_list()
+from tests.unit.steps.found import WITH_AND_WITHOUT, begins, reasons, steps_of
 
 
 @WITH_AND_WITHOUT
@@ -403,7 +376,10 @@ def test_the_kernels_of_prefills_are_no_steps_of_a_loop_of_graphs() -> None:
         if number % 13 == 6:
             loop.prefill(150, 40)
     trace = loop.sketch.trace()
-    assert steps_of(trace, nvtx=False).method == "none"
+    unmarked = steps_of(trace, nvtx=False)
+    assert (unmarked.method, unmarked.confidence) == ("cadence", "low")
+    assert len(begins(unmarked)) == 40
+    assert reasons(unmarked).count("prefill") == 3
     assert steps_of(trace, nvtx=False, step_by="sequence").method == "sequence"
     assert begins(steps_of(trace)) == loop.firsts
 

@@ -1,0 +1,175 @@
+"""What each replay of a lane looks like: the kind of its graph, what was launched before it, how the host worked.
+
+A cadence is found in looks, not in ids: a graph captured for another batch size has another id but looks alike.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import polars as pl
+
+from bubblefinder.steps.lane import eager_operations, host_work_before
+from bubblefinder.trace.model import KERNEL, MEMCPY
+
+if TYPE_CHECKING:
+    from bubblefinder.intervals import Bools, Ints
+    from bubblefinder.steps.lane import Lane
+    from bubblefinder.timeline.model import Timeline
+
+KERNELS, OTHERS, TO_DEVICE, TO_HOST, ACROSS = 1, 2, 4, 8, 16
+LENGTH_RATIO: Final = 1.5
+NODES_RATIO: Final = 1.25
+_COPY_TO_DEVICE: Final = 1
+_COPY_TO_HOST: Final = 2
+_STRANGERS: Final = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class Looks:
+    """One value a replay, in the lane's order.
+
+    Attributes:
+        kinds: class of the graph: by its nodes and their names where they were recorded, else by its usual length.
+        sizes: nodes of the replay's graph, or its median length in ns.
+        counted: sizes are nodes.
+        seams: what was launched eagerly since the replay before, as bits.
+        ids: the graph's id.
+        host_work: host time before the launch without waits, -1 where unknown.
+        idle: time from the end of all earlier replays to the start, -1 for the first.
+    """
+
+    kinds: Ints
+    sizes: Ints
+    counted: bool
+    seams: Ints
+    ids: Ints
+    host_work: Ints
+    idle: Ints
+
+    def at(self, kept: Bools) -> Looks:
+        """Return the looks of some of the replays."""
+        columns = (self.seams, self.ids, self.host_work, self.idle)
+        return Looks(self.kinds[kept], self.sizes[kept], self.counted, *(column[kept] for column in columns))
+
+    @property
+    def ratio(self) -> float:
+        """By how much graphs of one kind may differ in size."""
+        return NODES_RATIO if self.counted else LENGTH_RATIO
+
+
+def looks_of(timeline: Timeline, lane: Lane) -> Looks:
+    """Return what the replays of a lane look like."""
+    ids = lane.replays["graph"].fill_null(-1).to_numpy()
+    sizes, counted = _sizes(lane)
+    kinds = _size_classes(sizes, ids, NODES_RATIO if counted else LENGTH_RATIO)
+    if counted:
+        kinds = _split_by_names(lane, kinds, ids)
+    seams = _launched_before(timeline, lane)
+    return Looks(kinds, sizes, counted, seams, ids, host_work_before(timeline, lane), _idle(lane))
+
+
+def symbols(rows: Ints) -> Ints:
+    """Number the different rows."""
+    return np.unique(rows, axis=0, return_inverse=True)[1].reshape(-1).astype(np.int64)
+
+
+def _sizes(lane: Lane) -> tuple[Ints, bool]:
+    """Return the median size of each replay's graph and whether that is a count of nodes."""
+    counted = not lane.replays["nodes"].null_count()
+    size = pl.col("nodes") if counted else pl.col("end_ns") - pl.col("start_ns")
+    medians = lane.replays.select(size=size.median().over(pl.col("graph").fill_null(-1)))
+    return medians["size"].round().cast(pl.Int64).to_numpy(), counted
+
+
+def _size_classes(sizes: Ints, ids: Ints, ratio: float) -> Ints:
+    """Class graphs by size: another batch size hardly changes the nodes, but may well change the length.
+
+    A class ends where the next size is larger by more than a ratio.
+    """
+    values = np.sort(sizes[np.unique(ids, return_index=True)[1]])
+    upper = values[1:][values[1:] > ratio * values[:-1]]
+    return np.searchsorted(upper, sizes, side="right").astype(np.int64)
+
+
+def _split_by_names(lane: Lane, kinds: Ints, ids: Ints) -> Ints:
+    """Tell apart graphs of one size whose nodes have hardly a name in common."""
+    fullest = lane.replays.with_columns(graph=pl.col("graph").fill_null(-1)).sort(
+        "nodes", "replay_index", descending=[True, False]
+    )
+    chosen = fullest.unique("graph", keep="first", maintain_order=True).select("replay_index", "graph")
+    nodes = lane.operations.filter(pl.col("replay_index").is_in(chosen["replay_index"].implode()))
+    named = nodes.group_by("replay_index", "name").len().join(chosen, on="replay_index")
+    contents = {graph: dict(rows.select("name", "len").iter_rows()) for (graph,), rows in named.group_by("graph")}
+    models: list[tuple[int, dict[int, int]]] = []
+    kind_of: dict[int, int] = {}
+    for first in np.sort(np.unique(ids, return_index=True)[1]).tolist():
+        size, content = int(kinds[first]), contents.get(int(ids[first]), {})
+        alike = (n for n, (other, model) in enumerate(models) if other == size and _alike(content, model))
+        number = next(alike, len(models))
+        if number == len(models):
+            models.append((size, content))
+        kind_of[int(ids[first])] = number
+    return np.array([kind_of[graph] for graph in ids.tolist()], np.int64)
+
+
+def _alike(one: dict[int, int], other: dict[int, int]) -> bool:
+    """Compare how often each name occurs, as the cosine between the counts."""
+    product = sum(count * other.get(name, 0) for name, count in one.items())
+    squares = [sum(count * count for count in content.values()) for content in (one, other)]
+    return not all(squares) or product >= _STRANGERS * float(np.sqrt(squares[0]) * np.sqrt(squares[1]))
+
+
+def _launched_before(timeline: Timeline, lane: Lane) -> Ints:
+    """Return what was launched eagerly between each replay and the one before, as bits: kernels, copies by direction.
+
+    In the order of the launch calls: a copy of a host that runs ahead may run at any time. Where launch calls of
+    replays are unknown, in the order of the GPU.
+    """
+    eager = eager_operations(lane)
+    begun = timeline.calls["start_ns"]
+    launches, times = begun.gather(lane.replays["call_index"]), eager["start_ns"]
+    if launches.null_count():
+        launches = lane.replays["start_ns"]
+    else:
+        times = begun.gather(eager["call_index"]).fill_null(times)
+    order = launches.arg_sort().to_numpy()
+    bits = np.zeros(len(order) + 1, np.int64)
+    seam = np.searchsorted(launches.to_numpy()[order], times.to_numpy(), side="left")
+    np.bitwise_or.at(bits, seam, _bits(eager))
+    found = np.zeros(len(order), np.int64)
+    found[order] = bits[:-1]
+    return _with_unseen_read(found)
+
+
+def _with_unseen_read(seams: Ints) -> Ints:
+    """Give the first replay the read that came before the capture began, if others have it before the same."""
+    whole = int(seams[0]) | TO_HOST
+    if seams[0] and whole in seams[1:]:
+        seams[0] = whole
+    return seams
+
+
+def _bits(eager: pl.DataFrame) -> Ints:
+    copy = pl.col("copy_kind")
+    bit = (
+        pl.when(pl.col("kind") == KERNEL)
+        .then(KERNELS)
+        .when(pl.col("kind") != MEMCPY)
+        .then(OTHERS)
+        .when(copy == _COPY_TO_DEVICE)
+        .then(TO_DEVICE)
+        .when(copy == _COPY_TO_HOST)
+        .then(TO_HOST)
+        .otherwise(ACROSS)
+    )
+    return eager.select(bit).to_series().cast(pl.Int64).to_numpy()
+
+
+def _idle(lane: Lane) -> Ints:
+    starts, ends = lane.replays["start_ns"].to_numpy(), lane.replays["end_ns"].to_numpy()
+    idle = np.full(len(starts), -1, np.int64)
+    idle[1:] = np.maximum(starts[1:] - np.maximum.accumulate(ends)[:-1], 0)
+    return idle

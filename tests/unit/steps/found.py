@@ -1,0 +1,35 @@
+"""What tests ask of the steps found in a capture."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import polars as pl
+import pytest
+
+from bubblefinder.steps.find import find_steps
+from bubblefinder.timeline.build import build_timeline
+
+if TYPE_CHECKING:
+    from bubblefinder.steps.model import Steps
+    from bubblefinder.trace.model import Trace
+
+WITH_AND_WITHOUT = pytest.mark.parametrize("nvtx", [True, False], ids=["nvtx", "no nvtx"])
+
+
+def steps_of(trace: Trace, *, nvtx: bool = True, step_by: str | None = None) -> Steps:
+    return find_steps(build_timeline(trace if nvtx else replace(trace, nvtx=trace.nvtx.clear())), step_by)
+
+
+def begins(steps: Steps, gpu: int = 0, process: int | None = None) -> list[int]:
+    """Where each window but the head begins."""
+    mine = (pl.col("gpu") == gpu) & (pl.col("excluded").fill_null("") != "head")
+    windows = steps.windows.filter(mine)
+    return (
+        windows.filter(pl.col("process") == process)["start_ns"].to_list() if process else windows["start_ns"].to_list()
+    )
+
+
+def reasons(steps: Steps) -> list[str | None]:
+    return steps.windows["excluded"].to_list()

@@ -1,0 +1,53 @@
+from __future__ import annotations
+
+import pytest
+
+from tests.loops import SPECULATIVE, VERIFY, Graph, Loop
+from tests.unit.steps.found import begins, reasons, steps_of
+
+
+@pytest.mark.parametrize("graphs", [(VERIFY,), SPECULATIVE], ids=["one graph", "three graphs"])
+@pytest.mark.parametrize("every", [4, 12])
+def test_known_marks_around_prefills_keep_the_decode_steps_clean(graphs: tuple[Graph, ...], every: int) -> None:
+    loop = Loop()
+    for number in range(24):
+        if number % every == every - 1:
+            loop.spend(200)
+            begin = loop.now
+            loop.firsts.append(loop.upload(1 << 20))
+            for _ in range(100):
+                loop.kernel("prefill", 20)
+            loop.read()
+            loop.range("run_batch", begin)
+        loop.step(graphs, mark="run_batch")
+    steps = steps_of(loop.sketch.trace())
+    assert (steps.method, steps.mark) == ("nvtx", "run_batch")
+    assert begins(steps) == loop.firsts
+    assert reasons(steps).count("prefill") == 24 // every
+    assert reasons(steps).count(None) == 23
+
+
+def test_ranges_around_each_graph_are_no_marks_of_a_step_of_three() -> None:
+    loop = Loop()
+    for _ in range(12):
+        loop.spend(400)
+        loop.firsts.append(loop.upload())
+        for graph in SPECULATIVE:
+            begin = loop.now
+            loop.replay(graph)
+            loop.range("forward", begin)
+        loop.read()
+    steps = steps_of(loop.sketch.trace())
+    assert steps.method == "cadence"
+    assert begins(steps) == loop.firsts
+
+
+def test_one_text_of_a_known_mark_does_not_win_over_the_others() -> None:
+    loop = Loop(seed=3)
+    for number in range(16):
+        context = 1 if number % 4 == 3 else 0
+        loop.step([VERIFY.at(context)], mark=f"execute_context_{context}({64 * context})_generation_1(1)")
+    steps = steps_of(loop.sketch.trace())
+    assert steps.method == "nvtx"
+    assert begins(steps) == loop.firsts
+    assert reasons(steps).count("prefill") == 3
