@@ -90,7 +90,7 @@ def check(
     report, *earlier = load_all([capture, *(baseline or [])], quiet=quiet)
     report = labelled(report, label=label)
     judged = judge(report, budgets, _baseline(report, earlier, history), today())
-    outputs.emit(lambda form: render_judged(judged, form))
+    outputs.emit(lambda form, width: render_judged(judged, form, width))
     raise typer.Exit(judged.exit_code)
 
 

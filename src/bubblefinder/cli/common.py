@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -65,6 +66,11 @@ def parse_meta(pairs: list[str] | None) -> dict[str, str]:
             raise UsageError(f"--meta {pair!r} is not key=value")
         found[key] = value
     return found
+
+
+def terminal_width() -> int | None:
+    """Return how many columns the terminal has; null where standard output isn't one."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
 
 @contextmanager

@@ -104,7 +104,7 @@ def diff(
         gate or [], (floor_gpu, floor_host), labelled(before[0], label=label), history, inter_only=inter_only
     )
     result = compare(before, after, options)
-    outputs.emit(lambda name: render_diff(result, name))
+    outputs.emit(lambda name, width: render_diff(result, name, width))
     raise typer.Exit(exit_code(result))
 
 

@@ -60,6 +60,7 @@ def list_runs(file: File = DEFAULT, label: Label = None) -> None:
 @history.command()
 def show(number: Number, file: File = DEFAULT) -> None:
     """Show what a run measured and where it came from."""
+    from bubblefinder.cli.common import terminal_width
     from bubblefinder.compare.history import run, values
     from bubblefinder.compare.metrics import METRICS
     from bubblefinder.compare.quantity import format_limit
@@ -75,7 +76,7 @@ def show(number: Number, file: File = DEFAULT) -> None:
     typer.echo("\n".join(f"  {plain(name)}: {plain(fact)}" for name, fact in found.facts.items()))
     known = {key: value for key, value in table.items() if key[0] in METRICS}
     rows = [(f"{m}{place(dict(where))}", format_limit(v, METRICS[m].unit)) for (m, where), v in known.items()]
-    typer.echo(draw(Table("Measured", ("metric", "value"), rows)))
+    typer.echo(draw(Table("Measured", ("metric", "value"), rows), terminal_width()))
 
 
 @history.command()

@@ -11,6 +11,7 @@ def metrics(
     json: Annotated[bool, typer.Option("--json", help="Print them as JSON.")] = False,
 ) -> None:
     """List the metrics: id, unit, which direction is better, what they can be selected by, and their meaning."""
+    from bubblefinder.cli.common import terminal_width
     from bubblefinder.compare.metrics import METRICS
     from bubblefinder.compare.render.tables import Table
     from bubblefinder.compare.render.text import draw
@@ -22,4 +23,4 @@ def metrics(
         typer.echo(msgspec.json.format(msgspec.json.encode(told, order="sorted"), indent=1).decode())
         return
     rows = [(m.id, m.unit, m.better, ", ".join(m.dimensions), m.meaning) for m in METRICS.values()]
-    typer.echo(draw(Table("Metrics", ("id", "unit", "better", "where", "meaning"), rows)))
+    typer.echo(draw(Table("Metrics", ("id", "unit", "better", "where", "meaning"), rows), terminal_width()))

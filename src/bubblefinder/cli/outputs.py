@@ -50,16 +50,20 @@ class Outputs:
         for path in paths:
             check_target(path)
 
-    def emit(self, render: Callable[[str], str]) -> None:
-        """Write the files, then print the result unless the files were all that was wanted."""
+    def emit(self, render: Callable[[str, int | None], str]) -> None:
+        """Write the files, then print the result unless the files were all that was wanted.
+
+        `render` is given a format and how wide the terminal is, if there is one.
+        """
+        from bubblefinder.cli.common import terminal_width
         from bubblefinder.report.formats import write_whole
 
         for path, form in self._files.items():
-            write_whole(path, render(form).encode())
+            write_whole(path, render(form, None).encode())
             if not self._quiet:
                 typer.echo(f"wrote {path}", err=True)
         if not (self._quiet and self._files):
-            typer.echo(render(self._form), nl=False)
+            typer.echo(render(self._form, terminal_width()), nl=False)
 
 
 def check_target(path: Path) -> None:

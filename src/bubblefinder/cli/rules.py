@@ -23,16 +23,13 @@ Folders = Annotated[
 @rules.command("list")
 def list_rules(folders: Folders = None) -> None:
     """List every rule: id, name, what it is about, how far it is proven, its title."""
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
+    from bubblefinder.cli.common import terminal_width
+    from bubblefinder.compare.render.tables import Table
+    from bubblefinder.compare.render.text import draw
     from bubblefinder.rules.template import bare
 
-    table = Table("id", "name", "about", "status", "title", box=None, pad_edge=False)
-    for rule in _packs(folders).rules:
-        table.add_row(*(Text(word) for word in (rule.id, rule.name, rule.about, rule.status, bare(rule.title))))
-    Console().print(table)
+    rows = [(rule.id, rule.name, rule.about, rule.status, bare(rule.title)) for rule in _packs(folders).rules]
+    typer.echo(draw(Table("Rules", ("id", "name", "about", "status", "title"), rows), terminal_width()))
 
 
 @rules.command()

@@ -12,7 +12,7 @@ from bubblefinder.cli.options import Capture, StepBy
 from bubblefinder.errors import CannotAnswerError, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from bubblefinder.causes.whatif.changes import Change
     from bubblefinder.causes.whatif.fixes import Fix
@@ -115,7 +115,12 @@ def _chosen(fixes: Sequence[Fix], asked: list[str]) -> list[Fix]:
 
 
 def _print(study: Study, lane: Lane, changes: list[Change], accept_length: float | None, *, as_json: bool) -> None:
+    from bubblefinder.cli.common import terminal_width
     from bubblefinder.cli.whatif_output import as_document, as_text
+    from bubblefinder.compare.render.text import prose
 
-    render: Callable[..., str] = as_document if as_json else as_text
-    typer.echo(render(study, lane, changes, accept_length))
+    if as_json:
+        typer.echo(as_document(study, lane, changes, accept_length))
+        return
+    for line in as_text(study, lane, changes, accept_length).splitlines():
+        typer.echo(prose(line, terminal_width(), " " * 5 if line.startswith(" ") else ""))

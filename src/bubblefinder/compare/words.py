@@ -138,7 +138,9 @@ def value(number: float | None, unit: str) -> str:
     """Return a metric's value with its unit."""
     if unit == "ns":
         return duration(number)
-    return share(number) if unit == "ratio" else count(number)
+    if number is None:
+        return UNKNOWN
+    return share(number) if unit == "ratio" else f"{number:,.2f}".rstrip("0").rstrip(".")
 
 
 def difference(change: Change) -> str:

@@ -75,8 +75,9 @@ def folder(tmp_path: Path) -> Path:
 
 def test_list_shows_every_rule_of_every_pack(folder: Path) -> None:
     lines = run("list", "--rules", str(folder)).output.splitlines()
-    assert any(line.startswith("SGL001") for line in lines)
-    assert any(line.startswith("OUR001") for line in lines)
+    (listed,) = (line.split() for line in lines if "SGL001" in line)
+    assert listed[:4] == ["SGL001", "seq-lens-resolve", "wait", "verified"]
+    assert any("OUR001" in line and line.endswith("Our sampler reads back") for line in lines)
 
 
 def test_explain_takes_an_id_or_a_name(folder: Path) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from bubblefinder.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
     from bubblefinder.compare.judge import Judged
@@ -18,16 +18,16 @@ DIFF_FORMATS: Final = {"text": ".txt", "json": ".json", "markdown": ".md", "html
 JUDGED_FORMATS: Final = DIFF_FORMATS | {"junit": ".xml"}
 
 
-def render_diff(diff: Diff, name: str) -> str:
-    """Return the comparison in the named format."""
-    text: str = import_module(f"bubblefinder.compare.render.{name}").render(diff)
-    return text
+def render_diff(diff: Diff, name: str, width: int | None = None) -> str:
+    """Return the comparison in the named format; text fits a terminal `width` columns wide."""
+    render: Callable[..., str] = import_module(f"bubblefinder.compare.render.{name}").render
+    return render(diff, width) if name == "text" else render(diff)
 
 
-def render_judged(judged: Judged, name: str) -> str:
-    """Return the judged budget in the named format."""
-    text: str = getattr(import_module("bubblefinder.compare.render.judged"), name)(judged)
-    return text
+def render_judged(judged: Judged, name: str, width: int | None = None) -> str:
+    """Return the judged budget in the named format; text fits a terminal `width` columns wide."""
+    render: Callable[..., str] = getattr(import_module("bubblefinder.compare.render.judged"), name)
+    return render(judged, width) if name == "text" else render(judged)
 
 
 def format_of(path: Path, formats: Mapping[str, str]) -> str:

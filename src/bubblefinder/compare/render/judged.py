@@ -7,7 +7,7 @@ from xml.etree import ElementTree as ET
 
 from bubblefinder.compare.quantity import format_limit
 from bubblefinder.compare.render.tables import Table
-from bubblefinder.compare.render.text import draw
+from bubblefinder.compare.render.text import draw, prose
 from bubblefinder.compare.words import place
 from bubblefinder.report.markdown import COMMENT_LIMIT, escape, table
 from bubblefinder.report.words import plain
@@ -24,9 +24,10 @@ _UNANSWERED: Final = frozenset({"missing", "incomparable"})
 _ORDER: Final = ("fail", "missing", "incomparable", "warn", "within-noise", "improved", "ok")
 
 
-def text(judged: Judged) -> str:
-    """Return the verdict, what it rests on, and a line a limit, broken ones first."""
-    return f"{judged.headline}\n{rests_on(judged)}\n\n{draw(limits(judged))}\n"
+def text(judged: Judged, width: int | None = None) -> str:
+    """Return the verdict, what it rests on, and the limits, broken ones first; `width` is that of a terminal."""
+    opening = "\n".join(prose(line, width) for line in (judged.headline, rests_on(judged)))
+    return f"{opening}\n\n{draw(limits(judged), width)}\n"
 
 
 def json(judged: Judged) -> str:

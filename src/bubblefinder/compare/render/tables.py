@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import median
 from typing import TYPE_CHECKING, Final
 
@@ -23,25 +23,26 @@ _PDL_NOTE: Final = (
 _NOT_APART: Final = "not told apart"
 _STAYED: Final = "Not told apart: as much idle time was there, under another cause or too little for a finding."
 _BLANK: Final = {"same", "unknown"}
-_WORDS: Final = frozenset(
-    {"", "metric", "verdict", "why", "added", "commit", "state", "id", "unit", "better", "where", "meaning"}
+_NUMBERS: Final = frozenset(
+    {"base", "head", "base p50", "head p50", "base p95", "head p95", "change", "noise", "limit", "value"}
 )
-"""Headers of columns that hold words; those without a header say what a row is, or how it is judged."""
+"""Headers of columns that hold numbers, counts or times; all others hold words."""
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Rows of cells under a header; `note` says what was left out. The first column is text."""
+    """Rows of cells under a header; `note` says what was left out, and the last `spare` columns may be."""
 
     title: str
     header: tuple[str, ...]
     rows: Sequence[tuple[str, ...]]
     note: str = ""
+    spare: int = 0
 
     @property
     def words(self) -> tuple[bool, ...]:
         """Which columns hold words: these begin at the left, numbers end at the right."""
-        return tuple(number == 0 or name in _WORDS for number, name in enumerate(self.header))
+        return tuple(number == 0 or name not in _NUMBERS for number, name in enumerate(self.header))
 
 
 def tables(diff: Diff) -> list[Table]:
@@ -57,7 +58,7 @@ def _ledgers(diff: Diff) -> Iterable[Table]:
         rows = _ledger([c for c in steps if c.where["rank"] == rank])
         title = "A decode step, ms" + (f", rank {rank}" if len(ranks) > 1 else "")
         header = ("", "base p50", "head p50", "change", "", "noise", "base p95", "head p95", "change", "")
-        yield Table(title, header, rows)
+        yield Table(title, header, rows, spare=4)
 
 
 def _ledger(changes: list[Change]) -> list[tuple[str, ...]]:
@@ -107,8 +108,8 @@ def _findings(diff: Diff) -> Table:
 
 
 def _finding_name(change: SiteChange) -> str:
-    title = change.head.title or change.base.title or ""
-    where = site_words(change.site)
+    title, site = change.head.title or change.base.title or "", change.site
+    where = site_words(replace(site, nvtx=None) if site.nvtx and site.nvtx in title else site)
     return f"{plain(title)} ({where})" if where else plain(title)
 
 

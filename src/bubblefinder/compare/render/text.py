@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from textwrap import wrap
+from dataclasses import replace
+from itertools import zip_longest
+from textwrap import fill, wrap
 from typing import TYPE_CHECKING, Final
 
 from bubblefinder.compare.render.tables import tables
@@ -10,40 +12,86 @@ from bubblefinder.compare.words import capture_name, rests_on
 from bubblefinder.report.words import plain
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from bubblefinder.compare.model import Diff
     from bubblefinder.compare.render.tables import Table
 
-
 NAME_WIDTH: Final = 60
+_LEAST: Final = 12
+_GAP: Final = 2
 
 
-def render(diff: Diff) -> str:
-    """Return the comparison as plain text: the verdict, what it rests on, then the tables."""
+def render(diff: Diff, width: int | None = None) -> str:
+    """Return the comparison as plain text: the verdict, what it rests on, then the tables.
+
+    It fits a terminal `width` columns wide; without a width every sentence is one line.
+    """
     lines = [diff.headline, rests_on(diff)]
     lines += [f"warning: {plain(w, 400)}" for w in diff.warnings]
     lines += [""]
     for side, captures in (("base", diff.base), ("head", diff.head)):
         lines += [f"{side}: {capture_name(c)}, {c.capture_mode} mode, {c.steps} steps" for c in captures]
-    parts = ["\n".join(lines), *(draw(table) for table in tables(diff))]
+    parts = ["\n".join(prose(line, width) for line in lines), *(draw(table, width) for table in tables(diff))]
     return "\n\n".join(parts) + "\n"
 
 
-def draw(table: Table) -> str:
-    """Return a table with its columns lined up: numbers to the right, words to the left, long names in lines."""
-    rows = [line for row in table.rows for line in _wrapped(row)]
-    columns = list(zip(table.header, *rows, strict=True))
-    lined = [_column(cells, words=words) for cells, words in zip(columns, table.words, strict=True)]
-    lines = ["  " + "  ".join(row).rstrip() for row in zip(*lined, strict=True)]
-    return "\n".join([table.title, *lines, *([table.note] if table.note else [])])
+def prose(line: str, width: int | None, indent: str = "") -> str:
+    """Return a line in as many as a terminal `width` columns wide needs, all but the first indented."""
+    if width is None or len(line) <= width:
+        return line
+    return fill(line, width, subsequent_indent=indent, break_on_hyphens=False)
 
 
-def _wrapped(row: Sequence[str]) -> list[tuple[str, ...]]:
-    first, *more = wrap(row[0], NAME_WIDTH, subsequent_indent="  ") or [""]
-    return [(first, *row[1:]), *((line, *[""] * (len(row) - 1)) for line in more)]
+def draw(table: Table, width: int | None = None) -> str:
+    """Return a table with its columns lined up: numbers to the right, words to the left, long cells in lines."""
+    shown = _fitting(table, width)
+    widths = _widths(shown, width)
+    lines = [line for row in (shown.header, *shown.rows) for line in _lines(row, widths, shown.words)]
+    return "\n".join([table.title, *lines, *([prose(shown.note, width)] if shown.note else [])])
 
 
-def _column(cells: Sequence[str], *, words: bool) -> list[str]:
-    width = max(len(text) for text in cells)
-    return [f"{text:<{width}}" if words else f"{text:>{width}}" for text in cells]
+def _fitting(table: Table, width: int | None) -> Table:
+    """Return the table, without the columns it can spare where there is no room for them."""
+    if not table.spare or width is None or _total(_natural(table)) <= width:
+        return table
+    kept = len(table.header) - table.spare
+    left_out = ", ".join(name for name in table.header[kept:] if name)
+    return replace(
+        table,
+        header=table.header[:kept],
+        rows=[row[:kept] for row in table.rows],
+        note=f"{table.note} A wider terminal shows {left_out} as well.".strip(),
+    )
+
+
+def _widths(table: Table, width: int | None) -> list[int]:
+    """Return how wide each column is, the widest ones cut down until all fit."""
+    widths = _natural(table)
+    while width is not None and _total(widths) > width and max(widths) > _LEAST:
+        widths[widths.index(max(widths))] -= 1
+    return widths
+
+
+def _natural(table: Table) -> list[int]:
+    names, *others = zip(table.header, *table.rows, strict=True)
+    first = max(len(line) for name in names for line in _wrapped(name, NAME_WIDTH, "  "))
+    return [first, *(max(len(cell) for cell in cells) for cells in others)]
+
+
+def _total(widths: Sequence[int]) -> int:
+    return sum(widths) + _GAP * len(widths)
+
+
+def _lines(row: Sequence[str], widths: Sequence[int], words: Sequence[bool]) -> Iterator[str]:
+    cells = [_wrapped(cell, width, "" if n else "  ") for n, (cell, width) in enumerate(zip(row, widths, strict=True))]
+    for parts in zip_longest(*cells, fillvalue=""):
+        placed = (
+            f"{part:<{width}}" if left else f"{part:>{width}}"
+            for part, width, left in zip(parts, widths, words, strict=True)
+        )
+        yield ("  " + "  ".join(placed)).rstrip()
+
+
+def _wrapped(cell: str, width: int, indent: str) -> list[str]:
+    return wrap(cell, max(width, 1), subsequent_indent=indent, break_on_hyphens=False) or [""]
