@@ -104,4 +104,7 @@ def _baseline(report: Report, earlier: list[Report], history: Path | None) -> Ba
     if history is None:
         return None
     with open_store(history) as database:
-        return baseline(database, report)
+        known = baseline(database, report)
+    if not known.captures:
+        typer.echo(f"no run in {history} is comparable with this one; name the runs to take with --label", err=True)
+    return known

@@ -42,7 +42,7 @@ def add(
     with open_store(file, create=True) as database:
         run = store(database, report)
     if run.state == "alarm" or not quiet:
-        typer.echo(_line(run))
+        _say(_line(run))
     raise typer.Exit(EXIT_GATE if run.state == "alarm" else 0)
 
 
@@ -54,7 +54,10 @@ def list_runs(file: File = DEFAULT, label: Label = None) -> None:
 
     with open_store(file) as database:
         found = runs(database, label)
-    typer.echo("\n".join(_line(run) for run in found) or "no runs")
+    for run in found:
+        _say(_line(run))
+    if not found:
+        typer.echo("no runs")
 
 
 @history.command()
@@ -72,8 +75,9 @@ def show(number: Number, file: File = DEFAULT) -> None:
 
     with open_store(file) as database:
         found, table = run(database, number), values(database, number)
-    typer.echo(_line(found))
-    typer.echo("\n".join(f"  {plain(name)}: {plain(fact)}" for name, fact in found.facts.items()))
+    _say(_line(found))
+    for name, fact in found.facts.items():
+        _say(f"  {plain(name)}: {plain(fact)}")
     known = {key: value for key, value in table.items() if key[0] in METRICS}
     rows = [(f"{m}{place(dict(where))}", format_limit(v, METRICS[m].unit)) for (m, where), v in known.items()]
     typer.echo(draw(Table("Measured", ("metric", "value"), rows), terminal_width()))
@@ -103,7 +107,8 @@ def trend(
         check_target(output)
     with open_store(file) as database:
         found = find(database, metric, label, parse_meta(where))
-    typer.echo(drawing.text(found), nl=False)
+    for line in drawing.text(found).splitlines():
+        _say(line)
     if output:
         write_whole(output, drawing.html(found).encode())
         typer.echo(f"wrote {output}", err=True)
@@ -116,7 +121,7 @@ def accept(number: Number, file: File = DEFAULT) -> None:
     from bubblefinder.compare.store import open_store
 
     with open_store(file, write=True) as database:
-        typer.echo(_line(take(database, number)))
+        _say(_line(take(database, number)))
 
 
 @history.command()
@@ -147,9 +152,18 @@ def export(
         typer.echo(render(database, label, output_format), nl=False)
 
 
+def _say(line: str) -> None:
+    """Print a line, in several where the terminal is narrower."""
+    from bubblefinder.cli.common import terminal_width
+    from bubblefinder.compare.render.text import prose
+
+    typer.echo(prose(line, terminal_width(), " " * 7))
+
+
 def _line(run: StoredRun) -> str:
     from bubblefinder.report.words import plain
 
-    told = [f"run {run.id}", run.added_at, plain(run.label, 60), plain(run.commit, 40), plain(run.name, 80)]
+    added = f"{run.added_at[:16].replace('T', ' ')} UTC"
+    told = [f"run {run.id}", added, plain(run.label, 60), plain(run.commit, 40), plain(run.name, 80)]
     state = f"{run.state}: {plain(run.reason, 300)}" if run.reason else run.state
     return "  ".join([*(part for part in told if part), f"{run.steps} steps", state])

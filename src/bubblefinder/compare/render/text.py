@@ -66,11 +66,20 @@ def _fitting(table: Table, width: int | None) -> Table:
 
 
 def _widths(table: Table, width: int | None) -> list[int]:
-    """Return how wide each column is, the widest ones cut down until all fit."""
+    """Return how wide each column is, the widest ones cut down until all fit; words break last."""
     widths = _natural(table)
-    while width is not None and _total(widths) > width and max(widths) > _LEAST:
-        widths[widths.index(max(widths))] -= 1
+    for least in (_longest_words(table), [_LEAST] * len(widths)):
+        while width is not None and _total(widths) > width:
+            wide = [number for number, cut in enumerate(least) if widths[number] > cut]
+            if not wide:
+                break
+            widths[max(wide, key=widths.__getitem__)] -= 1
     return widths
+
+
+def _longest_words(table: Table) -> list[int]:
+    columns = zip(table.header, *table.rows, strict=True)
+    return [max([_LEAST, *(len(word) + _GAP for cell in cells for word in cell.split())]) for cells in columns]
 
 
 def _natural(table: Table) -> list[int]:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 HEIGHT: Final = 240.0
 _EDGE: Final = 12.0
-_BAR: Final = 30
+_BAR: Final = 26
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,6 +34,11 @@ def test_long_cells_wrap_and_lose_nothing(width: int) -> None:
     assert "".join(lines).count("everybody") == 6
 
 
+def test_names_break_between_words_while_there_is_room() -> None:
+    assert "step.duration.p50 (rank 0)" in draw(LONG, NARROW)
+    assert "step.duration.p50" in draw(LONG, 50)
+
+
 def test_columns_that_can_be_spared_go_before_others_shrink_and_are_named() -> None:
     narrow, wide = draw(SPARE, 72), draw(SPARE, NARROW)
     assert "2.000" in wide
