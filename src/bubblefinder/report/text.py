@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import sys
+from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 from rich.console import Console, Group, RenderableType
@@ -190,10 +191,12 @@ def _findings(report: Report, *, verbose: bool) -> Iterator[RenderableType]:
         yield _heading("Findings, most to recover first")
     for finding in telling:
         yield from _finding(finding, report, full=verbose or finding.severity in ("high", "medium"))
-    silent = [plain(finding.title, 90) for finding in report.findings if finding not in telling]
+    silent = Counter(plain(finding.title, 90) for finding in report.findings if finding not in telling)
     if silent:
         yield _heading("For information (-v tells more)")
-        yield from (_row("INFO", Text(title), _SEVERITY_STYLE["info"]) for title in silent)
+    for title, places in silent.items():
+        text = title if places == 1 else f"{title} (in {places} places)"
+        yield _row("INFO", Text(text), _SEVERITY_STYLE["info"])
     for expected in report.expected:
         said = f"{plain(expected.finding.title)} ({plain(expected.reason)}; owner {plain(expected.owner)})"
         yield _row("EXPECTED", Text(said), "dim")

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from bubblefinder.report.model import Finding, Report
 
 _UNEVEN: Final = 1.2
+_LATE: Final = 0.1
 _OUTSIDE: Final = ("host_late", "launching", "queued", "unattributed")
 IDLE_CLASSES: Final = ("intra_graph", "host_late", "launching", "queued", "unattributed")
 
@@ -101,9 +102,14 @@ def _blameless(report: Report) -> str:
         return "No cause can be named without the graph work."
     if any(note.code == "no-api-calls" for note in report.quality):
         return "No host call can be blamed: the capture has no CUDA API calls."
-    means = {name: stats.mean or 0 for name, stats in report.steps.per_step.items() if name in _OUTSIDE}
-    if 2 * means.get("unattributed", 0) > sum(means.values()):
+    if not report.steps.count:
+        return "No host call can be blamed without decode steps: name one with --step-by."
+    means = {name: stats.mean or 0 for name, stats in report.steps.per_step.items()}
+    outside = {name: means.get(name, 0) for name in _OUTSIDE}
+    if 2 * outside["unattributed"] > sum(outside.values()):
         return "No host call can be blamed: the capture lacks the launch calls of the work that ended most gaps."
+    if outside["host_late"] > _LATE * means.get("duration", 0):
+        return "No single host call is to blame: the host's own work between its calls keeps the GPU waiting."
     return "No host call is to blame for idle time."
 
 

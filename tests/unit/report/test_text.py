@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from bubblefinder.report.model import Quality
+from bubblefinder.report.model import Quality, Site
 from bubblefinder.report.text import render
-from tests.unit.report.sample import graph_report, sample_report, unseen_report
+from tests.unit.report.sample import finding, graph_report, sample_report, unseen_report
 
 
 def labels(text: str) -> list[str]:
@@ -29,6 +29,14 @@ def test_the_gravest_note_comes_first() -> None:
     notes = [Quality(code=level, level=level, message=f"a {level}", count=None) for level in ("info", "warn", "error")]
     text = render(sample_report(quality=notes), verbose=True)
     assert text.index("a error") < text.index("a warn") < text.index("a info")
+
+
+def test_what_is_said_of_several_places_is_said_once() -> None:
+    same = [finding(title="A scalar is read", severity="info", site=Site(nvtx=name)) for name in "ab"]
+    lines = render(sample_report(findings=same)).splitlines()
+    assert [line.split(maxsplit=1)[1] for line in lines if "A scalar is read" in line] == [
+        "A scalar is read (in 2 places)"
+    ]
 
 
 def test_no_line_ends_in_blanks() -> None:

@@ -79,6 +79,15 @@ def test_gaps_without_launch_calls_are_nobodys_proven_innocence() -> None:
     assert verdict(replace(report, steps=steps)).blame.startswith("No host call can be blamed: the capture lacks the")
 
 
+def test_a_slow_host_is_not_told_as_nobody_to_blame() -> None:
+    report = healthy_report()
+    late = Stats(mean=2e6, p50=2e6, p95=2e6, min=2_000_000, max=2_000_000)
+    steps = replace(report.steps, per_step=report.steps.per_step | {"host_late": late})
+    assert verdict(replace(report, steps=steps)).blame.startswith(
+        "No single host call is to blame: the host's own work"
+    )
+
+
 def test_a_healthy_run_blames_nobody() -> None:
     assert verdict(healthy_report()).blame == "No host call is to blame for idle time."
 
@@ -91,9 +100,10 @@ def test_unseen_graph_work_gives_no_number() -> None:
 
 
 def test_without_steps_the_window_is_told() -> None:
-    base = sample_report(findings=[])
+    base = sample_report(findings=[], expected=[])
     judged = verdict(replace(base, steps=without_steps(base.steps)))
     assert judged.headline.startswith("No decode steps were found. Over the window of 108 ms, GPU 0 was idle 28.7 %")
+    assert judged.blame == "No host call can be blamed without decode steps: name one with --step-by."
 
 
 def test_a_capture_without_devices_says_so() -> None:
