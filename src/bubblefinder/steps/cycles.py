@@ -269,10 +269,15 @@ def _by_kind(looks: Looks, phases: Ints, period: int) -> Ints:
     accepted = [set(looks.kinds[phases == place].tolist()) for place in range(period)]
     following = [*looks.kinds[1:].tolist(), None]
     worked = _as_before_a_step(looks.host_work, phases)
+    if period == 1:
+        usual = _usual(looks.sizes, phases, period)[0]
+        begins = worked & np.array([_may_be(size, usual) for size in looks.sizes.tolist()])
+        begins[0] |= looks.kinds[0] in accepted[0]
+        return np.where(begins, 0, phases)
     placed = [*phases.tolist(), FOREIGN]
     last = FOREIGN
     for position, kind in enumerate(looks.kinds.tolist()):
-        if placed[position] == FOREIGN and (period > 1 or position == 0 or worked[position]):
+        if placed[position] == FOREIGN:
             after = placed[position + 1]
             expected = (after - 1 if last == FOREIGN and after != FOREIGN else last + 1) % period
             placed[position] = _place(kind, following[position], accepted, expected)

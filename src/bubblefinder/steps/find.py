@@ -30,6 +30,7 @@ METHODS: Final = ("nvtx", "cadence", "sequence", "kernel")
 _CONFIDENT: Final = 0.95
 _FAIR: Final = 0.8
 _MANY: Final = 5
+_FEW: Final = 2
 _ORDER: Final = ("low", "medium", "high")
 
 
@@ -122,8 +123,8 @@ def _by_cadence(timeline: Timeline, lane: Lane, cadence: Cadence | None, roles: 
     if cadence is None or len(starts := cadence.starts) < 2:  # noqa: PLR2004 - one closed step at least
         return None
     regular = cadence.score >= _CONFIDENT and len(starts) >= _MANY
-    fair: Confidence = "high" if regular else "medium" if cadence.score >= _FAIR else "low"
-    confidence: Confidence = fair if cadence.sure else "low"
+    fair: Confidence = "high" if regular else "medium"
+    confidence: Confidence = fair if cadence.sure and cadence.score >= _FAIR and len(starts) > _FEW else "low"
     return _Found(
         lane,
         "cadence",

@@ -35,7 +35,8 @@ def steps_in_cycle(looks: Looks, phases: Ints, period: int) -> int:
     for shorter in range(1, period // 2 + 1):
         if period % shorter == 0 and (reads[::shorter] > _MOSTLY).all():
             alike = (kinds == np.resize(kinds[:shorter], period)).all()
-            if alike or (not looks.counted and _grown_alike(sizes.reshape(-1, shorter), looks.ratio)):
+            several = shorter > 1 or not looks.counted
+            if alike or (several and _grown_alike(sizes.reshape(-1, shorter), looks.ratio)):
                 return period // shorter
     return 1
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
-from bubblefinder.trace.model import MEMCPY
+from bubblefinder.trace.model import COPY_KINDS, KERNEL, MEMCPY
 
 if TYPE_CHECKING:
     from bubblefinder.intervals import Ints
@@ -20,6 +20,8 @@ _COVERS: Final = 0.5
 _SLACK: Final = 0.1
 _SAME_PERIOD: Final = 0.05
 _OFTEN: Final = 1.5
+_TO_HOST: Final = 2
+_MIGRATIONS: Final = [kind for kind, name in COPY_KINDS.items() if name.startswith("UVM")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,39 +46,42 @@ def find_sequence(lane: Lane) -> Sequence | None:
 
     An operation that comes once a step keeps its distance, in operations, from one step to the next.
     Among all that do, those with the longest distance come once a step (others come once a layer);
-    a blocking read among them ends the step, else the first of them begins it.
+    a blocking read among them ends the step, else the first of them begins it. Copies alone make no steps.
     """
-    marked = _symbols(lane)
+    operations = lane.operations.filter(pl.col("copy_kind").is_in(_MIGRATIONS).not_().fill_null(value=True))
+    marked = _symbols(operations)
     regular = _regular_symbols(marked)
     if regular.is_empty():
         return None
     once = regular.filter(pl.col("distance") >= (1 - _SAME_PERIOD) * pl.col("distance").max())
-    anchor = once.sort("blocking", "regular", "first", descending=[True, True, False]).row(0, named=True)
+    anchor = once.sort("read", "regular", "first", descending=[True, True, False]).row(0, named=True)
     places = marked.filter(pl.col("symbol") == anchor["symbol"])["place"].to_numpy().astype(np.int64)
-    first = places + 1 if anchor["blocking"] else places
+    first = places + 1 if anchor["read"] else places
     first = _reach_back(first, marked["symbol"].to_numpy(), round(anchor["distance"]))
     first = first[first < len(marked)]
-    if len(first) < 2:  # noqa: PLR2004 - one closed step at least
+    kernels = np.flatnonzero((operations["kind"] == KERNEL).to_numpy())
+    with_kernels = len(np.unique(np.searchsorted(first, kernels, side="right")))
+    if len(first) < 2 or with_kernels < _COVERS * len(first):  # noqa: PLR2004 - one closed step at least
         return None
-    reads = marked.filter("blocking").group_by("symbol").len()["len"].to_list()
+    reads = marked.filter("read").group_by("symbol").len()["len"].to_list()
     within = max(reads, default=0) > _OFTEN * len(first)
-    cuts = lane.operations["start_ns"].to_numpy()[first]
-    return Sequence(cuts, float(anchor["regular"]), bool(anchor["blocking"]), within)
+    cuts = operations["start_ns"].to_numpy()[first]
+    return Sequence(cuts, float(anchor["regular"]), bool(anchor["read"]), within)
 
 
-def _symbols(lane: Lane) -> pl.DataFrame:
+def _symbols(operations: pl.DataFrame) -> pl.DataFrame:
     """Return place and symbol of every operation: what it does, and to how many bytes if it is a copy."""
     size = pl.when(pl.col("kind") == MEMCPY).then(pl.col("bytes"))
     return (
-        lane.operations.select("kind", "name", "copy_kind", "blocking", size=size)
+        operations.select("kind", "name", "copy_kind", "blocking", size=size)
         .with_columns(symbol=pl.struct("kind", "name", "copy_kind", "blocking", "size").rank("dense"))
-        .select("symbol", "blocking")
+        .select("symbol", read=pl.col("blocking") & (pl.col("copy_kind") == _TO_HOST).fill_null(value=False))
         .with_row_index("place")
     )
 
 
 def _regular_symbols(marked: pl.DataFrame) -> pl.DataFrame:
-    """Return symbols that come often and at an even distance: symbol, distance, regular, blocking, first."""
+    """Return symbols that come often and at an even distance: symbol, distance, regular, read, first."""
     spaced = marked.with_columns(distance=pl.col("place").cast(pl.Int64).diff().over("symbol"))
     spaced = spaced.with_columns(median=pl.col("distance").median().over("symbol"))
     return (
@@ -85,7 +90,7 @@ def _regular_symbols(marked: pl.DataFrame) -> pl.DataFrame:
             pl.len().alias("count"),
             distance=pl.col("median").first(),
             regular=((pl.col("distance") - pl.col("median")).abs() <= _SLACK * pl.col("median")).drop_nulls().mean(),
-            blocking=pl.col("blocking").first(),
+            read=pl.col("read").first(),
             first=pl.col("place").first(),
         )
         .filter(

@@ -4,6 +4,7 @@ from random import Random
 
 import pytest
 
+from bubblefinder.trace.model import MEMCPY
 from tests.loops import Loop
 from tests.unit.steps.found import begins, reasons, steps_of
 
@@ -80,3 +81,40 @@ def test_a_cycle_that_holds_several_reads_is_doubted() -> None:
     unmarked = steps_of(trace, nvtx=False)
     assert begins(unmarked) == loop.firsts or unmarked.confidence == "low"
     assert begins(steps_of(trace)) == loop.firsts
+
+
+def test_a_blocking_upload_begins_a_step_and_does_not_end_it() -> None:
+    loop = Loop()
+    for _ in range(10):
+        loop.spend(300)
+        begin = loop.now
+        loop.now += 12_000
+        upload = loop.sketch.call("cudaMemcpyAsync_v3020", begin, loop.now, loop.key())
+        sides = {"copy_kind": 1, "src_kind": 0, "dst_kind": 2, "bytes": 4096}
+        loop.firsts.append(loop.run(MEMCPY, 1, upload, **sides))
+        loop.sketch.rows["calls"][-1]["end_ns"] = loop.now = loop.free + 1_000
+        for _layer in range(12):
+            for name in ("norm", "qkv", "attention", "mlp"):
+                loop.kernel(name, 8)
+        loop.read()
+    steps = steps_of(loop.sketch.trace(), nvtx=False)
+    assert begins(steps) == loop.firsts
+
+
+def test_copies_alone_make_no_steps() -> None:
+    loop = Loop()
+    loop.kernel("init", 20)
+    for number in range(60):
+        loop.upload(4096 if number % 2 else 64)
+    assert steps_of(loop.sketch.trace()).method == "none"
+
+
+def test_pages_that_migrate_are_no_steps_and_hide_none() -> None:
+    random, loop = Random(4), Loop()
+    migration = {"process": loop.process, "bytes": 4096, "copy_kind": 11, "src_kind": 0, "dst_kind": 2}
+    for _ in range(12):
+        eager_step(loop)
+        for _ in range(random.randrange(30)):
+            loop.free += 3_000
+            loop.sketch.operation(MEMCPY, loop.free - 2_000, loop.free, **migration)
+    assert begins(steps_of(loop.sketch.trace(), nvtx=False)) == loop.firsts
