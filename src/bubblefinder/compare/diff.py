@@ -71,6 +71,8 @@ def diff(base: Sequence[Report], head: Sequence[Report], options: Options | None
     unknown = [f"{gate} is not known on both sides." for gate in sorted(gates) if not _answered(gate, rows)]
     if unknown:
         return _refused(base, head, unknown, options)
+    if options.inter_only:
+        findings = [f for f in findings if f.site.role is None]
     findings = idle_that_stayed(findings, rows)
     notes = warnings(base, head) + ([_INTER_WARNING] if options.inter_only else [])
     noise = _noise(base, head, setting, options)

@@ -247,7 +247,7 @@ def _of_findings(report: Report) -> Iterator[Measure]:
     yield Measure(METRICS["waits.draining.per_step"], (), _sum(draining) if told else None)
     for severity in SEVERITIES:
         number = sum(f.severity == severity for f in report.findings)
-        yield Measure(METRICS["findings.count"], (("severity", severity),), number)
+        yield Measure(METRICS["findings.count"], (("severity", severity),), number if told or number else None)
 
 
 def _percentile(values: tuple[int, ...], quantile: float) -> float | None:

@@ -99,6 +99,13 @@ def test_a_finding_that_is_not_about_idle_time_comes_and_goes_by_itself() -> Non
     assert [f.status for f in diff([a_report()], [a_report(findings=[slow_kernels])]).findings] == ["new"]
 
 
+def test_with_inter_only_nothing_is_said_about_the_inside_of_graphs() -> None:
+    inside = a_finding("CUDA151", site=Site(role="verify"))
+    node, graph = a_report(findings=[inside, a_finding()]), a_report(mode="graph", intra_graph=None)
+    result = diff([node], [graph], Options(inter_only=True))
+    assert [f.site.api for f in result.findings] == ["cudaMemcpyAsync"]
+
+
 def test_idle_time_of_few_steps_is_not_told_as_that_of_every_step() -> None:
     report = a_report(host_late=10 * MS, findings=[a_slow_host(107.0 * MS, steps_affected=3, per_step_count=None)])
     assert "107 ms in each of 3 steps" in render_diff(diff([a_report()], [report]), "text")

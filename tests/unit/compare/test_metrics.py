@@ -68,5 +68,13 @@ def test_waits_count_whether_they_drained_the_gpu_or_not() -> None:
     assert value(replace(report, findings=[a_finding(per_step_count=None)]), "waits.per_step") is None
 
 
+def test_without_steps_no_finding_is_no_praise() -> None:
+    steps = a_report().steps
+    without = a_report(steps=0)
+    without = replace(without, steps=replace(steps, count=0, rows=[], by_device=[], per_step={}))
+    assert value(without, "findings.count", severity="high") is None
+    assert value(replace(without, findings=[a_finding()]), "findings.count", severity="high") == 1
+
+
 def test_a_capture_without_its_graphs_work_knows_nothing() -> None:
     assert {m.value for m in measure(a_report(mode="unseen"))} == {None}
