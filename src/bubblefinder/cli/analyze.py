@@ -70,7 +70,7 @@ def analyze(
     quiet: Annotated[bool, typer.Option("-q", "--quiet", help="Print no progress and, with -o, no summary.")] = False,
     verbose: Verbose = 0,
 ) -> None:
-    """Say how much of a decode step the GPU idled, why, and what to do."""
+    """Say how much of a decode step the GPU idled, and why."""
     from bubblefinder.cli.output import check_format, check_outputs, check_severity, emit
 
     failing = check_severity(fail_on)

@@ -25,7 +25,7 @@ def init(
     ] = None,
     quiet: Annotated[bool, typer.Option("-q", "--quiet", help="Print no progress.")] = False,
 ) -> None:
-    """Propose budgets that these runs keep, with room for the noise between captures."""
+    """Propose budgets that these runs keep. They leave room for the noise between captures."""
     from bubblefinder.cli.outputs import check_target, load_all
     from bubblefinder.compare.propose import propose
     from bubblefinder.report.formats import write_whole

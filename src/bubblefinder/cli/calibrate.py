@@ -25,10 +25,10 @@ def calibrate(
     ] = 2,
     quiet: Annotated[bool, typer.Option("-q", "--quiet", help="Print no progress and no summary.")] = False,
 ) -> None:
-    """Measure what Nsight Systems costs on this GPU, for `analyze --calibration`.
+    """Measure what Nsight Systems costs on this GPU.
 
     Plays a small workload of CUDA graphs and eager launches with no profiler, in graph mode and in node mode. It takes
-    about half a minute a repeat and needs the GPU to itself.
+    about half a minute a repeat and needs the GPU to itself. `analyze --calibration` corrects by the file it writes.
     """
     from tempfile import TemporaryDirectory
 

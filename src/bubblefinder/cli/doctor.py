@@ -8,7 +8,10 @@ from bubblefinder.cli.options import Capture
 def doctor(
     trace: Capture,
 ) -> None:
-    """Say what a capture is, what it can and can't answer, and the nsys command that would answer more."""
+    """Say what a capture is, and what it can and can't answer.
+
+    The last line is the nsys command that would answer more.
+    """
     from bubblefinder.cli.common import stages
     from bubblefinder.report.doctor import examine, print_examination
     from bubblefinder.trace.open import open_trace

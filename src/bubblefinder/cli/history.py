@@ -95,7 +95,7 @@ def trend(
         Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write it as an HTML page here as well.")
     ] = None,
 ) -> None:
-    """Draw a metric over time and say since which run it moved, and what else changed with it."""
+    """Draw a metric over time. Say since which run it moved, and what else changed with it."""
     from bubblefinder.cli.common import parse_meta
     from bubblefinder.cli.outputs import check_target
     from bubblefinder.compare.render import trend as drawing

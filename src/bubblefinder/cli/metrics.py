@@ -10,7 +10,10 @@ import typer
 def metrics(
     json: Annotated[bool, typer.Option("--json", help="Print them as JSON.")] = False,
 ) -> None:
-    """List the metrics: id, unit, which direction is better, what they can be selected by, and their meaning."""
+    """List what can be limited, gated and tracked.
+
+    Of every metric: id, unit, which direction is better, what it can be selected by, and its meaning.
+    """
     from bubblefinder.cli.common import terminal_width
     from bubblefinder.compare.metrics import METRICS
     from bubblefinder.compare.render.tables import Table

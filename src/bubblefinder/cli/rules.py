@@ -22,7 +22,7 @@ Folders = Annotated[
 
 @rules.command("list")
 def list_rules(folders: Folders = None) -> None:
-    """List every rule: id, name, what it is about, how far it is proven, its title."""
+    """List every rule. Shows id, name, what it is about, how far it is proven, its title."""
     from bubblefinder.cli.common import terminal_width
     from bubblefinder.compare.render.tables import Table
     from bubblefinder.compare.render.text import draw
@@ -90,7 +90,7 @@ def run_cases(
     cases: Annotated[list[Path] | None, typer.Argument(metavar="CASES", help="Case files, or folders of them.")] = None,
     folders: Folders = None,
 ) -> None:
-    """Run the drawn cases of rules; exits 1 if a rule doesn't do what its cases say, or has none."""
+    """Run the drawn cases of rules. Exit 1 if a rule doesn't do what its cases say, or has none."""
     from bubblefinder.rules.cases import complaints, read_cases, untested
     from bubblefinder.rules.packs import load_packs, own_rules
     from bubblefinder.units import plural

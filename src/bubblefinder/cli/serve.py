@@ -48,7 +48,7 @@ def serve(
     jobs: Annotated[int, typer.Option(metavar="N", min=1, help="Traces to work on at once.")] = 2,
     memory: Annotated[float, typer.Option(metavar="GIB", min=0.25, help="Memory of one job.")] = 6,
 ) -> None:
-    """Serve a page to drop traces on and read reports; programs can upload too."""
+    """Serve a page to drop traces on; programs can upload too."""
     if host not in _LOOPBACK and not token:
         raise UsageError(
             f"--host {host} lets others in, so it needs a token", hint="set BUBBLEFINDER_TOKEN, or give --token"

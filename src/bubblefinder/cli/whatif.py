@@ -59,7 +59,7 @@ def whatif(
     json: Annotated[bool, typer.Option("--json", help="Print the predictions as JSON.")] = False,
     quiet: Annotated[bool, typer.Option("-q", "--quiet", help="Print no progress.")] = False,
 ) -> None:
-    """Predict the decode step without a wait, with a faster host, and so on.
+    """Predict the decode step after a fix, or with a faster host.
 
     Without options: every fix by itself, and the order in which they pay most. With options: all
     that they ask for together, since gains don't add up.

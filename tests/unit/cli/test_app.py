@@ -27,3 +27,10 @@ def test_options_are_named_for_what_they_take(path: tuple[str, ...]) -> None:
     assert options
     assert [line for line in options.splitlines() if "<" in line.replace("<=", "")] == []
     assert "......" not in shown.stdout
+
+
+@pytest.mark.parametrize("path", [(), ("budget",), ("history",), ("rules",)], ids=" ".join)
+def test_what_a_command_does_is_said_whole(path: tuple[str, ...]) -> None:
+    listed = CliRunner().invoke(app, [*path, "--help"]).stdout.partition("Commands:")[2]
+    assert listed
+    assert [line for line in listed.splitlines() if line.endswith("...")] == []
