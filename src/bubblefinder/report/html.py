@@ -220,6 +220,7 @@ def _environment() -> Environment:
         words.site_words,
         words.reference_url,
         words.per_step_words,
+        words.note_count,
     )
     environment.filters |= {helper.__name__: helper for helper in helpers}
     environment.filters["unbroken"] = unbroken

@@ -14,6 +14,7 @@ from bubblefinder.report.words import (
     MODE_LABELS,
     class_label,
     cost_words,
+    note_count,
     plain,
     scope_words,
     site_words,
@@ -218,10 +219,7 @@ def _capture(report: Report) -> str:
         for why, number in report.steps.excluded.items()
     ]
     lines += [f"{escape(key, 60)}: {escape(value)}" for key, value in list(report.run.meta.items())[:20]]
-    lines += [
-        f"{note.level}: {escape(note.message, 400)}" + (f" ({count(note.count)})" if note.count is not None else "")
-        for note in report.quality[:40]
-    ]
+    lines += [f"{note.level}: {escape(note.message, 400)} {note_count(note)}".rstrip() for note in report.quality[:40]]
     lines += [
         f"Expected, {escape(one.owner, 60)}: {escape(one.finding.title)} ({escape(one.reason, 200)})"
         for one in report.expected[:20]

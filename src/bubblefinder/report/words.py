@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from bubblefinder.units import count, duration, plural, printable
 
 if TYPE_CHECKING:
-    from bubblefinder.report.model import Finding, Report, Site
+    from bubblefinder.report.model import Finding, Quality, Report, Site
 
 CLASS_LABELS: Final = {
     "busy": "busy",
@@ -84,6 +84,12 @@ def between_words(site: Site) -> str:
     if site.after_role:
         return f"after {plain(site.after_role, 60)}"
     return f"before {plain(site.before_role, 60)}" if site.before_role else ""
+
+
+def note_count(note: Quality) -> str:
+    """Return how many things a note concerns, in brackets; nothing where it says so itself or there is one."""
+    told = note.count is None or note.count == 1 or f"{note.count:,}" in note.message
+    return "" if told else f"({count(note.count)})"
 
 
 def per_step_words(finding: Finding, report: Report) -> str:

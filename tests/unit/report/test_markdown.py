@@ -12,6 +12,7 @@ from markdown_it import MarkdownIt
 
 from bubblefinder.errors import InternalError
 from bubblefinder.report import markdown
+from bubblefinder.report.model import Quality
 from bubblefinder.units import milliseconds
 from tests.unit.report.sample import (
     HOSTILE,
@@ -146,6 +147,18 @@ def test_when_five_findings_are_too_long_the_summary_stays() -> None:
     assert len(text) == 10
     with pytest.raises(InternalError, match="needs more than 5 bytes"):
         markdown.fit(lambda shown: "x" * (1000 * shown + 10), report, 5)
+
+
+def test_a_note_counts_what_it_does_not_say_itself() -> None:
+    told = [(f"{number} rows carry no time", 3) for number in (3, 4)] + [("no GPU is named", 1), ("none", None)]
+    notes = [Quality(code="x", level="info", message=message, count=number) for message, number in told]
+    lines = markdown.render(sample_report(quality=notes)).splitlines()
+    assert [line for line in lines if line.startswith("* info: ")] == [
+        "* info: 3 rows carry no time",
+        "* info: 4 rows carry no time (3)",
+        "* info: no GPU is named",
+        "* info: none",
+    ]
 
 
 def test_wide_characters_count_as_bytes() -> None:
