@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 
+_PROFILERS_OWN: Final = ("cuKernelGetName", "cuKernelGetAttribute")
+"""Nsight Systems itself makes these in the launching thread, once a kernel launch."""
+
 _AT_ONCE_NS: Final = 20_000
 """A wait shorter than this found its work done: traced, such a call takes a few microseconds."""
 
@@ -33,6 +36,7 @@ class Host:
         index: position in the timeline's calls.
         starts: when each began.
         ends: when it returned.
+        following: when the next call of its thread began, its own end where there is none.
         thread: a small number for its thread.
         role: its `CallRole`.
         nodes: graph nodes it launched on the GPU, -1 where unknown or none.
@@ -43,6 +47,7 @@ class Host:
     index: Ints
     starts: Ints
     ends: Ints
+    following: Ints
     thread: Ints
     role: Ints
     nodes: Ints
@@ -58,6 +63,7 @@ def host_of(timeline: Timeline, gpu: int) -> Host:
     calls = (
         timeline.calls.with_row_index("call_index")
         .filter(pl.col("process").is_in(device.processes))
+        .filter(~pl.col("api").cast(pl.String).is_in(_PROFILERS_OWN).fill_null(value=False))
         .filter((pl.col("start_ns") >= reach).fill_null(value=True))
         .sort("start_ns", maintain_order=True)
     )
@@ -66,11 +72,13 @@ def host_of(timeline: Timeline, gpu: int) -> Host:
     starts, ends = calls["start_ns"].to_numpy(), calls["end_ns"].to_numpy()
     waits = calls["role"].to_numpy() == CallRole.WAIT
     held = _blocked(operations, calls) | (waits & (ends - starts > _AT_ONCE_NS) & _work_ended(operations, starts, ends))
+    following = calls.select(pl.col("start_ns").shift(-1).over("thread").fill_null(pl.col("end_ns"))).to_series()
     whole = ~calls["api"].cast(pl.String).str.contains("Event", literal=True).fill_null(value=True).to_numpy()
     return Host(
         index=calls["call_index"].to_numpy().astype(np.int64),
         starts=starts,
         ends=ends,
+        following=following.to_numpy(),
         thread=calls["thread"].rank("dense").to_numpy().astype(np.int64),
         role=calls["role"].to_numpy().astype(np.int64),
         nodes=counted["nodes"].fill_null(-1).to_numpy().astype(np.int64),
@@ -111,3 +119,9 @@ def excess_of(host: Host, costs: Costs, factor: float) -> Floats:
     added[host.held] = 0.0
     within: Floats = np.clip(added, 0.0, length)
     return within
+
+
+def excess_behind(host: Host, costs: Costs, factor: float) -> Floats:
+    """Return how much of the time behind each call, until the next of its thread, is the profiler's."""
+    behind: Floats = np.clip(factor * costs.around_call.value, 0.0, host.following - host.ends)
+    return np.where(host.held, 0.0, behind)

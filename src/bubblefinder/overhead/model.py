@@ -57,6 +57,7 @@ class Costs:
         kernel_call: host time added to a kernel launch call.
         copy_call: host time added to a copy or memset call.
         other_call: host time added to any other call.
+        around_call: host time added behind a call, where no call is on record.
     """
 
     kernel_node: Cost = ZERO
@@ -73,6 +74,7 @@ class Costs:
     kernel_call: Cost = ZERO
     copy_call: Cost = ZERO
     other_call: Cost = ZERO
+    around_call: Cost = ZERO
 
     def least(self) -> Costs:
         """Return the costs that subtract the least."""
@@ -95,7 +97,7 @@ class Costs:
 
 ADDED: Final = (
     "kernel_node", "branch_node", "dependent_node", "memset_node", "copy_node", "replay", "eager_operation",
-    "kernel_call", "copy_call", "other_call",
+    "kernel_call", "copy_call", "other_call", "around_call",
 )  # fmt: skip
 UNTRACED: Final = ("launch_call", "launch_node", "launch_start")
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from bubblefinder.overhead.device import SEAM_CLASSES, Added, Work, added_to
-from bubblefinder.overhead.host import Host, excess_of
+from bubblefinder.overhead.host import Host, excess_behind, excess_of
 from bubblefinder.timeline.model import IdleClass
 
 if TYPE_CHECKING:
@@ -54,7 +54,8 @@ def shift(work: Work, host: Host, costs: Costs, factor: float = 1.0) -> Shifted:
     """Return the blocks and seams with `factor` times the costs taken off."""
     added, excess = added_to(work, costs.scaled(factor)), excess_of(host, costs, factor)
     plan = _plan(work, host, added, excess, costs.launch_start.value)
-    starts, launched = _run(plan, host, _lost_before(host.thread, excess))
+    lost_before = _lost_before(host.thread, excess + excess_behind(host, costs, factor))
+    starts, launched = _run(plan, host, lost_before)
     ends = starts + (work.ends - work.starts) - added.block_ns
     return Shifted(starts, ends, _seams(plan, work, host, (starts, ends), (launched, excess)), added)
 

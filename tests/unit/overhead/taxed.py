@@ -32,6 +32,7 @@ class Tax:
     node: int = 0
     launch_node: int = 0
     call: int = 0
+    behind: int = 0
 
 
 @dataclass(slots=True)
@@ -93,6 +94,27 @@ class Loop:
     def _wait(self, end: int) -> None:
         begin, self.now = self.now, max(self.now + 2 * US + self.tax.call, end + 3 * US)
         self.sketch.call("cudaEventSynchronize_v3020", begin, self.now, THREAD)
+
+
+@dataclass(slots=True)
+class Eager(Loop):
+    """A host thread that launches 60 short kernels a step, slower than the GPU runs them, and reads a result."""
+
+    def run(self, steps: int) -> Trace:
+        for _ in range(steps):
+            for number in range(60):
+                self._launch(f"kernel {number}")
+            self._read()
+            self.now += self.host_us * US + self.tax.behind
+        return self.sketch.trace()
+
+    def _launch(self, name: str) -> None:
+        begin = self.now
+        correlation = self._call("cudaLaunchKernel_v7000", 3 * US, self.tax.call)
+        self.now += 4 * US + self.tax.behind
+        at = max(self.free, begin + 4 * US)
+        self.free = at + 2 * US
+        self.sketch.operation(KERNEL, at, self.free, name=name, process=PROCESS, correlation=correlation)
 
 
 def on_h200(trace: Trace, cupti: str | None = "13.0") -> Trace:

@@ -16,7 +16,7 @@ from bubblefinder.overhead.correct import correct
 from bubblefinder.overhead.corrected import correct_lane, lane_of
 from bubblefinder.overhead.model import Cost, Costs, Source
 from bubblefinder.trace.open import open_trace
-from tests.unit.overhead.taxed import Loop, Tax, decode, on_h200, sums
+from tests.unit.overhead.taxed import Eager, Loop, Tax, decode, on_h200, sums
 
 if TYPE_CHECKING:
     import polars as pl
@@ -182,6 +182,23 @@ def test_an_intra_graph_share_less_sure_than_large_is_withheld() -> None:
     assert found.shares.inter_graph is not None
     low, high = found.shares_range["intra_graph"] or (0, 0)
     assert high - low > 0.09
+
+
+@pytest.mark.parametrize("behind_us", [0, 2, 9, 18])
+def test_what_tracing_adds_behind_the_calls_of_an_eager_program_is_in_the_range_and_no_more_is_said(
+    behind_us: int,
+) -> None:
+    step = Eager(Tax(), 5, reads=True).run(12)
+    untraced = float(np.median(decode(step)[2]["duration_ns"].to_numpy()))
+    found = correct(*decode(on_h200(Eager(Tax(behind=behind_us * 1_000), 5, reads=True).run(12))), Source())
+    low, high = found.range_ns or (0, 0)
+    assert low < untraced <= high
+    assert found.message.startswith("What the profiler added can't be told from this capture")
+
+
+def test_an_eager_capture_with_a_known_untraced_step_holds_it_in_its_range() -> None:
+    low, high = corrected("eager_item").range_ns or (0, 0)
+    assert low < 10.8 * MS < 11.9 * MS < high
 
 
 def test_a_reference_in_node_mode_is_refused() -> None:

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from bubblefinder.overhead.host import excess_of, host_of
+from bubblefinder.overhead.host import excess_behind, excess_of, host_of
 from bubblefinder.overhead.model import Cost, Costs
 from bubblefinder.timeline.build import build_timeline
 from bubblefinder.trace.model import KERNEL, MEMCPY
@@ -63,3 +63,20 @@ def test_a_graph_launch_is_compared_with_what_it_takes_untraced() -> None:
 def test_other_calls_have_a_fixed_cost_unless_work_held_them_up() -> None:
     costs = Costs(kernel_call=one(2 * US), copy_call=one(9 * US), other_call=one(50 * US))
     assert excess_of(host(), costs, 1.0).tolist() == [0, 2 * US, 0, 4 * US, 2 * US, 0]
+
+
+def test_what_lies_behind_a_call_reaches_no_further_than_the_next_call_of_its_thread() -> None:
+    behind = excess_behind(host(), Costs(around_call=one(5 * US)), 1.0)
+    assert behind.tolist() == [5 * US, 4 * US, 0, 1 * US, 4 * US, 0]
+    assert not excess_behind(host(), Costs(), 1.0).any()
+
+
+def test_the_profilers_own_calls_are_no_calls_of_the_program() -> None:
+    sketch = Sketch()
+    for at in (0, 20):
+        launch = sketch.call("cudaLaunchKernel_v7000", at * US, (at + 5) * US, THREAD)
+        sketch.call("cuKernelGetName", (at + 6) * US, (at + 7) * US, THREAD)
+        sketch.operation(KERNEL, (at + 8) * US, (at + 9) * US, process=PROCESS, correlation=launch)
+    calls = host_of(build_timeline(sketch.trace()), 0)
+    assert (calls.starts // US).tolist() == [0, 20]
+    assert (calls.following // US).tolist() == [20, 25]
