@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 _GUESS = Cost(1.0, 0.0, 1.0)
+_LONGER = 1.05
 
 
 def correct_by_reference(timeline: Timeline, lane: Lane, trace: Trace, measured: Costs | None) -> Overhead:
@@ -52,6 +53,8 @@ def correct_by_reference(timeline: Timeline, lane: Lane, trace: Trace, measured:
         f"{milliseconds(overhead.corrected_step_ns)} ms in the reference, a graph-mode capture of the same workload: "
         "step, gaps between replays and replay lengths are the reference's."
     )
+    if (overhead.corrected_step_ns or 0) > _LONGER * (overhead.traced_step_ns or 0):
+        said += " That is longer than the traced step: the workload or the host differs between the two."
     return replace(overhead, range_ns=(round(spread[0]), round(spread[1])), message=said)
 
 

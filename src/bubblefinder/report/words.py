@@ -35,6 +35,7 @@ EXCLUDED_LABELS: Final = {
     "tail": "last window (not closed)",
     "capture_start": "capture start",
     "prefill": "prefill work",
+    "not_selected": "not selected",
 }
 MODE_LABELS: Final = {
     "node": "node capture",

@@ -103,6 +103,12 @@ def test_a_reference_gives_the_gaps_between_replays() -> None:
     inside = found.corrected["intra_graph"] or 0
     assert 0.6 * 873_000 < inside < 0.8 * 873_000
     assert found.parameters["reference"] == "nextn_before.graph.sqlite.xz"
+    assert "longer" not in found.message
+
+
+def test_a_reference_that_takes_longer_is_said_to_be_of_another_run() -> None:
+    found = corrected("nextn_after.node", Source(reference=capture("nextn_before.graph")))
+    assert "That is longer" in found.message
 
 
 def test_an_unknown_collector_gets_raw_numbers_and_the_reason() -> None:

@@ -39,5 +39,13 @@ def test_what_is_said_of_several_places_is_said_once() -> None:
     ]
 
 
+def test_why_windows_were_left_out_is_told_in_words() -> None:
+    report = sample_report()
+    left_out = replace(report.steps, excluded={"not_selected": 5, "tail": 1})
+    assert "left out of the statistics: 5 not selected, 1 last window (not closed)" in render(
+        replace(report, steps=left_out)
+    )
+
+
 def test_no_line_ends_in_blanks() -> None:
     assert not [line for line in render(sample_report()).splitlines() if line != line.rstrip()]
