@@ -32,7 +32,7 @@ CLASS_MEANINGS: Final = {
 }
 EXCLUDED_LABELS: Final = {
     "head": "before the first step",
-    "tail": "last window (not closed)",
+    "tail": "unclosed last window",
     "capture_start": "capture start",
     "prefill": "prefill work",
     "not_selected": "not selected",

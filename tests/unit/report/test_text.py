@@ -42,7 +42,7 @@ def test_what_is_said_of_several_places_is_said_once() -> None:
 def test_why_windows_were_left_out_is_told_in_words() -> None:
     report = sample_report()
     left_out = replace(report.steps, excluded={"not_selected": 5, "tail": 1})
-    assert "left out of the statistics: 5 not selected, 1 last window (not closed)" in render(
+    assert "left out of the statistics: 5 not selected, 1 unclosed last window" in render(
         replace(report, steps=left_out)
     )
 
