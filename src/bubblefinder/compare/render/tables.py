@@ -79,7 +79,7 @@ def _nothing(*changes: Change) -> bool:
 
 def _times(change: Change) -> tuple[str, str, str, str]:
     sides = (milliseconds(change.base.value), milliseconds(change.head.value))
-    return *sides, UNKNOWN if change.delta is None else f"{change.delta / 1e6:+.3f}", _word(change.status)
+    return *sides, UNKNOWN if change.delta is None else f"{change.delta / 1e6:+z.3f}", _word(change.status)
 
 
 def _others(diff: Diff) -> Table:

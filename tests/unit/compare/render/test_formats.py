@@ -168,6 +168,15 @@ def test_a_finding_without_a_cost_is_present_or_counted() -> None:
     assert rows == {"Told": "Told (in b) present present –", "Counted": "Counted (in a) 1 a step 1 a step –"}
 
 
+def test_a_metric_keeps_its_name_at_the_head_of_a_page(judged: Judged) -> None:
+    assert '<p class="headline">step.duration.p50: ' in render_judged(judged, "html")
+
+
+def test_a_difference_that_rounds_to_nothing_has_no_minus() -> None:
+    slower, quicker = a_report(jitter=0.0), a_report(busy=6 * MS - 10, jitter=0.0)
+    assert "-0.000" not in render_diff(diff([slower], [quicker]), "text")
+
+
 def test_junit_has_a_case_a_limit(judged: Judged) -> None:
     suites = ET.fromstring(render_judged(judged, "junit"))
     assert suites.attrib == {"tests": "5", "failures": "2", "errors": "1"}
