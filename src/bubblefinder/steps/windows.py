@@ -119,7 +119,15 @@ def _prefill_by_work(lane: Lane, starts: Ints, ends: Ints, roles: pl.DataFrame) 
     other = roles.filter(pl.col("role") == FOREIGN_ROLE)["replay_index"]
     foreign = _busy(lane.replays.filter(pl.col("replay_index").is_in(other.implode())), starts, ends)
     eager = (busy > _FOREIGN_BUSY * usual) & (busy > _UNLIKE * np.median(busy))
-    return np.asarray(eager | (foreign > _FOREIGN_BUSY * usual), np.bool_)
+    prefill = np.asarray(eager | (foreign > _FOREIGN_BUSY * usual), np.bool_)
+    return prefill | _begun_before(prefill, kernels, starts)
+
+
+def _begun_before(prefill: Bools, kernels: pl.DataFrame, starts: Ints) -> Bools:
+    """Tell the windows before those with prefill work that hold its first kernels: the widest gap lay inside it."""
+    window = np.searchsorted(starts, kernels["start_ns"].to_numpy(), side="right")
+    count = np.bincount(window, minlength=len(starts) + 1)[1:]
+    return np.append(prefill[1:], np.False_) & (count > _UNLIKE * np.median(count))
 
 
 def _busy(work: pl.DataFrame, starts: Ints, ends: Ints) -> Ints:

@@ -141,6 +141,21 @@ def test_pieces_with_a_prefill_in_every_fourth_batch(nvtx: bool, node_mode: bool
     assert reasons(steps) == [*[None, None, None, "prefill"] * 3, None, None, None, "tail"]
 
 
+@MODES
+def test_a_prefill_that_stops_for_longer_than_a_step_is_prefill_from_its_first_kernel(node_mode: bool) -> None:
+    loop = Loop(node_mode=node_mode)
+    for number in range(24):
+        if number % 8 == 6:
+            loop.prefill(4, 5)
+            loop.spend(40_000)
+            loop.prefill(60, 40)
+        loop.step([VERIFY])
+    steps = steps_of(loop.sketch.trace(), nvtx=False)
+    windows = steps.windows.with_columns(length=pl.col("end_ns") - pl.col("start_ns"))
+    assert windows.filter(pl.col("excluded").is_null())["length"].max() < 5_000_000  # type: ignore[operator]
+    assert reasons(steps).count("prefill") == 6
+
+
 @WITH_AND_WITHOUT
 @MODES
 @pytest.mark.parametrize("every", [4, 12])
