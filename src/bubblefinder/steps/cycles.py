@@ -312,13 +312,13 @@ def _cycle_starts(looks: Looks, phases: Ints, period: int) -> Ints:
     """Return the position of the first replay of each cycle.
 
     A replay of the same place again is a doubled launch of the same cycle, unless the host worked before it as
-    before a cycle: then what lies between was lost. A first cycle that begins in its middle has no start: it
-    precedes the steps.
+    before a cycle: then what lies between was lost. A first cycle that begins in its middle, be it that of its first
+    replay, has no start: it precedes the steps.
     """
     matched = np.flatnonzero(phases != FOREIGN)
     places, worked = phases[matched], _as_before_a_step(looks.host_work, phases)[matched]
     new = np.ones(len(matched), np.bool_)
     if period > 1:
         new[1:] = (places[1:] < places[:-1]) | ((places[1:] == places[:-1]) & worked[1:])
-    new[:1] = places[:1] == 0
+    new[:1] = (places[:1] == 0) & (looks.whole or matched[0] > 0)
     return matched[new]

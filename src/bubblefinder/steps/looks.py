@@ -5,7 +5,7 @@ A cadence is found in looks, not in ids: a graph captured for another batch size
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -39,6 +39,7 @@ class Looks:
         ids: the graph's id.
         host_work: host time before the launch without waits, -1 where unknown.
         idle: time from the end of all earlier replays to the start, -1 for the first.
+        whole: the first replay is recorded from its beginning.
     """
 
     kinds: Ints
@@ -48,11 +49,12 @@ class Looks:
     ids: Ints
     host_work: Ints
     idle: Ints
+    whole: bool
 
     def at(self, kept: Bools) -> Looks:
         """Return the looks of some of the replays."""
-        columns = (self.seams, self.ids, self.host_work, self.idle)
-        return Looks(self.kinds[kept], self.sizes[kept], self.counted, *(column[kept] for column in columns))
+        names = ("kinds", "sizes", "seams", "ids", "host_work", "idle")
+        return replace(self, **{name: getattr(self, name)[kept] for name in names})
 
     @property
     def ratio(self) -> float:
@@ -68,7 +70,8 @@ def looks_of(timeline: Timeline, lane: Lane) -> Looks:
     if counted:
         kinds = _split_by_names(lane, kinds, ids)
     seams = _launched_before(timeline, lane)
-    return Looks(kinds, sizes, counted, seams, ids, host_work_before(timeline, lane), _idle(lane))
+    whole = not counted or int(lane.replays["nodes"][0]) >= int(sizes[0])
+    return Looks(kinds, sizes, counted, seams, ids, host_work_before(timeline, lane), _idle(lane), whole)
 
 
 def symbols(rows: Ints) -> Ints:

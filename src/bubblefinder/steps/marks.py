@@ -53,8 +53,9 @@ def asked_mark(timeline: Timeline, lane: Lane, pattern: str) -> Mark:
         ranges = user_ranges(timeline.trace.nvtx).filter(pl.col("text").str.contains(pattern))
     except (re.error, pl.exceptions.ComputeError) as error:
         raise UsageError(f"--step-by nvtx: {pattern!r} is not a regular expression: {error}") from error
-    marks = _outermost(ranges.filter(pl.col("process") == lane.process))
-    cuts = cut_marks(lane_launches(lane, timeline.calls), marks)
+    launches = lane_launches(lane, timeline.calls)
+    marks = _outermost(_whole(timeline, launches, ranges.filter(pl.col("process") == lane.process)))
+    cuts = cut_marks(launches, marks)
     if not len(cuts):
         raise CannotAnswerError(
             f"no NVTX range that matches {pattern!r} launches work on GPU {lane.gpu}",
@@ -75,8 +76,9 @@ def find_mark(timeline: Timeline, lane: Lane, cycles: Ints, *, trusted: bool) ->
         cycles: start of each cycle by cadence or sequence, empty if there is none.
         trusted: the cycles are sure enough to refuse marks that come more or less often.
     """
-    ranges = user_ranges(timeline.trace.nvtx).filter(pl.col("process") == lane.process)
     launches = lane_launches(lane, timeline.calls)
+    ranges = user_ranges(timeline.trace.nvtx).filter(pl.col("process") == lane.process)
+    ranges = _whole(timeline, launches, ranges)
     best: Mark | None = None
     for text, rows, known in _candidates(ranges):
         marks = _outermost(rows)
@@ -106,6 +108,20 @@ def _candidates(ranges: pl.DataFrame) -> list[tuple[str, pl.DataFrame, bool]]:
     )
     plain = [(text, ranges.filter(pl.col("text") == text), False) for text in named["text"]]
     return [(rows["text"][0], rows, True) for _, rows in known if len(rows) >= _FEWEST - 1] + plain
+
+
+def _whole(timeline: Timeline, launches: pl.DataFrame, ranges: pl.DataFrame) -> pl.DataFrame:
+    """Leave out ranges whose first work ran before the analysed window began: they begin no whole step."""
+    if launches.is_empty():
+        return ranges
+    first = launches["call_start_ns"][0]
+    early = timeline.calls.select("start_ns", "recorded").with_row_index("call_index")
+    early = early.filter(pl.col("recorded") & (pl.col("start_ns") < first))
+    early = early.join(timeline.operations.select("call_index"), on="call_index", how="anti")
+    if early.is_empty():
+        return ranges
+    cut_off = (pl.col("start_ns") <= early["start_ns"].max()) & (pl.col("end_ns") > first)
+    return ranges.filter(~cut_off)
 
 
 def _outermost(ranges: pl.DataFrame) -> pl.DataFrame:

@@ -1,8 +1,12 @@
 from __future__ import annotations
 
+from itertools import product
+
 import pytest
 
-from tests.loops import SPECULATIVE, VERIFY, Graph, Loop
+from bubblefinder.steps.find import find_steps
+from bubblefinder.timeline.build import build_timeline
+from tests.loops import SPECULATIVE, US, VERIFY, Graph, Loop
 from tests.unit.steps.found import begins, reasons, steps_of
 
 
@@ -51,3 +55,20 @@ def test_one_text_of_a_known_mark_does_not_win_over_the_others() -> None:
     assert steps.method == "nvtx"
     assert begins(steps) == loop.firsts
     assert reasons(steps).count("prefill") == 3
+
+
+@pytest.mark.parametrize("graphs", [(VERIFY,), SPECULATIVE], ids=["one graph", "three graphs"])
+@pytest.mark.parametrize(
+    ("method", "cut_us"),
+    # 60 us on, the window leaves out the upload alone, which only a mark tells.
+    [*product(["nvtx", "nvtx:^decode_step$"], [60, 300, 700]), ("cadence", 300), ("cadence", 700)],
+)
+def test_a_window_that_begins_inside_a_step_has_a_head(method: str, graphs: tuple[Graph, ...], cut_us: int) -> None:
+    loop = Loop()
+    for _ in range(12):
+        loop.step(graphs)
+    window = (loop.firsts[3] + cut_us * US, loop.firsts[9])
+    steps = find_steps(build_timeline(loop.sketch.trace(), window), method)
+    inside = loop.firsts[4:9]
+    assert begins(steps) == inside
+    assert reasons(steps)[0] == "head"
