@@ -12,7 +12,7 @@ from bubblefinder.timeline.build import build_timeline
 from bubblefinder.timeline.model import CaptureMode
 from bubblefinder.timeline.ranges import user_ranges
 from bubblefinder.trace.model import GRAPH, KERNEL, MEMCPY, MEMSET, QualityNote
-from bubblefinder.units import plural, printable
+from bubblefinder.units import plural, printable, share
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -108,14 +108,6 @@ def _answers(timeline: Timeline) -> tuple[tuple[str, str], ...]:
         CaptureMode.NONE: "no: no CUDA graphs were launched",
         CaptureMode.UNSEEN: "no: the graph work is not in this export",
     }
-    unseen = timeline.mode is CaptureMode.UNSEEN
-    host = (
-        "no: without the graph work no gap can be told"
-        if unseen
-        else "yes"
-        if len(timeline.calls)
-        else "no: no API calls were traced"
-    )
     named = (
         "yes"
         if len(user_ranges(timeline.trace.nvtx))
@@ -127,11 +119,30 @@ def _answers(timeline: Timeline) -> tuple[tuple[str, str], ...]:
         else "no: no call chains; capture with --cudabacktrace=all to name the line (slow)"
     )
     return (
-        ("how long is the GPU idle between graphs, and which call ended each gap", host),
+        (
+            f"how long is the GPU idle{_between(timeline.mode)}, and which call ended each gap",
+            _host_answer(timeline),
+        ),
         ("how long is it idle inside a graph", inside[timeline.mode]),
         ("which part of the program waits", named),
         ("which line of code waits", frames),
     )
+
+
+def _between(mode: CaptureMode) -> str:
+    return "" if mode is CaptureMode.NONE else " between graphs"
+
+
+def _host_answer(timeline: Timeline) -> str:
+    if timeline.mode is CaptureMode.UNSEEN:
+        return "no: without the graph work no gap can be told"
+    if timeline.calls.is_empty():
+        return "partly: how long, but no API calls were traced"
+    orphans = int(timeline.operations["call_index"].is_null().sum())
+    if orphans * 10 <= len(timeline.operations):
+        return "yes"
+    lost = share(orphans / len(timeline.operations), 0)
+    return f"partly: how long, but {lost} of the GPU's work has no API call in the capture"
 
 
 def _ranges(trace: Trace) -> tuple[tuple[str, int], ...]:

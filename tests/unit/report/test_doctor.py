@@ -28,6 +28,14 @@ def test_what_it_holds_is_counted_in_words(capsys: pytest.CaptureFixture[str]) -
     assert told(draw("api | G\ngpu0 | .G\nG = graph"), capsys).splitlines()[1] == "holds 1 graph replay, 1 API call"
 
 
+def test_gaps_without_calls_are_answered_in_part() -> None:
+    whole, lost = "api | ABC\ngpu0 | .ABC", "api | A\ngpu0 | .ABC"
+    asked = "how long is the GPU idle, and which call ended each gap"
+    assert dict(examine(draw(whole)).answers)[asked] == "yes"
+    assert dict(examine(draw(lost)).answers)[asked].startswith("partly: how long, but 67 % of the GPU's work has no")
+    assert dict(examine(draw("gpu0 | .ABC")).answers)[asked] == "partly: how long, but no API calls were traced"
+
+
 def test_the_gravest_note_comes_first() -> None:
     notes = (QualityNote("c", "info", "a limit"), QualityNote("b", "warn", "a loss"), QualityNote("a", "error", "no"))
     examined = examine(replace(draw(NODE), notes=notes))
