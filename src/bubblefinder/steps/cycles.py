@@ -170,7 +170,7 @@ def _align(looks: Looks, found: Ints, period: int) -> Ints:
     for symbol, place in _learn(looks, found, phases, period).items():
         accepted[place].add(symbol)
     phases = _in_order(looks, _walk(found, accepted, offset), period)
-    return _by_kind(looks, phases, period)
+    return _by_id(looks.ids, _by_kind(looks, phases, period), period)
 
 
 def _commonest_window(symbols: Ints, period: int) -> int:
@@ -283,6 +283,22 @@ def _by_kind(looks: Looks, phases: Ints, period: int) -> Ints:
             placed[position] = _place(kind, following[position], accepted, expected)
         last = placed[position] if placed[position] != FOREIGN else last
     return np.array(placed[:-1])
+
+
+def _by_id(ids: Ints, phases: Ints, period: int) -> Ints:
+    """Move the replays of a graph that nearly always has one place to that place.
+
+    The first replays of a capture, and those after a loss, may look like those of another place.
+    """
+    graph = np.unique(ids, return_inverse=True)[1].reshape(-1)
+    pairs = graph * (period + 1) + phases + 1
+    seen, count = np.unique(pairs, return_counts=True)
+    order = np.argsort(count, kind="stable")
+    commonest, times = np.full(graph.max() + 1, FOREIGN), np.zeros(graph.max() + 1, np.int64)
+    owner = seen[order] // (period + 1)
+    commonest[owner], times[owner] = seen[order] % (period + 1) - 1, count[order]
+    settled = (times >= _FEWEST) & (times >= _DOUBTFUL * np.bincount(graph)) & (commonest != FOREIGN)
+    return np.where((phases != FOREIGN) & settled[graph], commonest[graph], phases)
 
 
 def _as_before_a_step(host_work: Ints, phases: Ints) -> Bools:

@@ -142,6 +142,22 @@ def test_pieces_with_a_prefill_in_every_fourth_batch(nvtx: bool, node_mode: bool
 
 
 @MODES
+def test_alternating_pieces_have_their_place_though_nothing_precedes_the_first(node_mode: bool) -> None:
+    loop = Loop(node_mode=node_mode)
+    for _ in range(12):
+        loop.spend(300)
+        for layer in range(12):
+            loop.upload()
+            loop.replay(Graph(20 + 2 * layer, ("norm", "qkv"), 5))
+            loop.kernel("attention", 6)
+            loop.replay(Graph(21 + 2 * layer, ("out", "up", "act", "down"), 5))
+        loop.kernel("sample", 5)
+        loop.read()
+    steps = steps_of(loop.sketch.trace(), nvtx=False)
+    assert steps.replays.group_by("window_index").len()["len"].to_list() == [24] * 12
+
+
+@MODES
 def test_a_prefill_that_stops_for_longer_than_a_step_is_prefill_from_its_first_kernel(node_mode: bool) -> None:
     loop = Loop(node_mode=node_mode)
     for number in range(24):
