@@ -52,11 +52,11 @@ def headline(verdict: Verdict, gated: Sequence[Change], noise: Noise, findings: 
 
 
 def _verdict(verdict: Verdict, gated: Sequence[Change], noise: Noise) -> str:
-    told = [c for c in gated if c.status not in {"same", "unknown"}] or list(gated)
+    told = [c for c in gated if c.status in {"better", "worse", "changed"}] or list(gated)
     if not told:
         return f"{_VERDICTS[verdict]}."
     first = max(told, key=_times_noise)
-    more = len(told) - 1
+    more = sum(c.status == first.status for c in told) - 1
     also = f" {plural(more, 'other gated metric')} {'agrees' if more == 1 else 'agree'}." if more else ""
     if verdict == "mixed":
         better = sum(c.status == "better" for c in told)

@@ -111,6 +111,13 @@ def test_idle_time_of_few_steps_is_not_told_as_that_of_every_step() -> None:
     assert "107 ms in each of 3 steps" in render_diff(diff([a_report()], [report]), "text")
 
 
+def test_a_rank_that_is_gone_agrees_with_nothing() -> None:
+    fewer = diff([a_report(ranks=2)], [a_report(busy=9 * MS)])
+    assert fewer.verdict == "regression"
+    assert "agree" not in fewer.headline
+    assert "1 other gated metric agrees" in diff([a_report(ranks=2)], [a_report(ranks=2, busy=9 * MS)]).headline
+
+
 def test_one_capture_a_side_is_low_confidence_and_several_are_not() -> None:
     base = [a_report(seed=n) for n in range(3)]
     head = [a_report(seed=n) for n in range(3, 6)]
