@@ -69,7 +69,8 @@ def predict(model: Model, changes: Sequence[Change]) -> dict[Lane, Prediction]:
     notes = (*draft.notes, *_notes(model))
     found = {}
     for (gpu, process), windows in _lanes(model).items():
-        now, step, low, high = (_step(windows, moments) for moments in (model.recorded, times, best, worst))
+        least = _least(model, draft, windows)
+        now, step, low, high = (_step(windows, moments, least) for moments in (model.recorded, times, best, worst))
         found[gpu, process] = Prediction(
             gpu=gpu,
             process=process,
@@ -77,7 +78,7 @@ def predict(model: Model, changes: Sequence[Change]) -> dict[Lane, Prediction]:
             step_ns=min(step, now),
             low_ns=min(low, step, now),
             high_ns=min(max(high, step), now),
-            bound=_bound(draft, times, windows),
+            bound=Bound.GPU if step > _step(windows, times) else _bound(draft, times, windows),
             notes=notes,
         )
     return found
@@ -85,8 +86,11 @@ def predict(model: Model, changes: Sequence[Change]) -> dict[Lane, Prediction]:
 
 def steps_after(model: Model, changes: Sequence[Change]) -> dict[Lane, int]:
     """Return only the predicted steps."""
-    _, times = _cautious(model, changes)
-    return {lane: min(_step(windows, times), _step(windows, model.recorded)) for lane, windows in _lanes(model).items()}
+    draft, times = _cautious(model, changes)
+    return {
+        lane: min(_step(windows, times, _least(model, draft, windows)), _step(windows, model.recorded))
+        for lane, windows in _lanes(model).items()
+    }
 
 
 def _lanes(model: Model) -> dict[Lane, pl.DataFrame]:
@@ -129,10 +133,28 @@ def _extreme(model: Model, changes: Sequence[Change], speed: float) -> Ints:
     return replay(model, draft.lag, draft.keep)
 
 
-def _step(windows: pl.DataFrame, times: Ints) -> int:
-    """Return the median step; one whose end no longer follows its begin, as of two streams, takes no time."""
+def _step(windows: pl.DataFrame, times: Ints, least: Ints | int = 0) -> int:
+    """Return the median step, none of which is shorter than its `least`."""
     length = times[windows["end"].to_numpy()] - times[windows["begin"].to_numpy()]
-    return _median(np.maximum(length, 0))
+    return _median(np.maximum(length, least))
+
+
+def _least(model: Model, draft: Draft, windows: pl.DataFrame) -> Ints:
+    """Return how long the GPU works in each step after the changes, if no more of its work overlaps than was recorded.
+
+    Streams that had the GPU in turns would share it. Nothing is said of ranks that wait for each other at work.
+    """
+    arcs = np.flatnonzero(np.isin(model.arcs.kind, (Lag.WORK, Lag.MEET)))
+    arcs = arcs[model.blocks["gpu"].to_numpy()[model.arcs.owner[arcs]] == windows["gpu"][0]]
+    if (model.arcs.kind[arcs] == Lag.MEET).any():
+        return np.zeros(len(windows), np.int64)
+    begins, ends = (model.recorded[windows[side].to_numpy()] for side in ("begin", "end"))
+    starts = model.blocks["start_ns"].to_numpy()[model.arcs.owner[arcs]]
+    step = np.searchsorted(begins, starts, side="right") - 1
+    inside = (step >= 0) & (starts < ends[np.maximum(step, 0)])
+    taken = np.bincount(step[inside], weights=(model.arcs.lag - draft.lag)[arcs][inside], minlength=len(windows))
+    least: Ints = np.maximum(windows["busy_ns"].to_numpy() - taken.astype(np.int64), 0)
+    return least
 
 
 def _median(values: NDArray[np.int64]) -> int:

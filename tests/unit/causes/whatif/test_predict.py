@@ -2,13 +2,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+import polars as pl
 import pytest
 from hypothesis import given, settings
 
 from bubblefinder.causes.whatif.bound import Bound
 from bubblefinder.causes.whatif.changes import FreeLaunches, HostSpeed, RemoveWaits
+from bubblefinder.causes.whatif.model import Lag
 from bubblefinder.causes.whatif.predict import host_spread, predict, steps_after
 from bubblefinder.causes.whatif.words import sentence
+from bubblefinder.trace.model import KERNEL
 from tests.captures import captures
 from tests.loops import Loop
 from tests.modelled import model_drawn, model_of
@@ -90,3 +94,38 @@ def test_the_quick_answer_is_the_same() -> None:
     asked: list[list[Change]] = [[], [ALL], [HostSpeed(2)]]
     for changes in asked:
         assert steps_after(model, changes) == {lane: then.step_ns for lane, then in predict(model, changes).items()}
+
+
+def in_turns(steps: int = 12) -> Trace:
+    """Two streams get work in turns from a host that is always late, and a read ends each step."""
+    loop = Loop(jitter=0)
+    for _ in range(steps):
+        loop.spend(100)
+        for number in range(6):
+            for stream in (7, 8):
+                loop.spend(60)
+                launch = loop.call("cudaLaunchKernel_v7000", 4)
+                loop.run(KERNEL, 50, launch, name=f"kernel {number} of {stream}", stream=stream)
+        loop.read()
+    return loop.sketch.trace()
+
+
+def test_streams_that_had_the_gpu_in_turns_are_not_promised_to_share_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = model_of(in_turns())
+    busy = int(model.windows["busy_ns"][0])
+    assert busy > 12 * 50_000
+    assert only(predict(model, [HostSpeed(1e9)])).step_ns == busy
+    assert only(predict(model, [HostSpeed(1e9)])).bound is Bound.GPU
+    monkeypatch.setattr("bubblefinder.causes.whatif.predict._least", lambda *_: 0)
+    assert only(predict(model, [HostSpeed(1e9)])).step_ns < 0.7 * busy
+
+
+@given(captures())
+@settings(deadline=None)
+def test_no_host_makes_a_step_shorter_than_its_gpu_work(trace: Trace) -> None:
+    model = model_of(trace)
+    if (model.arcs.kind == Lag.MEET).any():
+        return
+    for (gpu, process), then in predict(model, [HostSpeed(1e9)]).items():
+        windows = model.windows.filter((pl.col("gpu") == gpu) & (pl.col("process") == process))
+        assert then.low_ns >= min(then.now_ns, round(float(np.median(windows["busy_ns"].to_numpy()))))
