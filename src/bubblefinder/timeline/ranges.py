@@ -33,6 +33,8 @@ TOOL_DOMAINS: Final = frozenset(
         "Python Functions Trace",
     }
 )
+_COUNTED: Final = r", (?:seq|op_id) = \d+.*$"
+"""What PyTorch's emit_nvtx appends to the name of an operation: numbers that no other call of it has."""
 
 
 def user_ranges(nvtx: pl.DataFrame) -> pl.DataFrame:
@@ -41,7 +43,7 @@ def user_ranges(nvtx: pl.DataFrame) -> pl.DataFrame:
         nvtx.filter(
             ~pl.col("domain").is_in(TOOL_DOMAINS).fill_null(value=False) & (pl.col("text") != ""),
         )
-        .with_columns(pl.col("end_ns").fill_null(NEVER_CLOSED))
+        .with_columns(pl.col("end_ns").fill_null(NEVER_CLOSED), pl.col("text").str.replace(_COUNTED, ""))
         .filter(pl.col("end_ns") > pl.col("start_ns"))
     )
 

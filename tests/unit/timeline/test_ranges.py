@@ -63,3 +63,10 @@ def test_tools_and_empty_ranges_are_not_the_users() -> None:
         },
     )
     assert user_ranges(rows)["text"].to_list() == ["step", "open"]
+
+
+def test_the_numbers_that_pytorch_gives_its_operations_are_no_part_of_their_names() -> None:
+    texts = ["aten::mul, seq = 46174, op_id = 993406", "aten::to, op_id = 7, sizes = [[1, 8], []]", "step, part = 2"]
+    rows = {"domain": [None] * 3, "text": texts, "start_ns": [0, 1, 2], "end_ns": [9, 8, 7]}
+    nvtx = pl.DataFrame(rows, schema_overrides={"domain": pl.String})
+    assert user_ranges(nvtx)["text"].to_list() == ["aten::mul", "aten::to", "step, part = 2"]
