@@ -14,7 +14,7 @@ from bubblefinder.steps.cut import cut_seams
 from bubblefinder.steps.cycles import Cadence, find_cadence
 from bubblefinder.steps.lane import Lane, lanes
 from bubblefinder.steps.looks import looks_of
-from bubblefinder.steps.marks import asked_mark, find_mark
+from bubblefinder.steps.marks import Mark, asked_mark, find_mark
 from bubblefinder.steps.model import Steps
 from bubblefinder.steps.roles import replay_roles, role_frame
 from bubblefinder.steps.sequence import find_sequence
@@ -109,14 +109,18 @@ def _find(timeline: Timeline, lane: Lane, method: str | None, pattern: str) -> _
     if method in (None, "nvtx"):
         anchors = cycles.anchors if cycles else np.empty(0, np.int64)
         trusted = cycles is not None and cycles.trusted
-        mark_found = find_mark(timeline, lane, anchors, trusted=trusted)
-        if mark_found or method:
-            return (
-                _Found(lane, "nvtx", mark_found.confidence, mark_found.text, mark_found.cuts, mark_found.cuts, roles)
-                if mark_found
-                else None
-            )
-    return cycles
+        recurring = cycles is not None and cycles.method == "cadence"
+        mark_found = find_mark(timeline, lane, anchors, trusted=trusted, recurring=recurring)
+        if mark_found and (method or _better(mark_found, cycles)):
+            return _Found(lane, "nvtx", mark_found.confidence, mark_found.text, mark_found.cuts, mark_found.cuts, roles)
+    return None if method == "nvtx" else cycles
+
+
+def _better(mark: Mark, cycles: _Found | None) -> bool:
+    """Tell whether to take a mark rather than cycles; one that nothing bears out may mark the layers of a step."""
+    if cycles is None or mark.confidence != "low":
+        return True
+    return cycles.confidence == "low" and len(mark.cuts) <= len(cycles.cuts)
 
 
 def _by_cadence(timeline: Timeline, lane: Lane, cadence: Cadence | None, roles: pl.DataFrame) -> _Found | None:
@@ -148,9 +152,9 @@ def _by_sequence(lane: Lane, roles: pl.DataFrame) -> _Found | None:
     sequence = find_sequence(lane)
     if sequence is None:
         return None
-    sure = sequence.regularity >= _CONFIDENT and len(sequence.cuts) >= _MANY and not sequence.within
+    sure = sequence.regularity >= _CONFIDENT and len(sequence.cuts) >= _MANY and sequence.sure
     confidence: Confidence = "medium" if sure else "low"
-    trusted = sure and sequence.read
+    trusted = sure and sequence.told
     return _Found(lane, "sequence", confidence, None, sequence.cuts, sequence.cuts, roles, trusted=trusted)
 
 

@@ -11,7 +11,9 @@ import polars as pl
 
 from bubblefinder.errors import CannotAnswerError, UsageError
 from bubblefinder.steps.cut import cut_marks, lane_launches, launched_inside
+from bubblefinder.steps.sequence import borne_out
 from bubblefinder.timeline.ranges import user_ranges
+from bubblefinder.trace.model import KERNEL
 
 if TYPE_CHECKING:
     from bubblefinder.intervals import Ints
@@ -28,6 +30,8 @@ _FEWEST: Final = 3
 _AGREES: Final = 0.9
 _MANY: Final = 5
 _PREFILLS: Final = 1.5
+_NEARLY_ALL: Final = 0.9
+_TOLERATED: Final = 1
 _COVERS: Final = 0.5
 _MOST_NAMES: Final = 64
 
@@ -64,7 +68,7 @@ def asked_mark(timeline: Timeline, lane: Lane, pattern: str) -> Mark:
     return Mark(pattern, cuts, "high")
 
 
-def find_mark(timeline: Timeline, lane: Lane, cycles: Ints, *, trusted: bool) -> Mark | None:
+def find_mark(timeline: Timeline, lane: Lane, cycles: Ints, *, trusted: bool, recurring: bool) -> Mark | None:
     """Return the best mark: one that comes once a cycle, else, where no cycle is sure, one that covers the launches.
 
     Known names win, then the outermost (longest) range. A known one may come more often than the cycles: a
@@ -75,6 +79,7 @@ def find_mark(timeline: Timeline, lane: Lane, cycles: Ints, *, trusted: bool) ->
         lane: the lane to cut.
         cycles: start of each cycle by cadence or sequence, empty if there is none.
         trusted: the cycles are sure enough to refuse marks that come more or less often.
+        recurring: the cycles are those of graph launches, else of operations, which may recur once a layer.
     """
     launches = lane_launches(lane, timeline.calls)
     ranges = user_ranges(timeline.trace.nvtx).filter(pl.col("process") == lane.process)
@@ -83,15 +88,17 @@ def find_mark(timeline: Timeline, lane: Lane, cycles: Ints, *, trusted: bool) ->
     for text, rows, known in _candidates(ranges):
         marks = _outermost(rows)
         cuts = cut_marks(launches, marks)
-        if min(len(cuts), len(cycles)) >= _FEWEST - 1 and _agrees(cuts, cycles):
+        agrees = min(len(cuts), len(cycles)) >= _FEWEST - 1 and _agrees(cuts, cycles)
+        begins = known or _begins(lane, cuts, cycles) or _covers(launches, marks, _NEARLY_ALL)
+        if agrees and begins and (recurring or borne_out(lane, cuts)):
             return Mark(text, cuts, "high")
         if len(cuts) < _FEWEST or (trusted and not (known and _with_prefills(cuts, cycles))):
             continue
-        covers = _covers(launches, marks)
+        covers = _covers(launches, marks, _COVERS)
         if known and covers:
             return Mark(text, cuts, "medium")
         if best is None and not trusted and (known or covers):
-            best = Mark(text, cuts, "medium")
+            best = Mark(text, cuts, "medium" if known or borne_out(lane, cuts) else "low")
     return best
 
 
@@ -145,5 +152,14 @@ def _with_prefills(cuts: Ints, cycles: Ints) -> bool:
     return _AGREES * len(cycles) <= len(cuts) <= _PREFILLS * len(cycles)
 
 
-def _covers(launches: pl.DataFrame, marks: pl.DataFrame) -> bool:
-    return int(launched_inside(launches, marks)["weight"].sum()) >= _COVERS * int(launches["weight"].sum())
+def _covers(launches: pl.DataFrame, marks: pl.DataFrame, share: float) -> bool:
+    return int(launched_inside(launches, marks)["weight"].sum()) >= share * int(launches["weight"].sum())
+
+
+def _begins(lane: Lane, cuts: Ints, cycles: Ints) -> bool:
+    """Tell whether most marks begin where cycles do: a range around a part of the step comes once a step as well."""
+    if not len(cycles):
+        return True
+    work = lane.operations.filter((pl.col("kind") == KERNEL) | pl.col("replay_index").is_not_null())["start_ns"]
+    place, began = (np.searchsorted(work.to_numpy(), times, side="left") for times in (cuts, cycles))
+    return bool(np.mean(np.isin(place, began)) >= _AGREES - _TOLERATED / len(cuts)) if len(cuts) else False

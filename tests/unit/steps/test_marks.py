@@ -72,3 +72,20 @@ def test_a_window_that_begins_inside_a_step_has_a_head(method: str, graphs: tupl
     inside = loop.firsts[4:9]
     assert begins(steps) == inside
     assert reasons(steps)[0] == "head"
+
+
+@pytest.mark.parametrize("graph", SPECULATIVE[1:], ids=["verify", "extend"])
+def test_a_range_around_a_part_of_the_step_does_not_cut_it(graph: Graph) -> None:
+    loop = Loop()
+    for _ in range(12):
+        loop.spend(400)
+        loop.firsts.append(loop.upload())
+        loop.spend(50)
+        for one in SPECULATIVE:
+            begin = loop.now
+            loop.replay(one)
+            loop.range("part" if one is graph else None, begin)
+        loop.read()
+    steps = steps_of(loop.sketch.trace())
+    assert begins(steps) == loop.firsts
+    assert (steps.method, steps.confidence) == ("cadence", "high")

@@ -118,3 +118,47 @@ def test_pages_that_migrate_are_no_steps_and_hide_none() -> None:
             loop.free += 3_000
             loop.sketch.operation(MEMCPY, loop.free - 2_000, loop.free, **migration)
     assert begins(steps_of(loop.sketch.trace(), nvtx=False)) == loop.firsts
+
+
+@pytest.mark.parametrize("sizes", [(1, 4), (1, 2, 4)], ids=str)
+def test_batches_that_alternate_make_no_longer_step(sizes: tuple[int, ...]) -> None:
+    loop = Loop()
+    for number in range(24):
+        loop.spend(300)
+        begin = loop.now
+        loop.firsts.append(loop.upload(64 * sizes[number % len(sizes)]))
+        for _ in range(8):
+            for name in ("norm", f"gemm_{sizes[number % len(sizes)]}", "attention"):
+                loop.kernel(name, 8)
+        loop.kernel("sample", 5)
+        loop.read(8 * sizes[number % len(sizes)])
+        loop.range("decode_step", begin)
+    trace = loop.sketch.trace()
+    unmarked = steps_of(trace, nvtx=False)
+    assert begins(unmarked) == loop.firsts
+    assert unmarked.confidence == "low"
+    assert begins(steps_of(trace)) == loop.firsts
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_layers_are_no_steps_however_many_prefills_come_between(seed: int) -> None:
+    random, loop = Random(seed), Loop(seed=seed)
+    for _ in range(30):
+        if random.random() < 0.2:
+            loop.prefill(60, 20)
+        eager_step(loop, mark=None, layer="layer")
+    for nvtx in (True, False):
+        assert len(begins(steps_of(loop.sketch.trace(), nvtx=nvtx))) == 30
+
+
+def test_a_step_ends_at_the_last_of_its_reads() -> None:
+    loop = Loop()
+    for _ in range(12):
+        loop.spend(600)
+        loop.firsts.append(loop.upload())
+        for _layer in range(6):
+            loop.kernel("layer", 20)
+        loop.read(32)
+        loop.kernel("argmax", 4)
+        loop.read(4)
+    assert begins(steps_of(loop.sketch.trace())) == loop.firsts
