@@ -163,10 +163,11 @@ def _steps(timeline: Timeline, steps: Steps, windows: pl.DataFrame, lane: Lane |
     rows = decode_rows(windows, lane) if lane else windows.clear()
     mine = windows.filter((windows["gpu"] == lane.gpu) & (windows["process"] == lane.process)) if lane else windows
     excluded = mine["excluded"].drop_nulls().value_counts().sort("excluded").iter_rows()
+    told = steps.of(lane.gpu, lane.process) if lane else steps.of()
     replays = lane is not None and not timeline.replays.filter(timeline.replays["gpu"] == lane.gpu).is_empty()
     return StepsReport(
-        method=steps.method,
-        confidence=steps.confidence,
+        method=told.method,
+        confidence=told.confidence,
         count=len(rows),
         excluded=dict(excluded),
         gpu=lane.gpu if lane else None,
@@ -181,7 +182,7 @@ def _steps(timeline: Timeline, steps: Steps, windows: pl.DataFrame, lane: Lane |
         if lane
         else BubbleShare(intra_graph=None, inter_graph=None, total=None),
         rows=step_rows(windows),
-        mark=steps.mark,
+        mark=told.mark,
     )
 
 

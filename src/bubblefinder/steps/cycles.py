@@ -87,14 +87,19 @@ def _regular(looks: Looks) -> Cadence | None:
 
 
 def _again(looks: Looks) -> Bools:
-    """Tell replays of the graph that was replayed just before, without the read that came before the first of them."""
+    """Tell replays of the graph that was replayed just before, without the read that came before the first of them.
+
+    What came before the first replay of all the capture doesn't show.
+    """
     again = np.zeros(len(looks.ids), np.bool_)
     first = 0
     seams = looks.seams.tolist()
     same = np.append(False, looks.ids[1:] == looks.ids[:-1]).tolist()
+    read = [bool(seam & TO_HOST) for seam in seams]
+    read[0] |= any(read)
     for position, seam in enumerate(seams):
         within = seam & seams[first] == seam and not seam & TO_HOST
-        again[position] = same[position] and bool(seams[first] & TO_HOST) and within
+        again[position] = same[position] and read[first] and within
         first = first if again[position] else position
     return again
 

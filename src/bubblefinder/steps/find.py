@@ -15,7 +15,7 @@ from bubblefinder.steps.cycles import Cadence, find_cadence
 from bubblefinder.steps.lane import Lane, lanes
 from bubblefinder.steps.looks import looks_of
 from bubblefinder.steps.marks import Mark, asked_mark, find_mark
-from bubblefinder.steps.model import Steps
+from bubblefinder.steps.model import Steps, Told
 from bubblefinder.steps.roles import replay_roles, role_frame
 from bubblefinder.steps.sequence import find_sequence
 from bubblefinder.steps.windows import lane_windows
@@ -67,20 +67,32 @@ def find_steps(timeline: Timeline, step_by: str | None = None) -> Steps:
     found = [steps for lane in lanes(timeline) if (steps := _find(timeline, lane, method, pattern)) is not None]
     if not found:
         if method:
-            raise CannotAnswerError(
-                f"no steps by {step_by}: it doesn't repeat in this capture",
-                hint="leave --step-by out, or try another method",
-            )
+            raise _not_there(method, pattern)
         return _none(timeline)
     windows = pl.concat([lane_windows(timeline, steps.lane, steps.cuts, steps.roles) for steps in found])
-    best = found[0]
     return Steps(
-        method=best.method,
-        confidence=min((steps.confidence for steps in found), key=_ORDER.index),
-        mark=best.mark,
+        told={(steps.lane.gpu, steps.lane.process): _told(steps, found) for steps in found},
         windows=windows,
         replays=_replay_frame(timeline, found, windows),
         notes=_notes(found),
+    )
+
+
+def _told(steps: _Found, found: list[_Found]) -> Told:
+    """Return how the steps of a lane were found; no surer than the least sure of the lanes found the same way."""
+    alike = (other.confidence for other in found if other.method == steps.method)
+    return Told(steps.method, min(alike, key=_ORDER.index), steps.mark)
+
+
+def _not_there(method: str, pattern: str) -> CannotAnswerError:
+    if method == "nvtx" and pattern:
+        return CannotAnswerError(
+            f"no NVTX range that matches {pattern!r} launches work on a GPU",
+            hint="`bubblefinder doctor` lists the ranges that repeat",
+        )
+    asked = f"{method}:{pattern}" if pattern else method
+    return CannotAnswerError(
+        f"no steps by {asked}: it doesn't repeat in this capture", hint="leave --step-by out, or try another method"
     )
 
 
@@ -101,8 +113,8 @@ def _find(timeline: Timeline, lane: Lane, method: str | None, pattern: str) -> _
     cadence = find_cadence(looks_of(timeline, lane)) if len(lane.replays) > 1 else None
     roles = role_frame(lane, replay_roles(timeline, lane, cadence), cadence) if cadence else _no_roles(lane)
     if pattern:
-        mark = asked_mark(timeline, lane, pattern)
-        return _Found(lane, "nvtx", mark.confidence, mark.text, mark.cuts, mark.cuts, roles)
+        asked = asked_mark(timeline, lane, pattern)
+        return _Found(lane, "nvtx", asked.confidence, asked.text, asked.cuts, asked.cuts, roles) if asked else None
     cycles = None if method == "sequence" else _by_cadence(timeline, lane, cadence, roles)
     eager = method == "sequence" or (method != "cadence" and not _mostly_replays(lane))
     cycles = cycles or (_by_sequence(lane, roles) if eager else None)
@@ -194,7 +206,7 @@ def _none(timeline: Timeline) -> Steps:
         "warn",
         "no repeating decode step was found: the ledger covers the whole capture; name one with --step-by",
     )
-    return Steps("none", "low", None, windows, _replay_frame(timeline, [], windows), (note,))
+    return Steps({}, windows, _replay_frame(timeline, [], windows), (note,))
 
 
 def _replay_frame(timeline: Timeline, found: list[_Found], windows: pl.DataFrame) -> pl.DataFrame:

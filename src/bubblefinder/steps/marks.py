@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
-from bubblefinder.errors import CannotAnswerError, UsageError
+from bubblefinder.errors import UsageError
 from bubblefinder.steps.cut import cut_marks, lane_launches, launched_inside
 from bubblefinder.steps.sequence import borne_out
 from bubblefinder.timeline.ranges import user_ranges
@@ -45,12 +45,11 @@ class Mark:
     confidence: Confidence
 
 
-def asked_mark(timeline: Timeline, lane: Lane, pattern: str) -> Mark:
-    """Return the mark that the user named by a regular expression.
+def asked_mark(timeline: Timeline, lane: Lane, pattern: str) -> Mark | None:
+    """Return the mark that the user named by a regular expression; null if no such range launches work of the lane.
 
     Raises:
         UsageError: the pattern is no regular expression.
-        CannotAnswerError: no range matches, or none launches work.
     """
     try:
         re.compile(pattern)
@@ -60,12 +59,7 @@ def asked_mark(timeline: Timeline, lane: Lane, pattern: str) -> Mark:
     launches = lane_launches(lane, timeline.calls)
     marks = _outermost(_whole(timeline, launches, ranges.filter(pl.col("process") == lane.process)))
     cuts = cut_marks(launches, marks)
-    if not len(cuts):
-        raise CannotAnswerError(
-            f"no NVTX range that matches {pattern!r} launches work on GPU {lane.gpu}",
-            hint="`bubblefinder doctor` lists the ranges that repeat",
-        )
-    return Mark(pattern, cuts, "high")
+    return Mark(pattern, cuts, "high") if len(cuts) else None
 
 
 def find_mark(timeline: Timeline, lane: Lane, cycles: Ints, *, trusted: bool, recurring: bool) -> Mark | None:

@@ -15,13 +15,26 @@ Confidence = Literal["low", "medium", "high"]
 
 
 @dataclass(frozen=True, slots=True)
+class Told:
+    """How the steps of a lane were found.
+
+    Attributes:
+        method: nvtx, cadence, sequence, kernel or none.
+        confidence: low, medium or high; the lowest of all lanes whose steps were found the same way.
+        mark: the NVTX text or the pattern that cut the steps, else null.
+    """
+
+    method: str
+    confidence: Confidence
+    mark: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class Steps:
     """The windows of every (GPU, process) with a cadence.
 
     Attributes:
-        method: nvtx, cadence, sequence, kernel or none.
-        confidence: low, medium or high.
-        mark: the NVTX text or the pattern that cut the steps, else null.
+        told: how they were found, by (GPU, process), the first lane first; empty if there are none.
         windows: index (per GPU and process), gpu, process, start_ns, end_ns, excluded (null for a
             decode step, else head, tail, capture_start or prefill). The windows of one (GPU,
             process) tile the GPU's span. Sorted by (gpu, process, start_ns).
@@ -30,9 +43,27 @@ class Steps:
         notes: what finding the steps found out.
     """
 
-    method: str
-    confidence: Confidence
-    mark: str | None
+    told: dict[tuple[int, int], Told]
     windows: pl.DataFrame
     replays: pl.DataFrame
     notes: tuple[QualityNote, ...] = ()
+
+    def of(self, gpu: int | None = None, process: int | None = None) -> Told:
+        """Return how the steps of a lane were found, or those of the first lane."""
+        first = next(iter(self.told.values()), Told("none", "low", None))
+        return first if gpu is None or process is None else self.told.get((gpu, process), first)
+
+    @property
+    def method(self) -> str:
+        """How the steps of the first lane were found."""
+        return self.of().method
+
+    @property
+    def confidence(self) -> Confidence:
+        """How sure the steps of the first lane are."""
+        return self.of().confidence
+
+    @property
+    def mark(self) -> str | None:
+        """What cut the steps of the first lane."""
+        return self.of().mark

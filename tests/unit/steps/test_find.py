@@ -428,3 +428,29 @@ def test_a_step_with_a_range_of_prefill_is_labelled_however_short_its_work(text:
     if labelled:
         begin, end = windows.filter(pl.col("excluded") == "prefill").select("start_ns", "end_ns").row(0)
         assert begin < loop.firsts[7] <= end
+
+
+def test_each_lane_says_how_its_steps_were_found() -> None:
+    sketch = Sketch()
+    engine, other = Loop(sketch), Loop(sketch, pid=1002, now=1_200_000, seed=2)
+    for _ in range(12):
+        engine.step()
+    for _ in range(4):
+        for name in ("one", "two", "three"):
+            other.kernel(name, 30)
+        other.read()
+    steps = steps_of(sketch.trace())
+    assert (steps.method, steps.confidence, steps.mark) == ("nvtx", "high", "decode_step")
+    assert steps.of(0, engine.process) == steps.of()
+    assert (steps.of(0, other.process).method, steps.of(0, other.process).confidence) == ("sequence", "low")
+
+
+def test_a_mark_asked_for_cuts_the_lanes_that_have_it() -> None:
+    sketch = Sketch()
+    ranks = [Loop(sketch, pid=1001 + gpu, gpu=gpu, seed=gpu) for gpu in (0, 1)]
+    for _ in range(8):
+        for rank in ranks:
+            rank.step(mark="step" if rank.gpu else None)
+    steps = steps_of(sketch.trace(), step_by="nvtx:^step$")
+    assert begins(steps, gpu=1) == ranks[1].firsts
+    assert begins(steps, gpu=0) == []
