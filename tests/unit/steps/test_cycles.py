@@ -3,9 +3,12 @@ from __future__ import annotations
 from collections import Counter
 from random import Random
 
+import numpy as np
 import polars as pl
 import pytest
 
+from bubblefinder.steps.cycles import find_cadence
+from bubblefinder.steps.looks import KERNELS, TO_DEVICE, TO_HOST, Looks
 from bubblefinder.trace.model import MEMCPY
 from tests.loops import DRAFT, EXTEND, SPECULATIVE, US, VERIFY, Graph, Loop
 from tests.unit.steps.found import WITH_AND_WITHOUT, begins, reasons, steps_of
@@ -139,6 +142,25 @@ def test_pieces_with_a_prefill_in_every_fourth_batch(nvtx: bool, node_mode: bool
     steps = steps_of(loop.sketch.trace(), nvtx=nvtx)
     assert begins(steps) == loop.firsts
     assert reasons(steps) == [*[None, None, None, "prefill"] * 3, None, None, None, "tail"]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_several_drafts_at_the_begin_of_a_capture_are_of_one_step(seed: int) -> None:
+    random = Random(seed)
+    rows, first = list[tuple[int, int, int, int]](), list[int]()
+    for step in range(40):
+        batch = random.randint(0, 3)
+        before = TO_HOST | (KERNELS if random.random() < 0.3 else 0) if step else 0
+        first.append(len(rows))
+        for draft in range(random.randint(1, 3) if step else 2):
+            rows.append((0, 22 + 2 * (batch > 0), 0 if draft else before, 20 + batch))
+        rows.append((1, 147, TO_DEVICE, 8 + batch))
+    kinds, sizes, seams, ids = (np.array(column) for column in zip(*rows, strict=True))
+    work = np.where(seams & TO_HOST, 300_000, np.where(seams, 60_000, 8_000))
+    work[0] = -1
+    found = find_cadence(Looks(kinds, sizes, True, seams, ids, host_work=work, idle=work, whole=True))  # noqa: FBT003
+    assert found is not None
+    assert found.starts.tolist() == first
 
 
 @MODES
