@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -61,6 +61,13 @@ def test_every_step_is_found_and_those_with_prefill_are_told(name: str) -> None:
     assert found.excluded.keys() == {"capture_start", "tail"} | ({"prefill"} if prefills else set())
     # The first prefill loads modules for 36 ms after its first kernels; the widest gap of that seam lies inside it.
     assert found.excluded.get("prefill", 0) == prefills + (prefills > 0)
+
+
+@pytest.mark.parametrize("name", KNOWN)
+def test_steps_are_the_same_without_nvtx(name: str) -> None:
+    timeline = build_timeline(open_trace(SAMPLES / f"{name}.sqlite.xz"))
+    unmarked = replace(timeline, trace=replace(timeline.trace, nvtx=timeline.trace.nvtx.clear()))
+    assert find_steps(unmarked).windows["start_ns"].equals(find_steps(timeline).windows["start_ns"])
 
 
 @pytest.mark.parametrize("name", KNOWN)
