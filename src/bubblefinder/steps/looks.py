@@ -128,15 +128,16 @@ def _alike(one: dict[int, int], other: dict[int, int]) -> bool:
 def _launched_before(timeline: Timeline, lane: Lane) -> Ints:
     """Return what was launched eagerly between each replay and the one before, as bits: kernels, copies by direction.
 
-    In the order of the launch calls: a copy of a host that runs ahead may run at any time. Where launch calls of
-    replays are unknown, in the order of the GPU.
+    In the order of the launch calls: a copy of a host that runs ahead may run at any time. Where most launch calls
+    of replays are unknown, in the order of the GPU.
     """
     eager = eager_operations(lane)
     begun = timeline.calls["start_ns"]
     launches, times = begun.gather(lane.replays["call_index"]), eager["start_ns"]
-    if launches.null_count():
+    if 2 * launches.null_count() > len(launches):
         launches = lane.replays["start_ns"]
     else:
+        launches = launches.forward_fill().backward_fill()
         times = begun.gather(eager["call_index"]).fill_null(times)
     order = launches.arg_sort().to_numpy()
     bits = np.zeros(len(order) + 1, np.int64)

@@ -107,7 +107,7 @@ def _prefill_by_nvtx(timeline: Timeline, lane: Lane, starts: Ints) -> Bools:
 def _prefill_by_work(lane: Lane, starts: Ints, ends: Ints, roles: pl.DataFrame) -> Bools:
     """Tell windows in which work foreign to the steps ran for a quarter of a usual step, unlike the rest.
 
-    Foreign are, where steps are replays, eager kernels and replays of no role, else kernels of names that few
+    Foreign are, where steps are replays, eager kernels and graphs of no role, else kernels of names that few
     windows have; a larger batch may bring such names as well, but hardly more work.
     """
     kernels = lane.operations.filter(pl.col("replay_index").is_null() & (pl.col("kind") == KERNEL))
@@ -116,8 +116,7 @@ def _prefill_by_work(lane: Lane, starts: Ints, ends: Ints, roles: pl.DataFrame) 
     if lane.replays.is_empty():
         foreign = _busy(_rare(kernels, starts), starts, ends)
         return np.asarray((foreign > _FOREIGN_BUSY * usual) & (busy > _MORE_WORK * np.median(busy)), np.bool_)
-    other = roles.filter(pl.col("role") == FOREIGN_ROLE)["replay_index"]
-    foreign = _busy(lane.replays.filter(pl.col("replay_index").is_in(other.implode())), starts, ends)
+    foreign = _busy(_foreign_replays(lane, roles), starts, ends)
     eager = (busy > _FOREIGN_BUSY * usual) & (busy > _UNLIKE * np.median(busy))
     prefill = np.asarray(eager | (foreign > _FOREIGN_BUSY * usual), np.bool_)
     return prefill | _begun_before(prefill, kernels, starts)
@@ -128,6 +127,12 @@ def _begun_before(prefill: Bools, kernels: pl.DataFrame, starts: Ints) -> Bools:
     window = np.searchsorted(starts, kernels["start_ns"].to_numpy(), side="right")
     count = np.bincount(window, minlength=len(starts) + 1)[1:]
     return np.append(prefill[1:], np.False_) & (count > _UNLIKE * np.median(count))
+
+
+def _foreign_replays(lane: Lane, roles: pl.DataFrame) -> pl.DataFrame:
+    """Return the replays of graphs that never play a part in a step."""
+    played = lane.replays.join(roles, on="replay_index").with_columns(foreign=pl.col("role") == FOREIGN_ROLE)
+    return played.filter(pl.col("foreign").all().over("graph"))
 
 
 def _busy(work: pl.DataFrame, starts: Ints, ends: Ints) -> Ints:

@@ -260,3 +260,32 @@ def test_pauses_between_bursts_leave_the_steps_as_they_are(seed: int) -> None:
     steps = steps_of(loop.sketch.trace(), nvtx=False)
     assert begins(steps) == loop.firsts
     assert steps.windows.filter(pl.col("excluded").is_null()).height == 29
+
+
+@MODES
+def test_steps_that_overlap_on_two_streams_are_no_prefills(node_mode: bool) -> None:
+    loop, free = Loop(node_mode=node_mode), [0, 0]
+    for number in range(24):
+        buffer = number % 2
+        loop.spend(150)
+        begin = loop.now
+        loop.upload()
+        loop.free = max(free[buffer], loop.now)
+        for graph in (VERIFY, EXTEND):
+            loop.replay(graph)
+        free[buffer] = loop.free
+        wait, loop.now = loop.now, max(loop.now, free[1 - buffer]) + 3 * US
+        loop.sketch.call("cudaEventSynchronize_v3020", wait, loop.now, loop.key())
+        loop.range("run_batch", begin)
+    assert "prefill" not in reasons(steps_of(loop.sketch.trace()))
+
+
+def test_a_lost_launch_call_leaves_the_rest_as_it_is() -> None:
+    loop = Loop()
+    ahead(loop, 20, SPECULATIVE)
+    calls = loop.sketch.rows["calls"]
+    launches = [call for call in calls if call["name"] == loop.sketch.names["cudaGraphLaunch_v10000"]]
+    calls.remove(launches[31])
+    steps = steps_of(loop.sketch.trace(), nvtx=False)
+    assert len(begins(steps)) == 20
+    assert steps.replays["role"].to_list() == ["draft", "verify", "draft-extend"] * 20
