@@ -9,7 +9,7 @@ import numpy as np
 
 from bubblefinder.overhead.calibration import bundled_calibrations, mismatch
 from bubblefinder.overhead.corrected import Lane, correct_lane, lane_of
-from bubblefinder.overhead.model import Calibration, Cost, Costs, Overhead, Source, parameters_of
+from bubblefinder.overhead.model import TOLD, Calibration, Cost, Costs, Overhead, Source, parameters_of
 from bubblefinder.overhead.reference import correct_by_reference
 from bubblefinder.overhead.solve import solve
 from bubblefinder.overhead.summary import summarise
@@ -42,7 +42,6 @@ _UNIFORM: Final = Costs(
 _HOST_BOUND_SHARE: Final = 0.1
 _MOST_IN_A_PROGRAM: Final = {"kernel_call": 6_000.0, "copy_call": 8_000.0, "around_call": 25_000.0}
 """What tracing added to calls of host-bound PyTorch programs on H200s, at most: see docs/overhead.md."""
-_TOLD: Final = 0.75
 _HOST_UNKNOWN: Final = (
     "What the profiler added can't be told from this capture: the GPU waits for the host, and tracing adds 2 to 21 us "
     "to each API call of such a program. Give --untraced-step-ms or --reference."
@@ -127,7 +126,7 @@ def _in_a_program(costs: Costs) -> Costs:
 def _untold(overhead: Overhead) -> bool:
     """Say whether the range is so wide that its middle says nothing."""
     low = overhead.range_ns[0] if overhead.range_ns else None
-    return low is not None and low < _TOLD * (overhead.corrected_step_ns or 0)
+    return low is not None and low < TOLD * (overhead.corrected_step_ns or 0)
 
 
 def _host_bound(overhead: Overhead) -> str:

@@ -15,6 +15,9 @@ Method = Literal["none", "assumed", "calibration", "untraced_step", "reference_c
 TRUSTED: Final[tuple[Method, ...]] = ("calibration", "untraced_step", "reference_capture")
 """The methods whose corrected values may be held against a budget."""
 
+TOLD: Final = 0.75
+"""A range that begins below this part of its middle doesn't tell what the profiler added."""
+
 
 @dataclass(frozen=True, slots=True)
 class Cost:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from bubblefinder.overhead.model import TOLD
 from bubblefinder.units import NS_PER_US, duration, share
 
 if TYPE_CHECKING:
@@ -34,6 +35,14 @@ def overhead_words(overhead: OverheadReport) -> Iterator[str]:
     yield from _costs(overhead)
     if overhead.unexplained_ns and abs(overhead.unexplained_ns) >= NS_PER_US:
         yield f"{duration(overhead.unexplained_ns)} a step has no place in the model: read it as unexplained."
+
+
+def may_be_the_profilers_ns(overhead: OverheadReport) -> int | None:
+    """Return how much of the traced step may be the profiler's, where the capture can't tell how much is."""
+    low = overhead.range_ns[0] if overhead.range_ns else None
+    if low is None or overhead.traced_step_ns is None or low >= TOLD * (overhead.corrected_step_ns or 0):
+        return None
+    return overhead.traced_step_ns - low
 
 
 def _shares(overhead: OverheadReport) -> Iterator[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from bubblefinder.report.overhead_words import may_be_the_profilers_ns
 from bubblefinder.report.words import bound_words, place_words, plain
 from bubblefinder.units import duration, plural, share
 
@@ -125,4 +126,7 @@ def _gain(report: Report) -> str:
     part = f", {share(finding.recoverable_ns / step)} of the median step" if step else ""
     after = bound_words(finding.bound_after)
     bound = f" The step is then bound by the {after}." if after else ""
-    return f"Removing it would give about {duration(finding.recoverable_ns)} a step{where}{part}.{bound}"
+    traced = may_be_the_profilers_ns(report.overhead) if here else None
+    most = "at most" if traced else "about"
+    doubt = f" But up to {duration(traced)} of the step may be the profiler's own time." if traced else ""
+    return f"Removing it would give {most} {duration(finding.recoverable_ns)} a step{where}{part}.{bound}{doubt}"
