@@ -116,7 +116,8 @@ def covered_before(points: Ints, cover: Cover) -> Ints:
     if not len(cover):
         return np.zeros(len(points), np.int64)
     lengths = np.zeros(len(cover) + 1, np.int64)
-    np.cumsum(cover.ends - cover.starts, out=lengths[1:])
+    np.subtract(cover.ends, cover.starts, out=lengths[1:])
+    np.cumsum(lengths, out=lengths)
     position = np.searchsorted(cover.starts, points, side="right")
     last = np.maximum(position - 1, 0)
     partial = np.clip(points - cover.starts[last], 0, cover.ends[last] - cover.starts[last])

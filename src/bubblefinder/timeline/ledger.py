@@ -21,14 +21,24 @@ def window_ledger(timeline: Timeline, gpu: int, starts: Ints, ends: Ints) -> pl.
 
     Busy and idle tile the GPU's span, so each row sums to the part of its window inside the span.
     """
-    columns = {"busy_ns": _inside(cover_of(on_gpu(timeline.busy, gpu)), starts, ends)}
     pieces = on_gpu(timeline.pieces, gpu)
     classes = pieces["idle_class"].to_numpy()
     whole = cover_of(pieces)
+    commonest = np.bincount(classes, minlength=len(IdleClass)).argmax()
+    rest = _inside(whole, starts, ends)
+    columns = {"busy_ns": busy_ns(timeline, gpu, starts, ends), **dict.fromkeys(COLUMNS, rest)}
     for idle_class, name in zip(IdleClass, COLUMNS, strict=True):
-        chosen = classes == int(idle_class)
-        columns[name] = _inside(Cover(whole.starts[chosen], whole.ends[chosen]), starts, ends)
+        if idle_class != commonest:
+            chosen = classes == int(idle_class)
+            columns[name] = _inside(Cover(whole.starts[chosen], whole.ends[chosen]), starts, ends)
+            rest = rest - columns[name]
+    columns[COLUMNS[commonest]] = rest
     return pl.DataFrame(columns)
+
+
+def busy_ns(timeline: Timeline, gpu: int, starts: Ints, ends: Ints) -> Ints:
+    """Return how long the GPU is busy in each window."""
+    return _inside(cover_of(on_gpu(timeline.busy, gpu)), starts, ends)
 
 
 def device_ledger(timeline: Timeline, device: Device) -> dict[str, int]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import polars as pl
 
@@ -12,14 +12,12 @@ from bubblefinder.causes.whatif.host import host_arcs, place_waits
 from bubblefinder.causes.whatif.model import Model
 from bubblefinder.causes.whatif.moments import Moments
 from bubblefinder.causes.whatif.record import find_blocks, find_calls, span_of_steps
-from bubblefinder.timeline.ledger import window_ledger
+from bubblefinder.timeline.ledger import busy_ns
 
 if TYPE_CHECKING:
     from bubblefinder.causes.model import Causes
     from bubblefinder.steps.model import Steps
     from bubblefinder.timeline.model import Timeline
-
-_EDGES: Final = ("start_ns", "end_ns")
 
 
 def build_model(timeline: Timeline, steps: Steps, causes: Causes) -> Model:
@@ -84,9 +82,7 @@ def _windows(timeline: Timeline, steps: Steps, blocks: pl.DataFrame) -> pl.DataF
         )
     )
     parts = [
-        mine.with_columns(
-            window_ledger(timeline, gpu, mine["start_ns"].to_numpy(), mine["end_ns"].to_numpy())["busy_ns"]
-        )
+        mine.with_columns(busy_ns=busy_ns(timeline, gpu, mine["start_ns"].to_numpy(), mine["end_ns"].to_numpy()))
         for (gpu,), mine in timed.partition_by("gpu", as_dict=True, maintain_order=True).items()
     ]
     return pl.concat([timed.clear().with_columns(busy_ns=pl.lit(0, pl.Int64)), *parts]).select(
