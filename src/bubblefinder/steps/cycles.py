@@ -27,6 +27,7 @@ _NEAR_BEST: Final = 0.85
 _TRUST_IDS: Final = 0.9
 _SURE: Final = 0.6
 _DOUBTFUL: Final = 0.8
+_MOST: Final = 0.8
 _FEWEST: Final = 3
 _RARE: Final = 0.25
 _COMPARABLE: Final = 0.5
@@ -63,7 +64,8 @@ def find_cadence(looks: Looks) -> Cadence | None:
     read = begun_by_reads(looks)
     if len(read) < _FEWEST or (cadence and _mostly_shared(read, cadence.starts)):
         return cadence
-    return Cadence(1, score=0.0, sure=False, phases=np.zeros(len(looks.ids), np.int64), starts=read)
+    phases = np.where(looks.sizes > _ANOTHER_SIZE * np.quantile(looks.sizes, _MOST), FOREIGN, 0)
+    return Cadence(1, score=0.0, sure=False, phases=phases, starts=read)
 
 
 def _mostly_shared(one: Ints, other: Ints) -> bool:

@@ -27,7 +27,8 @@ _STANDS_OUT: Final = 1.015
 _MADS: Final = 5
 _FOREIGN_BUSY: Final = 0.25
 _UNLIKE: Final = 3
-_FEW_WINDOWS: Final = 0.25
+_FEW_WINDOWS: Final = 0.35
+_NEARLY_ALL: Final = 0.9
 _MORE_WORK: Final = 1.5
 _FEWEST: Final = 2
 
@@ -108,17 +109,17 @@ def _prefill_by_work(lane: Lane, starts: Ints, ends: Ints, roles: pl.DataFrame) 
     """Tell windows in which work foreign to the steps ran for a quarter of a usual step, unlike the rest.
 
     Foreign are, where steps are replays, eager kernels and graphs of no role, else kernels of names that few
-    windows have; a larger batch may bring such names as well, but hardly more work.
+    windows have. A larger batch may bring other graphs and names as well, but instead of the usual work.
     """
     kernels = lane.operations.filter(pl.col("replay_index").is_null() & (pl.col("kind") == KERNEL))
-    usual = np.median(ends - starts)
+    least = _FOREIGN_BUSY * np.median(ends - starts)
     busy = _busy(kernels, starts, ends)
     if lane.replays.is_empty():
         foreign = _busy(_rare(kernels, starts), starts, ends)
-        return np.asarray((foreign > _FOREIGN_BUSY * usual) & (busy > _MORE_WORK * np.median(busy)), np.bool_)
-    foreign = _busy(_foreign_replays(lane, roles), starts, ends)
-    eager = (busy > _FOREIGN_BUSY * usual) & (busy > _UNLIKE * np.median(busy))
-    prefill = np.asarray(eager | (foreign > _FOREIGN_BUSY * usual), np.bool_)
+        beside = (busy > _MORE_WORK * np.median(busy)) | (foreign > _NEARLY_ALL * busy)
+        return np.asarray((foreign > least) & beside, np.bool_)
+    eager = (busy > least) & (busy > _UNLIKE * np.median(busy))
+    prefill = np.asarray(eager | _prefill_by_graph(lane, starts, ends, roles), np.bool_)
     return prefill | _begun_before(prefill, kernels, starts)
 
 
@@ -129,10 +130,24 @@ def _begun_before(prefill: Bools, kernels: pl.DataFrame, starts: Ints) -> Bools:
     return np.append(prefill[1:], np.False_) & (count > _UNLIKE * np.median(count))
 
 
-def _foreign_replays(lane: Lane, roles: pl.DataFrame) -> pl.DataFrame:
-    """Return the replays of graphs that never play a part in a step."""
+def _prefill_by_graph(lane: Lane, starts: Ints, ends: Ints, roles: pl.DataFrame) -> Bools:
+    """Tell windows with long graphs that never play a part in a step: beside a whole one, alone, or far longer."""
     played = lane.replays.join(roles, on="replay_index").with_columns(foreign=pl.col("role") == FOREIGN_ROLE)
-    return played.filter(pl.col("foreign").all().over("graph"))
+    played = played.with_columns(pl.col("foreign").all().over("graph"))
+    foreign, placed = played.filter("foreign"), played.filter(~pl.col("foreign"))
+    busy, usual = _busy(foreign, starts, ends), np.median(_busy(placed, starts, ends))
+    places, strangers = _different(placed, "position", starts), _different(foreign, "replay_index", starts)
+    whole = places >= np.median(places)
+    alone = (places == 0) & (strangers < np.median(places))
+    beside = whole | alone | (busy > _UNLIKE * usual)
+    return np.asarray((busy > _FOREIGN_BUSY * np.median(ends - starts)) & beside, np.bool_)
+
+
+def _different(replays: pl.DataFrame, column: str, starts: Ints) -> Ints:
+    """Count the different values of a column in each window."""
+    window = pl.Series("window", np.searchsorted(starts, replays["start_ns"].to_numpy(), side="right") - 1)
+    pairs = replays.select(column, window).unique().filter(pl.col("window") >= 0)
+    return np.bincount(pairs["window"].to_numpy(), minlength=len(starts))
 
 
 def _busy(work: pl.DataFrame, starts: Ints, ends: Ints) -> Ints:
