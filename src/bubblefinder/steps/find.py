@@ -181,7 +181,14 @@ def _by_kernel(timeline: Timeline, lane: Lane, pattern: str) -> _Found | None:
         if expression.search(timeline.trace.names.get(name, ""))
     ]
     cuts = lane.operations.filter(pl.col("name").is_in(wanted))["start_ns"].unique().sort().to_numpy()
-    return _Found(lane, "kernel", "medium", pattern, cuts, cuts, _no_roles(lane)) if len(cuts) > 1 else None
+    return _Found(lane, "kernel", _once(lane, cuts), pattern, cuts, cuts, _no_roles(lane)) if len(cuts) > 1 else None
+
+
+def _once(lane: Lane, cuts: Ints) -> Confidence:
+    """Doubt a kernel that comes several times in one replay: it hardly comes once a step."""
+    starts, ends = lane.replays["start_ns"].to_numpy(), lane.replays["end_ns"].to_numpy()
+    inside = np.searchsorted(cuts, ends) - np.searchsorted(cuts, starts)
+    return "low" if len(inside) and inside.max() > 1 else "medium"
 
 
 def _no_roles(lane: Lane) -> pl.DataFrame:

@@ -132,7 +132,9 @@ def _begun_before(prefill: Bools, kernels: pl.DataFrame, starts: Ints) -> Bools:
 
 def _prefill_by_graph(lane: Lane, starts: Ints, ends: Ints, roles: pl.DataFrame) -> Bools:
     """Tell windows with long graphs that never play a part in a step: beside a whole one, alone, or far longer."""
-    played = lane.replays.join(roles, on="replay_index").with_columns(foreign=pl.col("role") == FOREIGN_ROLE)
+    played = lane.replays.join(roles, on="replay_index").with_columns(
+        foreign=pl.col("role").eq_missing(FOREIGN_ROLE),
+    )
     played = played.with_columns(pl.col("foreign").all().over("graph"))
     foreign, placed = played.filter("foreign"), played.filter(~pl.col("foreign"))
     busy, usual = _busy(foreign, starts, ends), np.median(_busy(placed, starts, ends))

@@ -258,8 +258,17 @@ def test_a_kernel_may_be_asked_for() -> None:
     for _ in range(6):
         loop.step()
     steps = steps_of(loop.sketch.trace(), step_by="kernel:^embed$")
-    assert steps.method == "kernel"
-    assert len(begins(steps)) == 6
+    assert (steps.method, steps.confidence) == ("kernel", "medium")
+    assert reasons(steps) == ["head", *[None] * 5, "tail"]
+
+
+def test_a_kernel_that_comes_often_in_a_graph_is_doubted() -> None:
+    loop = Loop()
+    for _ in range(6):
+        loop.step()
+    steps = steps_of(loop.sketch.trace(), step_by="kernel:^attn$")
+    assert (len(begins(steps)), steps.confidence) == (90, "low")
+    assert "prefill" not in reasons(steps)
 
 
 @pytest.mark.parametrize("step_by", ["nonsense", "kernel", "kernel:", "cadence:x", "kernel:(", "nvtx:("])

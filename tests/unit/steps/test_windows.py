@@ -60,3 +60,12 @@ def test_an_eager_batch_size_that_comes_once_is_no_prefill(nvtx: bool) -> None:
         loop.read()
         loop.range("decode_step", begin)
     assert "prefill" not in reasons(steps_of(loop.sketch.trace(), nvtx=nvtx))
+
+
+def test_replays_without_roles_are_no_prefills() -> None:
+    # Too few and too irregular for a cadence; the marks tell.
+    loop = Loop()
+    for graphs in ([VERIFY], [DRAFT, EXTEND], [EXTEND, VERIFY, VERIFY], [DRAFT]):
+        loop.step(graphs)
+    steps = steps_of(loop.sketch.trace(), step_by="nvtx")
+    assert reasons(steps) == [None, None, None, "tail"]
