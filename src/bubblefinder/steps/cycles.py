@@ -278,7 +278,8 @@ def _by_kind(looks: Looks, phases: Ints, period: int) -> Ints:
     worked = _as_before_a_step(looks.host_work, phases)
     if period == 1:
         usual = _usual(looks.sizes, phases, period)[0]
-        begins = worked & np.array([_may_be(size, usual) for size in looks.sizes.tolist()])
+        begun = np.isin(looks.kinds, list(accepted[0])) | (np.arange(len(phases)) > np.argmax(phases != FOREIGN))
+        begins = worked & begun & np.array([_may_be(size, usual) for size in looks.sizes.tolist()])
         begins[0] |= looks.kinds[0] in accepted[0]
         return np.where(begins, 0, phases)
     placed = [*phases.tolist(), FOREIGN]

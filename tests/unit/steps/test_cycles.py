@@ -289,3 +289,17 @@ def test_a_lost_launch_call_leaves_the_rest_as_it_is() -> None:
     steps = steps_of(loop.sketch.trace(), nvtx=False)
     assert len(begins(steps)) == 20
     assert steps.replays["role"].to_list() == ["draft", "verify", "draft-extend"] * 20
+
+
+@MODES
+def test_a_warm_up_with_reads_of_its_own_precedes_the_steps_of_one_graph(node_mode: bool) -> None:
+    loop = Loop(node_mode=node_mode)
+    for _ in range(5):
+        loop.replay(Graph(77, ("warm",) * 30))
+        loop.spend(300)
+        loop.read()
+    for _ in range(20):
+        loop.step([VERIFY])
+    steps = steps_of(loop.sketch.trace(), nvtx=False)
+    assert begins(steps) == loop.firsts
+    assert Counter(steps.replays["role"]) == {"other": 5, "decode": 20}
