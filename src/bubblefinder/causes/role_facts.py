@@ -11,7 +11,7 @@ from bubblefinder.causes.decode import Lane, call_rows, operation_rows, p50, spr
 from bubblefinder.causes.facts import RoleFacts, SeamFacts
 from bubblefinder.intervals import held_by, last_before
 from bubblefinder.timeline.apis import CallRole
-from bubblefinder.timeline.model import IdleClass
+from bubblefinder.timeline.model import IdleClass, on_gpu
 from bubblefinder.trace.model import KERNEL
 from bubblefinder.units import kernel_name
 
@@ -152,9 +152,8 @@ def _operations_of(timeline: Timeline, lane: Lane, spans: pl.DataFrame) -> pl.Da
             .collect()
             .join(wanted, on="replay_index", how="left", maintain_order="left")
         )
-    mine = timeline.operations.filter((pl.col("gpu") == lane.gpu) & (pl.col("process") == lane.process)).select(
-        *columns
-    )
+    here = on_gpu(timeline.operations.select("gpu", "process", *columns), lane.gpu)
+    mine = here.filter(pl.col("process") == lane.process).select(columns)
     starts = mine["start_ns"].to_numpy()
     position = np.searchsorted(spans["start_ns"].to_numpy(), starts, side="right") - 1
     inside = (position >= 0) & (starts < spans["end_ns"].to_numpy()[position])

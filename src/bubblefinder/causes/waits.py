@@ -53,8 +53,8 @@ def _launchers(submitted: pl.DataFrame) -> pl.DataFrame:
 
 def _waiting_calls(timeline: Timeline) -> pl.DataFrame:
     """Return the synchronisations and the calls of blocking copies."""
-    copies = timeline.operations.with_row_index("copy_index").filter("blocking")
-    copies = copies.select("call_index", "copy_index").unique("call_index", keep="first", maintain_order=True)
+    copies = timeline.operations.select("call_index", "blocking").with_row_index("copy_index").filter("blocking")
+    copies = copies.drop("blocking").unique("call_index", keep="first", maintain_order=True)
     return (
         timeline.calls.select("process", "thread", "start_ns", "end_ns", "correlation", "api", "role", "return_value")
         .with_row_index("call_index")

@@ -83,7 +83,7 @@ def host_work_before(timeline: Timeline, lane: Lane) -> Ints:
 
 
 def _waits(timeline: Timeline) -> pl.DataFrame:
-    blocking = timeline.operations.filter(pl.col("blocking"))["call_index"].drop_nulls().unique()
+    blocking = timeline.operations["call_index"].filter(timeline.operations["blocking"]).drop_nulls().unique()
     waits = timeline.calls.with_row_index("call_index").filter(
         (pl.col("role") == CallRole.WAIT) | pl.col("call_index").is_in(blocking.implode()),
     )

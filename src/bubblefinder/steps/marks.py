@@ -154,6 +154,7 @@ def _begins(lane: Lane, cuts: Ints, cycles: Ints) -> bool:
     """Tell whether most marks begin where cycles do: a range around a part of the step comes once a step as well."""
     if not len(cycles):
         return True
-    work = lane.operations.filter((pl.col("kind") == KERNEL) | pl.col("replay_index").is_not_null())["start_ns"]
+    told = lane.operations.select("kind", "replay_index", "start_ns")
+    work = told.filter((pl.col("kind") == KERNEL) | pl.col("replay_index").is_not_null())["start_ns"]
     place, began = (np.searchsorted(work.to_numpy(), times, side="left") for times in (cuts, cycles))
     return bool(np.mean(np.isin(place, began)) >= _AGREES - _TOLERATED / len(cuts)) if len(cuts) else False

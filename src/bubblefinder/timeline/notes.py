@@ -125,8 +125,7 @@ def _shared(devices: Sequence[Device]) -> Iterator[QualityNote]:
 def _eager(operations: pl.DataFrame, mode: CaptureMode) -> Iterator[QualityNote]:
     if mode is not CaptureMode.NODE:
         return
-    eager = operations.filter((pl.col("kind") == KERNEL) & pl.col("graph_node").is_null())
-    if eager.is_empty():
+    if not operations.select(((pl.col("kind") == KERNEL) & pl.col("graph_node").is_null()).any()).item():
         yield QualityNote(
             "no-eager-kernels",
             "info",
