@@ -37,8 +37,8 @@ types: $(VENV)/dev.stamp ## Static types
 layers: $(VENV)/dev.stamp ## Who may import whom
 	$(BIN)/lint-imports
 
-tests: $(VENV)/dev.stamp system-deps ## Tests and coverage
-	$(BIN)/pytest --cov
+tests: $(VENV)/dev.stamp system-deps ## Tests, on two cores
+	$(BIN)/pytest -q --numprocesses 2 --dist loadfile
 
 format: $(VENV)/dev.stamp ## Format the code and fix what can be fixed
 	$(BIN)/ruff check --fix .
