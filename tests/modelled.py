@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from bubblefinder.causes.whatif.build import build_model
-from bubblefinder.causes.whatif.predict import predict
+from bubblefinder.replay.build import build_model
+from bubblefinder.replay.predict import predict
 from tests.judged import drawn, judge
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from bubblefinder.causes.whatif.changes import Change
-    from bubblefinder.causes.whatif.model import Model
+    from bubblefinder.replay.changes import Change
+    from bubblefinder.replay.model import Model
     from bubblefinder.trace.model import Trace
 
 

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 import bubblefinder
-from bubblefinder.causes.whatif.bound import Bound
-from bubblefinder.causes.whatif.changes import HostSpeed, RemoveWaits
-from bubblefinder.causes.whatif.fixes import best_order
-from bubblefinder.causes.whatif.predict import predict
-from bubblefinder.causes.whatif.replay import replay
-from bubblefinder.causes.whatif.study import Study, study_of
-from bubblefinder.causes.whatif.words import sentence
+from bubblefinder.replay.changes import HostSpeed, RemoveWaits
+from bubblefinder.replay.critical_path import Bound
+from bubblefinder.replay.fixes import best_order
+from bubblefinder.replay.predict import predict
+from bubblefinder.replay.run import replay
+from bubblefinder.replay.sentences import sentence
+from bubblefinder.replay.study import Study, study_of
 from bubblefinder.trace.open import open_trace
 
 if TYPE_CHECKING:

@@ -14,10 +14,10 @@ from bubblefinder.errors import CannotAnswerError, UsageError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from bubblefinder.causes.whatif.changes import Change
-    from bubblefinder.causes.whatif.fixes import Fix
-    from bubblefinder.causes.whatif.predict import Lane
-    from bubblefinder.causes.whatif.study import Study
+    from bubblefinder.replay.changes import Change
+    from bubblefinder.replay.fixes import Fix
+    from bubblefinder.replay.predict import Lane
+    from bubblefinder.replay.study import Study
 
 
 def whatif(
@@ -64,8 +64,8 @@ def whatif(
     Without options: every fix by itself, and the order in which they pay most. With options: all
     that they ask for together, since gains don't add up.
     """
-    from bubblefinder.causes.whatif.changes import FreeLaunches, HostSpeed
-    from bubblefinder.causes.whatif.study import study_of
+    from bubblefinder.replay.changes import FreeLaunches, HostSpeed
+    from bubblefinder.replay.study import study_of
     from bubblefinder.trace.open import open_trace
 
     with stages(quiet=quiet) as progress:

@@ -5,19 +5,19 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, Final
 
-from bubblefinder.causes.whatif.fixes import best_order
-from bubblefinder.causes.whatif.predict import predict
-from bubblefinder.causes.whatif.words import BOUNDS, sentence, tokens_per_second
+from bubblefinder.replay.fixes import best_order
+from bubblefinder.replay.predict import predict
+from bubblefinder.replay.sentences import BOUNDS, sentence, tokens_per_second
 from bubblefinder.trace.model import pid_of
 from bubblefinder.units import duration, printable, share
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from bubblefinder.causes.whatif.changes import Change
-    from bubblefinder.causes.whatif.fixes import Fix
-    from bubblefinder.causes.whatif.predict import Lane, Prediction
-    from bubblefinder.causes.whatif.study import Study
+    from bubblefinder.replay.changes import Change
+    from bubblefinder.replay.fixes import Fix
+    from bubblefinder.replay.predict import Lane, Prediction
+    from bubblefinder.replay.study import Study
 
 SCHEMA: Final = "bubblefinder.whatif/1"
 

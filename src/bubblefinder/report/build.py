@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from bubblefinder._version import __version__
 from bubblefinder.causes.facts_build import build_facts
 from bubblefinder.causes.find import find_causes
-from bubblefinder.causes.whatif.recover import recoverable
 from bubblefinder.errors import CannotAnswerError
 from bubblefinder.overhead.model import Source
+from bubblefinder.replay.recoverable import recoverable
 from bubblefinder.report.detail import detail
 from bubblefinder.report.findings import benign, expected, finding
 from bubblefinder.report.ledgers import (

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from bubblefinder.causes.model import Causes
-    from bubblefinder.causes.whatif.recover import Recoverable
+    from bubblefinder.replay.recoverable import Recoverable
     from bubblefinder.rules.model import ExpectedMatch, Match
     from bubblefinder.steps.model import Steps
     from bubblefinder.timeline.model import Timeline

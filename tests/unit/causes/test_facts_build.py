@@ -8,7 +8,7 @@ from hypothesis import given, settings
 
 from bubblefinder.causes.decode import lanes
 from bubblefinder.causes.facts_build import build_facts
-from bubblefinder.causes.whatif.recover import recoverable
+from bubblefinder.replay.recoverable import recoverable
 from bubblefinder.timeline.model import IdleClass
 from bubblefinder.trace.open import open_trace
 from tests.captures import captures

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from bubblefinder.causes.whatif.study import Study, study_of
 from bubblefinder.errors import CannotAnswerError, UsageError
+from bubblefinder.replay.study import Study, study_of
 from bubblefinder.report.build import analyze_trace
 from bubblefinder.timeline.apis import CallRole
 from bubblefinder.trace.drawn import draw

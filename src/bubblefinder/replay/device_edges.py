@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
-from bubblefinder.causes.whatif.model import Lag
+from bubblefinder.replay.model import Lag
 from bubblefinder.timeline.apis import CallRole
 
 if TYPE_CHECKING:
-    from bubblefinder.causes.whatif.moments import Moments
     from bubblefinder.intervals import Bools, Ints
+    from bubblefinder.replay.numbering import Moments
     from bubblefinder.timeline.model import Timeline
 
 QUEUED_NS: Final = 5_000

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bubblefinder.causes.whatif.model import Arcs, Lag
+from bubblefinder.replay.model import Arcs, Lag
 
 if TYPE_CHECKING:
     import polars as pl

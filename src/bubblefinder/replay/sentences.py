@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from bubblefinder.causes.whatif.bound import Bound
+from bubblefinder.replay.critical_path import Bound
 from bubblefinder.units import duration, share
 
 if TYPE_CHECKING:
-    from bubblefinder.causes.whatif.predict import Prediction
+    from bubblefinder.replay.predict import Prediction
 
 BOUNDS: Final = {
     Bound.GPU: "the GPU's own work bounds the step",

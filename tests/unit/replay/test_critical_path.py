@@ -2,13 +2,13 @@ from __future__ import annotations
 
 import pytest
 
-from bubblefinder.causes.whatif.bound import Bound
-from bubblefinder.causes.whatif.changes import HostSpeed, RemoveWaits
-from bubblefinder.causes.whatif.predict import predict
-from bubblefinder.causes.whatif.words import BOUNDS, sentence, tokens_per_second
+from bubblefinder.replay.changes import HostSpeed, RemoveWaits
+from bubblefinder.replay.critical_path import Bound
+from bubblefinder.replay.predict import predict
+from bubblefinder.replay.sentences import BOUNDS, sentence, tokens_per_second
 from tests.modelled import model_drawn
 from tests.unit.causes.test_collectives import RANKS
-from tests.unit.causes.whatif.test_changes import ALL, HOST, READ
+from tests.unit.replay.test_changes import ALL, HOST, READ
 
 FED = """
     nvtx    | [step              ][step              ][step              ][step              ]

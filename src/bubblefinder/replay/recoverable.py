@@ -9,9 +9,9 @@ import polars as pl
 
 from bubblefinder.causes.facts import RoleFacts, SiteFacts, StepFacts
 from bubblefinder.causes.places import general
-from bubblefinder.causes.whatif.build import build_model
-from bubblefinder.causes.whatif.changes import CaptureEager, HostSpeed, RemoveWaits
-from bubblefinder.causes.whatif.predict import Lane, Prediction, predict
+from bubblefinder.replay.build import build_model
+from bubblefinder.replay.changes import CaptureEager, HostSpeed, RemoveWaits
+from bubblefinder.replay.predict import Lane, Prediction, predict
 from bubblefinder.timeline.model import CaptureMode
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from bubblefinder.causes.facts import Facts
     from bubblefinder.causes.model import Causes
-    from bubblefinder.causes.whatif.model import Model
+    from bubblefinder.replay.model import Model
     from bubblefinder.steps.model import Steps
     from bubblefinder.timeline.model import Timeline
 

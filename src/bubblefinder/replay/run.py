@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from bubblefinder.causes.whatif.model import Model
     from bubblefinder.intervals import Bools, Ints
+    from bubblefinder.replay.model import Model
 
 
 def replay(model: Model, lag: Ints, keep: Bools) -> Ints:

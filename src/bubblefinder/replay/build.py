@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from bubblefinder.causes.collectives import find_collectives, find_joint_replays
-from bubblefinder.causes.whatif.device import device_arcs, inside_arcs
-from bubblefinder.causes.whatif.host import host_arcs, place_waits
-from bubblefinder.causes.whatif.model import Model
-from bubblefinder.causes.whatif.moments import Moments
-from bubblefinder.causes.whatif.record import find_blocks, find_calls, span_of_steps
+from bubblefinder.replay.device_edges import device_arcs, inside_arcs
+from bubblefinder.replay.host_edges import host_arcs, place_waits
+from bubblefinder.replay.model import Model
+from bubblefinder.replay.numbering import Moments
+from bubblefinder.replay.record import find_blocks, find_calls, span_of_steps
 from bubblefinder.timeline.ledger import busy_ns
 
 if TYPE_CHECKING:

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 from bubblefinder.causes.facts_build import build_facts
 from bubblefinder.causes.find import find_causes
-from bubblefinder.causes.whatif.build import build_model
-from bubblefinder.causes.whatif.changes import CloseGaps, DropKernels, NoProfiler, kernel_time
-from bubblefinder.causes.whatif.fixes import Fix, find_fixes
-from bubblefinder.causes.whatif.profiler import call_costs, profiler_costs, replay_costs
 from bubblefinder.errors import CannotAnswerError, UsageError
+from bubblefinder.replay.build import build_model
+from bubblefinder.replay.changes import CloseGaps, DropKernels, NoProfiler, kernel_time
+from bubblefinder.replay.fixes import Fix, find_fixes
+from bubblefinder.replay.untraced import call_costs, profiler_costs, replay_costs
 from bubblefinder.steps.find import find_steps
 from bubblefinder.timeline.build import build_timeline
 from bubblefinder.timeline.model import CaptureMode
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from bubblefinder.causes.whatif.model import Model
-    from bubblefinder.causes.whatif.predict import Lane
+    from bubblefinder.replay.model import Model
+    from bubblefinder.replay.predict import Lane
     from bubblefinder.timeline.model import Timeline
     from bubblefinder.trace.model import Trace
 

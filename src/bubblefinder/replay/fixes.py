@@ -5,17 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from bubblefinder.causes.whatif.changes import CaptureEager, HostSpeed, RemoveWaits
-from bubblefinder.causes.whatif.predict import Lane, Prediction, predict, steps_after
-from bubblefinder.causes.whatif.recover import everywhere
+from bubblefinder.replay.changes import CaptureEager, HostSpeed, RemoveWaits
+from bubblefinder.replay.predict import Lane, Prediction, predict, steps_after
+from bubblefinder.replay.recoverable import everywhere
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from bubblefinder.causes.facts import Facts, SiteFacts
     from bubblefinder.causes.model import Causes
-    from bubblefinder.causes.whatif.changes import Change
-    from bubblefinder.causes.whatif.model import Model
+    from bubblefinder.replay.changes import Change
+    from bubblefinder.replay.model import Model
 
 WORTHWHILE: Final = 0.001
 """A further fix that gains less of the step ends the order."""

@@ -8,12 +8,12 @@ import numpy as np
 import polars as pl
 
 from bubblefinder.causes.waits import awaited_streams
-from bubblefinder.causes.whatif.model import Lag
+from bubblefinder.replay.model import Lag
 
 if TYPE_CHECKING:
     from bubblefinder.causes.model import Causes
-    from bubblefinder.causes.whatif.moments import Moments
     from bubblefinder.intervals import Ints
+    from bubblefinder.replay.numbering import Moments
     from bubblefinder.timeline.model import Timeline
 
 RETURN_NS: Final = 5_000

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from bubblefinder.causes.whatif.changes import HostSpeed, RemoveWaits
-from bubblefinder.causes.whatif.model import Lag, Model
-from bubblefinder.causes.whatif.predict import predict
+from bubblefinder.replay.changes import HostSpeed, RemoveWaits
+from bubblefinder.replay.model import Lag, Model
+from bubblefinder.replay.predict import predict
 from tests.modelled import model_drawn, steps_us
 from tests.unit.causes.test_collectives import RANKS
 from tests.unit.causes.test_sites import steps

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from bubblefinder.causes.whatif.bound import Bound, bound_of
-from bubblefinder.causes.whatif.changes import HostSpeed, draft_of
-from bubblefinder.causes.whatif.model import Lag
-from bubblefinder.causes.whatif.replay import replay
+from bubblefinder.replay.changes import HostSpeed, draft_of
+from bubblefinder.replay.critical_path import Bound, bound_of
+from bubblefinder.replay.model import Lag
+from bubblefinder.replay.run import replay
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     import polars as pl
     from numpy.typing import NDArray
 
-    from bubblefinder.causes.whatif.changes import Change, Draft
-    from bubblefinder.causes.whatif.model import Model
     from bubblefinder.intervals import Ints
+    from bubblefinder.replay.changes import Change, Draft
+    from bubblefinder.replay.model import Model
 
 HOST_NOISE: Final = 0.125
 """How far the host work of two captures of one program lies from the middle: five captures spread over a quarter."""

@@ -7,20 +7,20 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 
-from bubblefinder.causes.whatif.bound import Bound
-from bubblefinder.causes.whatif.changes import FreeLaunches, HostSpeed, RemoveWaits
-from bubblefinder.causes.whatif.model import Lag
-from bubblefinder.causes.whatif.predict import host_spread, predict, steps_after
-from bubblefinder.causes.whatif.words import sentence
+from bubblefinder.replay.changes import FreeLaunches, HostSpeed, RemoveWaits
+from bubblefinder.replay.critical_path import Bound
+from bubblefinder.replay.model import Lag
+from bubblefinder.replay.predict import host_spread, predict, steps_after
+from bubblefinder.replay.sentences import sentence
 from bubblefinder.trace.model import KERNEL
 from tests.captures import captures
 from tests.loops import Loop
 from tests.modelled import model_drawn, model_of
-from tests.unit.causes.whatif.test_changes import ALL, HOST, READ
+from tests.unit.replay.test_changes import ALL, HOST, READ
 
 if TYPE_CHECKING:
-    from bubblefinder.causes.whatif.changes import Change
-    from bubblefinder.causes.whatif.predict import Prediction
+    from bubblefinder.replay.changes import Change
+    from bubblefinder.replay.predict import Prediction
     from bubblefinder.trace.model import Trace
 
 
@@ -116,7 +116,7 @@ def test_streams_that_had_the_gpu_in_turns_are_not_promised_to_share_it(monkeypa
     assert busy > 12 * 50_000
     assert only(predict(model, [HostSpeed(1e9)])).step_ns == busy
     assert only(predict(model, [HostSpeed(1e9)])).bound is Bound.GPU
-    monkeypatch.setattr("bubblefinder.causes.whatif.predict._least", lambda *_: 0)
+    monkeypatch.setattr("bubblefinder.replay.predict._least", lambda *_: 0)
     assert only(predict(model, [HostSpeed(1e9)])).step_ns < 0.7 * busy
 
 

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from bubblefinder.causes.whatif.model import Lag
+from bubblefinder.replay.model import Lag
 
 if TYPE_CHECKING:
-    from bubblefinder.causes.whatif.changes import Draft
     from bubblefinder.intervals import Ints
+    from bubblefinder.replay.changes import Draft
 
 _HOST: Final = (Lag.SEGMENT, Lag.CALL, Lag.LAUNCH, Lag.HANDOVER)
 _MOSTLY: Final = 0.5

@@ -3,8 +3,8 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from bubblefinder.causes.whatif.model import Lag
-from bubblefinder.causes.whatif.moments import Moments
+from bubblefinder.replay.model import Lag
+from bubblefinder.replay.numbering import Moments
 
 
 def spans(*times: tuple[int, int]) -> pl.DataFrame:

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
-from bubblefinder.causes.whatif.model import Lag
+from bubblefinder.replay.model import Lag
 from bubblefinder.timeline.apis import CallRole
 from bubblefinder.timeline.launches import LAUNCHES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from bubblefinder.causes.whatif.model import Model
     from bubblefinder.intervals import Bools, Ints
+    from bubblefinder.replay.model import Model
 
 ASYNC_COPY_NS: Final = 10_000
 """How long the call of an asynchronous copy takes where the capture has no example."""
@@ -151,7 +151,7 @@ class DropKernels:
 
 @dataclass(frozen=True, slots=True)
 class NoProfiler:
-    """The profiler's own time is taken away, as far as it is known; see `whatif.profiler`.
+    """The profiler's own time is taken away, as far as it is known; see `replay.untraced`.
 
     Attributes:
         block_ns: what tracing added to each block.

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bubblefinder.causes.whatif.replay import replay
+from bubblefinder.replay.run import replay
 from tests.captures import captures
 from tests.modelled import model_of
 

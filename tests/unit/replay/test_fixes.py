@@ -1,13 +1,13 @@
 from __future__ import annotations
 
 from bubblefinder.causes.facts_build import build_facts
-from bubblefinder.causes.whatif.build import build_model
-from bubblefinder.causes.whatif.changes import HostSpeed, RemoveWaits
-from bubblefinder.causes.whatif.fixes import best_order, find_fixes
-from bubblefinder.causes.whatif.recover import everywhere, recoverable
+from bubblefinder.replay.build import build_model
+from bubblefinder.replay.changes import HostSpeed, RemoveWaits
+from bubblefinder.replay.fixes import best_order, find_fixes
+from bubblefinder.replay.recoverable import everywhere, recoverable
 from tests.judged import drawn
 from tests.unit.causes.test_sites import PLAN, steps
-from tests.unit.causes.whatif.test_build import LATE, LEGEND
+from tests.unit.replay.test_build import LATE, LEGEND
 
 # Two reads a step: the first waits for 12 us of work, the second for 2.
 TWO = (

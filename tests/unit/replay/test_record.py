@@ -1,7 +1,7 @@
 from __future__ import annotations
 
-from bubblefinder.causes.whatif.build import build_model
-from bubblefinder.causes.whatif.record import FEWEST_STEPS, MOST_LAUNCHES, MOST_STEPS, find_blocks, span_of_steps
+from bubblefinder.replay.build import build_model
+from bubblefinder.replay.record import FEWEST_STEPS, MOST_LAUNCHES, MOST_STEPS, find_blocks, span_of_steps
 from tests.judged import Judged, drawn, judge
 from tests.loops import Loop
 from tests.unit.causes.test_role_facts import NODES

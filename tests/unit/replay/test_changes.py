@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bubblefinder.causes.launches import PHASE_LAUNCHES
-from bubblefinder.causes.whatif.changes import (
+from bubblefinder.replay.changes import (
     CaptureEager,
     CloseGaps,
     DropKernels,
