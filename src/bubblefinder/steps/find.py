@@ -10,14 +10,14 @@ import numpy as np
 import polars as pl
 
 from bubblefinder.errors import CannotAnswerError, UsageError
-from bubblefinder.steps.cut import cut_seams
-from bubblefinder.steps.cycles import Cadence, find_cadence
+from bubblefinder.steps.boundaries import seam_boundaries
+from bubblefinder.steps.by_cadence import Cadence, find_cadence
+from bubblefinder.steps.by_nvtx import Mark, asked_mark, find_mark
+from bubblefinder.steps.by_sequence import find_sequence
 from bubblefinder.steps.lane import Lane, lanes
-from bubblefinder.steps.looks import looks_of
-from bubblefinder.steps.marks import Mark, asked_mark, find_mark
-from bubblefinder.steps.model import Steps, Told
+from bubblefinder.steps.model import StepDetection, Steps
 from bubblefinder.steps.roles import replay_roles, role_frame
-from bubblefinder.steps.sequence import find_sequence
+from bubblefinder.steps.signatures import replay_signatures
 from bubblefinder.steps.windows import lane_windows
 from bubblefinder.trace.model import KERNEL, QualityNote
 
@@ -45,7 +45,7 @@ class _Found:
     method: str
     confidence: Confidence
     mark: str | None
-    cuts: Ints
+    boundaries: Ints
     anchors: Ints
     roles: pl.DataFrame
     trusted: bool = False
@@ -69,19 +69,19 @@ def find_steps(timeline: Timeline, step_by: str | None = None) -> Steps:
         if method:
             raise _not_there(method, pattern)
         return _none(timeline)
-    windows = pl.concat([lane_windows(timeline, steps.lane, steps.cuts, steps.roles) for steps in found])
+    windows = pl.concat([lane_windows(timeline, steps.lane, steps.boundaries, steps.roles) for steps in found])
     return Steps(
-        told={(steps.lane.gpu, steps.lane.process): _told(steps, found) for steps in found},
+        detections={(steps.lane.gpu, steps.lane.process): _detection(steps, found) for steps in found},
         windows=windows,
         replays=_replay_frame(timeline, found, windows),
         notes=_notes(found),
     )
 
 
-def _told(steps: _Found, found: list[_Found]) -> Told:
+def _detection(steps: _Found, found: list[_Found]) -> StepDetection:
     """Return how the steps of a lane were found; no surer than the least sure of the lanes found the same way."""
     alike = (other.confidence for other in found if other.method == steps.method)
-    return Told(steps.method, min(alike, key=_ORDER.index), steps.mark)
+    return StepDetection(steps.method, min(alike, key=_ORDER.index), steps.mark)
 
 
 def _not_there(method: str, pattern: str) -> CannotAnswerError:
@@ -110,11 +110,15 @@ def _parse(step_by: str | None) -> tuple[str | None, str]:
 def _find(timeline: Timeline, lane: Lane, method: str | None, pattern: str) -> _Found | None:
     if method == "kernel":
         return _by_kernel(timeline, lane, pattern)
-    cadence = find_cadence(looks_of(timeline, lane)) if len(lane.replays) > 1 else None
+    cadence = find_cadence(replay_signatures(timeline, lane)) if len(lane.replays) > 1 else None
     roles = role_frame(lane, replay_roles(timeline, lane, cadence), cadence) if cadence else _no_roles(lane)
     if pattern:
         asked = asked_mark(timeline, lane, pattern)
-        return _Found(lane, "nvtx", asked.confidence, asked.text, asked.cuts, asked.cuts, roles) if asked else None
+        return (
+            _Found(lane, "nvtx", asked.confidence, asked.text, asked.boundaries, asked.boundaries, roles)
+            if asked
+            else None
+        )
     cycles = None if method == "sequence" else _by_cadence(timeline, lane, cadence, roles)
     eager = method == "sequence" or (method != "cadence" and not _mostly_replays(lane))
     cycles = cycles or (_by_sequence(lane, roles) if eager else None)
@@ -124,7 +128,15 @@ def _find(timeline: Timeline, lane: Lane, method: str | None, pattern: str) -> _
         recurring = cycles is not None and cycles.method == "cadence"
         mark_found = find_mark(timeline, lane, anchors, trusted=trusted, recurring=recurring)
         if mark_found and (method or _better(mark_found, cycles)):
-            return _Found(lane, "nvtx", mark_found.confidence, mark_found.text, mark_found.cuts, mark_found.cuts, roles)
+            return _Found(
+                lane,
+                "nvtx",
+                mark_found.confidence,
+                mark_found.text,
+                mark_found.boundaries,
+                mark_found.boundaries,
+                roles,
+            )
     return None if method == "nvtx" else cycles
 
 
@@ -132,7 +144,7 @@ def _better(mark: Mark, cycles: _Found | None) -> bool:
     """Tell whether to take a mark rather than cycles; one that nothing bears out may mark the layers of a step."""
     if cycles is None or mark.confidence != "low":
         return True
-    return cycles.confidence == "low" and len(mark.cuts) <= len(cycles.cuts)
+    return cycles.confidence == "low" and len(mark.boundaries) <= len(cycles.boundaries)
 
 
 def _by_cadence(timeline: Timeline, lane: Lane, cadence: Cadence | None, roles: pl.DataFrame) -> _Found | None:
@@ -146,7 +158,7 @@ def _by_cadence(timeline: Timeline, lane: Lane, cadence: Cadence | None, roles: 
         "cadence",
         confidence,
         None,
-        cut_seams(timeline, lane, starts),
+        seam_boundaries(timeline, lane, starts),
         lane.replays["start_ns"].to_numpy()[starts],
         roles,
         trusted=confidence == "high",
@@ -164,10 +176,10 @@ def _by_sequence(lane: Lane, roles: pl.DataFrame) -> _Found | None:
     sequence = find_sequence(lane)
     if sequence is None:
         return None
-    sure = sequence.regularity >= _CONFIDENT and len(sequence.cuts) >= _MANY and sequence.sure
+    sure = sequence.regularity >= _CONFIDENT and len(sequence.boundaries) >= _MANY and sequence.sure
     confidence: Confidence = "medium" if sure else "low"
-    trusted = sure and sequence.told
-    return _Found(lane, "sequence", confidence, None, sequence.cuts, sequence.cuts, roles, trusted=trusted)
+    trusted = sure and sequence.bounded
+    return _Found(lane, "sequence", confidence, None, sequence.boundaries, sequence.boundaries, roles, trusted=trusted)
 
 
 def _by_kernel(timeline: Timeline, lane: Lane, pattern: str) -> _Found | None:
@@ -180,14 +192,18 @@ def _by_kernel(timeline: Timeline, lane: Lane, pattern: str) -> _Found | None:
         for name in lane.operations["name"].unique().drop_nulls()
         if expression.search(timeline.trace.names.get(name, ""))
     ]
-    cuts = lane.operations.filter(pl.col("name").is_in(wanted))["start_ns"].unique().sort().to_numpy()
-    return _Found(lane, "kernel", _once(lane, cuts), pattern, cuts, cuts, _no_roles(lane)) if len(cuts) > 1 else None
+    boundaries = lane.operations.filter(pl.col("name").is_in(wanted))["start_ns"].unique().sort().to_numpy()
+    return (
+        _Found(lane, "kernel", _once(lane, boundaries), pattern, boundaries, boundaries, _no_roles(lane))
+        if len(boundaries) > 1
+        else None
+    )
 
 
-def _once(lane: Lane, cuts: Ints) -> Confidence:
+def _once(lane: Lane, boundaries: Ints) -> Confidence:
     """Doubt a kernel that comes several times in one replay: it hardly comes once a step."""
     starts, ends = lane.replays["start_ns"].to_numpy(), lane.replays["end_ns"].to_numpy()
-    inside = np.searchsorted(cuts, ends) - np.searchsorted(cuts, starts)
+    inside = np.searchsorted(boundaries, ends) - np.searchsorted(boundaries, starts)
     return "low" if len(inside) and inside.max() > 1 else "medium"
 
 

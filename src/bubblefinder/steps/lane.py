@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from bubblefinder.timeline.model import Timeline
 
 
-_TOLD_BY: Final = (
+_FOUND_BY: Final = (
     "kind", "start_ns", "end_ns", "name", "bytes", "copy_kind", "call_index", "replay_index", "blocking",
 )  # fmt: skip
 
@@ -31,7 +31,7 @@ class Lane:
         process: process key.
         start_ns: first operation of the GPU (not of the lane): where the windows begin.
         end_ns: last end on the GPU.
-        operations: what steps are told by of timeline.operations, with their position as `op_index`.
+        operations: the columns of timeline.operations that steps are found by, with their position as `op_index`.
         replays: rows of timeline.replays with their position as `replay_index`.
     """
 
@@ -45,7 +45,7 @@ class Lane:
 
 def lanes(timeline: Timeline) -> Iterator[Lane]:
     """Yield every (GPU, process) with operations, lowest GPU first."""
-    operations = timeline.operations.select("gpu", "process", *_TOLD_BY).with_row_index("op_index")
+    operations = timeline.operations.select("gpu", "process", *_FOUND_BY).with_row_index("op_index")
     replays = timeline.replays.with_row_index("replay_index")
     for device in timeline.devices:
         for process in device.processes:

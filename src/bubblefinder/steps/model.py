@@ -15,13 +15,13 @@ Confidence = Literal["low", "medium", "high"]
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class StepDetection:
     """How the steps of a lane were found.
 
     Attributes:
         method: nvtx, cadence, sequence, kernel or none.
         confidence: low, medium or high; the lowest of all lanes whose steps were found the same way.
-        mark: the NVTX text or the pattern that cut the steps, else null.
+        mark: the NVTX text or the pattern that bounds the steps, else null.
     """
 
     method: str
@@ -34,7 +34,7 @@ class Steps:
     """The windows of every (GPU, process) with a cadence.
 
     Attributes:
-        told: how they were found, by (GPU, process), the first lane first; empty if there are none.
+        detections: how they were found, by (GPU, process), the first lane first; empty if there are none.
         windows: index (per GPU and process), gpu, process, start_ns, end_ns, excluded (null for a
             decode step, else head, tail, capture_start or prefill). The windows of one (GPU,
             process) tile the GPU's span. Sorted by (gpu, process, start_ns).
@@ -43,15 +43,15 @@ class Steps:
         notes: what finding the steps found out.
     """
 
-    told: dict[tuple[int, int], Told]
+    detections: dict[tuple[int, int], StepDetection]
     windows: pl.DataFrame
     replays: pl.DataFrame
     notes: tuple[QualityNote, ...] = ()
 
-    def of(self, gpu: int | None = None, process: int | None = None) -> Told:
+    def of(self, gpu: int | None = None, process: int | None = None) -> StepDetection:
         """Return how the steps of a lane were found, or those of the first lane."""
-        first = next(iter(self.told.values()), Told("none", "low", None))
-        return first if gpu is None or process is None else self.told.get((gpu, process), first)
+        first = next(iter(self.detections.values()), StepDetection("none", "low", None))
+        return first if gpu is None or process is None else self.detections.get((gpu, process), first)
 
     @property
     def method(self) -> str:
@@ -65,5 +65,5 @@ class Steps:
 
     @property
     def mark(self) -> str | None:
-        """What cut the steps of the first lane."""
+        """What bounds the steps of the first lane."""
         return self.of().mark

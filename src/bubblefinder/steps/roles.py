@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
-from bubblefinder.steps.cycles import FOREIGN
+from bubblefinder.steps.by_cadence import FOREIGN
 from bubblefinder.timeline.ranges import open_ranges, user_ranges
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from bubblefinder.intervals import Ints
-    from bubblefinder.steps.cycles import Cadence
+    from bubblefinder.steps.by_cadence import Cadence
     from bubblefinder.steps.lane import Lane
     from bubblefinder.timeline.model import Timeline
 

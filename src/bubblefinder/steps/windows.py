@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 
 from bubblefinder.intervals import covered_before, union
-from bubblefinder.steps.cut import cut_marks, lane_launches
+from bubblefinder.steps.boundaries import lane_launches, mark_boundaries
 from bubblefinder.steps.roles import FOREIGN_ROLE
 from bubblefinder.timeline.ranges import user_ranges
 from bubblefinder.trace.model import KERNEL
@@ -33,20 +33,20 @@ _MORE_WORK: Final = 1.5
 _FEWEST: Final = 2
 
 
-def lane_windows(timeline: Timeline, lane: Lane, cuts: Ints, roles: pl.DataFrame) -> pl.DataFrame:
+def lane_windows(timeline: Timeline, lane: Lane, boundaries: Ints, roles: pl.DataFrame) -> pl.DataFrame:
     """Return the windows that tile the GPU's span: index, gpu, process, start_ns, end_ns, excluded.
 
     Args:
         timeline: the timeline.
         lane: the lane.
-        cuts: starts of the steps; those of operations that take no time may lie outside the GPU's span.
+        boundaries: starts of the steps; those of operations that take no time may lie outside the GPU's span.
         roles: replay_index, role and position of the lane's replays.
     """
-    cuts = np.unique(np.clip(cuts, lane.start_ns, lane.end_ns - 1))
-    edges = np.unique(np.concatenate(([lane.start_ns], cuts, [lane.end_ns])))
+    boundaries = np.unique(np.clip(boundaries, lane.start_ns, lane.end_ns - 1))
+    edges = np.unique(np.concatenate(([lane.start_ns], boundaries, [lane.end_ns])))
     starts, ends = edges[:-1], edges[1:]
     excluded = np.full(len(starts), None, dtype=object)
-    excluded[starts < cuts[0]] = HEAD
+    excluded[starts < boundaries[0]] = HEAD
     excluded[-1] = TAIL
     excluded[(excluded == None) & _prefill(timeline, lane, starts, ends, roles)] = PREFILL  # noqa: E711 - elementwise
     steady = np.flatnonzero(excluded == None)  # noqa: E711
@@ -99,8 +99,8 @@ def _prefill_by_nvtx(timeline: Timeline, lane: Lane, starts: Ints) -> Bools:
     )
     hit = np.zeros(len(starts), np.bool_)
     if len(marks):
-        cuts = cut_marks(lane_launches(lane, timeline.calls), marks)
-        window = np.searchsorted(starts, cuts, side="right") - 1
+        boundaries = mark_boundaries(lane_launches(lane, timeline.calls), marks)
+        window = np.searchsorted(starts, boundaries, side="right") - 1
         hit[window[window >= 0]] = True
     return hit
 

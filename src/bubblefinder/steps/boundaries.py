@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from bubblefinder.timeline.model import Timeline
 
 
-def cut_seams(timeline: Timeline, lane: Lane, starts: Ints) -> Ints:
+def seam_boundaries(timeline: Timeline, lane: Lane, starts: Ints) -> Ints:
     """Return one boundary a cycle: the operation that ends the widest gap of the seam before it.
 
     So the copies that prepare a step belong to it. The first cycle of the capture has no seam before it.
@@ -39,11 +39,11 @@ def cut_seams(timeline: Timeline, lane: Lane, starts: Ints) -> Ints:
         .sort("gap_ns", "start_ns", descending=[True, False])
         .unique("cycle", keep="first", maintain_order=True)
     )
-    cuts = begin[starts].copy()
-    cuts[widest["cycle"].to_numpy()] = widest["start_ns"].to_numpy()
+    boundaries = begin[starts].copy()
+    boundaries[widest["cycle"].to_numpy()] = widest["start_ns"].to_numpy()
     if len(starts) and starts[0] == 0:
-        cuts[0] = _first_cut(candidates, int(begin[0]))
-    return cuts
+        boundaries[0] = _first_cut(candidates, int(begin[0]))
+    return boundaries
 
 
 def _first_cut(candidates: pl.DataFrame, first_replay_ns: int) -> int:
@@ -108,7 +108,7 @@ def lane_launches(lane: Lane, calls: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def cut_marks(launches: pl.DataFrame, marks: pl.DataFrame) -> Ints:
+def mark_boundaries(launches: pl.DataFrame, marks: pl.DataFrame) -> Ints:
     """Return the start of the first operation launched inside each mark; marks that launch nothing have none.
 
     Copies that ran ahead, beside the work of the step before, don't begin the step if anything else does.

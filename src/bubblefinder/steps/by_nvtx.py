@@ -10,8 +10,8 @@ import numpy as np
 import polars as pl
 
 from bubblefinder.errors import UsageError
-from bubblefinder.steps.cut import cut_marks, lane_launches, launched_inside
-from bubblefinder.steps.sequence import borne_out
+from bubblefinder.steps.boundaries import lane_launches, launched_inside, mark_boundaries
+from bubblefinder.steps.by_sequence import borne_out
 from bubblefinder.timeline.ranges import user_ranges
 from bubblefinder.trace.model import KERNEL
 
@@ -41,7 +41,7 @@ class Mark:
     """A range that marks the steps of a lane: what it is called, where the steps begin, how sure that is."""
 
     text: str
-    cuts: Ints
+    boundaries: Ints
     confidence: Confidence
 
 
@@ -58,8 +58,8 @@ def asked_mark(timeline: Timeline, lane: Lane, pattern: str) -> Mark | None:
         raise UsageError(f"--step-by nvtx: {pattern!r} is not a regular expression: {error}") from error
     launches = lane_launches(lane, timeline.calls)
     marks = _outermost(_whole(timeline, launches, ranges.filter(pl.col("process") == lane.process)))
-    cuts = cut_marks(launches, marks)
-    return Mark(pattern, cuts, "high") if len(cuts) else None
+    boundaries = mark_boundaries(launches, marks)
+    return Mark(pattern, boundaries, "high") if len(boundaries) else None
 
 
 def find_mark(timeline: Timeline, lane: Lane, cycles: Ints, *, trusted: bool, recurring: bool) -> Mark | None:
@@ -81,18 +81,18 @@ def find_mark(timeline: Timeline, lane: Lane, cycles: Ints, *, trusted: bool, re
     best: Mark | None = None
     for text, rows, known in _candidates(ranges):
         marks = _outermost(rows)
-        cuts = cut_marks(launches, marks)
-        agrees = min(len(cuts), len(cycles)) >= _FEWEST - 1 and _agrees(cuts, cycles)
-        begins = known or _begins(lane, cuts, cycles) or _covers(launches, marks, _NEARLY_ALL)
-        if agrees and begins and (recurring or borne_out(lane, cuts)):
-            return Mark(text, cuts, "high")
-        if len(cuts) < _FEWEST or (trusted and not (known and _with_prefills(cuts, cycles))):
+        boundaries = mark_boundaries(launches, marks)
+        agrees = min(len(boundaries), len(cycles)) >= _FEWEST - 1 and _agrees(boundaries, cycles)
+        begins = known or _begins(lane, boundaries, cycles) or _covers(launches, marks, _NEARLY_ALL)
+        if agrees and begins and (recurring or borne_out(lane, boundaries)):
+            return Mark(text, boundaries, "high")
+        if len(boundaries) < _FEWEST or (trusted and not (known and _with_prefills(boundaries, cycles))):
             continue
         covers = _covers(launches, marks, _COVERS)
         if known and covers:
-            return Mark(text, cuts, "medium")
+            return Mark(text, boundaries, "medium")
         if best is None and not trusted and (known or covers):
-            best = Mark(text, cuts, "medium" if known or borne_out(lane, cuts) else "low")
+            best = Mark(text, boundaries, "medium" if known or borne_out(lane, boundaries) else "low")
     return best
 
 
@@ -132,29 +132,29 @@ def _outermost(ranges: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _agrees(cuts: Ints, cycles: Ints) -> bool:
+def _agrees(boundaries: Ints, cycles: Ints) -> bool:
     """Tell whether the marks come once a cycle."""
-    if abs(len(cuts) - len(cycles)) > max(1, round((1 - _AGREES) * len(cycles))):
+    if abs(len(boundaries) - len(cycles)) > max(1, round((1 - _AGREES) * len(cycles))):
         return False
-    between = np.diff(np.searchsorted(cycles, cuts, side="left"))
+    between = np.diff(np.searchsorted(cycles, boundaries, side="left"))
     tolerated = max(1 if len(between) >= _MANY else 0, round((1 - _AGREES) * len(between)))
     return bool(len(between) and (between != 1).sum() <= tolerated)
 
 
-def _with_prefills(cuts: Ints, cycles: Ints) -> bool:
+def _with_prefills(boundaries: Ints, cycles: Ints) -> bool:
     """Tell whether known marks may be the steps and some more."""
-    return _AGREES * len(cycles) <= len(cuts) <= _PREFILLS * len(cycles)
+    return _AGREES * len(cycles) <= len(boundaries) <= _PREFILLS * len(cycles)
 
 
 def _covers(launches: pl.DataFrame, marks: pl.DataFrame, share: float) -> bool:
     return int(launched_inside(launches, marks)["weight"].sum()) >= share * int(launches["weight"].sum())
 
 
-def _begins(lane: Lane, cuts: Ints, cycles: Ints) -> bool:
+def _begins(lane: Lane, boundaries: Ints, cycles: Ints) -> bool:
     """Tell whether most marks begin where cycles do: a range around a part of the step comes once a step as well."""
     if not len(cycles):
         return True
-    told = lane.operations.select("kind", "replay_index", "start_ns")
-    work = told.filter((pl.col("kind") == KERNEL) | pl.col("replay_index").is_not_null())["start_ns"]
-    place, began = (np.searchsorted(work.to_numpy(), times, side="left") for times in (cuts, cycles))
-    return bool(np.mean(np.isin(place, began)) >= _AGREES - _TOLERATED / len(cuts)) if len(cuts) else False
+    known = lane.operations.select("kind", "replay_index", "start_ns")
+    work = known.filter((pl.col("kind") == KERNEL) | pl.col("replay_index").is_not_null())["start_ns"]
+    place, began = (np.searchsorted(work.to_numpy(), times, side="left") for times in (boundaries, cycles))
+    return bool(np.mean(np.isin(place, began)) >= _AGREES - _TOLERATED / len(boundaries)) if len(boundaries) else False

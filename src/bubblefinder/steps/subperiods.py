@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from bubblefinder.steps.looks import TO_HOST
+from bubblefinder.steps.signatures import TO_HOST
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from bubblefinder.intervals import Bools, Ints
-    from bubblefinder.steps.looks import Looks
+    from bubblefinder.steps.signatures import Signatures
 
 _MOSTLY: Final = 0.5
 _APART: Final = 2
@@ -21,7 +21,7 @@ _GROWN_ALONE: Final = 2
 _GROWN_ALIKE: Final = 4
 
 
-def steps_in_cycle(looks: Looks, phases: Ints, period: int) -> int:
+def steps_in_cycle(signatures: Signatures, phases: Ints, period: int) -> int:
     """Return how many alike steps a cycle holds, each after a read of results: 1 if it is one.
 
     Batch sizes that alternate, or a prefill every few steps, recur only with several steps.
@@ -29,14 +29,14 @@ def steps_in_cycle(looks: Looks, phases: Ints, period: int) -> int:
     of_place = [phases == place for place in range(period)]
     if not all(mine.any() for mine in of_place):
         return 1
-    reads = np.array([np.mean((looks.seams[mine] & TO_HOST) > 0) for mine in of_place])
-    kinds = np.array([np.bincount(looks.kinds[mine]).argmax() for mine in of_place])
-    sizes = np.array([np.median(looks.sizes[mine]) for mine in of_place])
+    reads = np.array([np.mean((signatures.seams[mine] & TO_HOST) > 0) for mine in of_place])
+    kinds = np.array([np.bincount(signatures.kinds[mine]).argmax() for mine in of_place])
+    sizes = np.array([np.median(signatures.sizes[mine]) for mine in of_place])
     for shorter in range(1, period // 2 + 1):
         if period % shorter == 0 and (reads[::shorter] > _MOSTLY).all():
             alike = (kinds == np.resize(kinds[:shorter], period)).all()
-            several = shorter > 1 or not looks.counted
-            if alike or (several and _grown_alike(sizes.reshape(-1, shorter), looks.ratio)):
+            several = shorter > 1 or not signatures.counted
+            if alike or (several and _grown_alike(sizes.reshape(-1, shorter), signatures.ratio)):
                 return period // shorter
     return 1
 
@@ -49,24 +49,26 @@ def _grown_alike(sizes: NDArray[np.float64], ratio: float) -> bool:
     return bool(even and growth.max() <= most and growth.min() >= 1 / most)
 
 
-def begins_apart(looks: Looks, phases: Ints, period: int) -> bool:
+def begins_apart(signatures: Signatures, phases: Ints, period: int) -> bool:
     """Tell whether the first replay of a cycle alone comes after a read, or after far more host work than the rest."""
     first = phases == 0
     rest = (phases > 0) & (phases < period)
     if not first.any() or not rest.any():
         return True
-    read = (looks.seams & TO_HOST) > 0
+    read = (signatures.seams & TO_HOST) > 0
     by_read = np.mean(read[first]) > _MOSTLY and not np.mean(read[rest])
-    known = looks.host_work >= 0
-    return bool(by_read) or _works_more(looks.host_work, first & known, rest & known)
+    known = signatures.host_work >= 0
+    return bool(by_read) or _works_more(signatures.host_work, first & known, rest & known)
 
 
-def may_hold_several(looks: Looks, phases: Ints, period: int) -> bool:
+def may_hold_several(signatures: Signatures, phases: Ints, period: int) -> bool:
     """Tell whether graphs of one kind come after a read at several places of the cycle: each may begin a step."""
-    read = (looks.seams & TO_HOST) > 0
+    read = (signatures.seams & TO_HOST) > 0
     of_place = [phases == place for place in range(period)]
     begun = [
-        np.bincount(looks.kinds[mine]).argmax() for mine in of_place if mine.any() and np.mean(read[mine]) > _MOSTLY
+        np.bincount(signatures.kinds[mine]).argmax()
+        for mine in of_place
+        if mine.any() and np.mean(read[mine]) > _MOSTLY
     ]
     return len(set(begun)) < len(begun)
 
@@ -77,15 +79,15 @@ def _works_more(host_work: Ints, first: Bools, rest: Bools) -> bool:
     return bool(np.median(host_work[first]) > _APART * np.quantile(host_work[rest], 0.9))
 
 
-def begun_by_reads(looks: Looks) -> Ints:
+def begun_by_reads(signatures: Signatures) -> Ints:
     """Return the positions of replays before which results were read and the host worked far longer than otherwise.
 
     These begin the steps of loops too irregular for a cadence; empty where reads and work don't go together.
     """
-    read = (looks.seams & TO_HOST) > 0
-    known = looks.host_work >= 0
+    read = (signatures.seams & TO_HOST) > 0
+    known = signatures.host_work >= 0
     first, rest = read & known, ~read & known
     if not first.any() or not rest.any():
         return np.empty(0, np.int64)
-    apart = np.quantile(looks.host_work[first], 0.1) > _FAR_APART * np.quantile(looks.host_work[rest], 0.9)
+    apart = np.quantile(signatures.host_work[first], 0.1) > _FAR_APART * np.quantile(signatures.host_work[rest], 0.9)
     return np.flatnonzero(read) if apart else np.empty(0, np.int64)

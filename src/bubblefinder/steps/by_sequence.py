@@ -32,15 +32,15 @@ class Sequence:
     """Where each cycle of an eager program begins, and how sure that is.
 
     Attributes:
-        cuts: first operation of each cycle, ns.
+        boundaries: first operation of each cycle, ns.
         regularity: share of cycles of the usual length in operations.
-        told: a read of results ends each of them, or an input begins it.
+        bounded: a read of results ends each of them, or an input begins it.
         sure: copies to or from the host come with the cycles, and none of them tells of shorter ones.
     """
 
-    cuts: Ints
+    boundaries: Ints
     regularity: float
-    told: bool
+    bounded: bool
     sure: bool
 
 
@@ -67,17 +67,17 @@ def find_sequence(lane: Lane) -> Sequence | None:
     with_kernels = len(np.unique(np.searchsorted(first, kernels, side="right")))
     if len(first) < 2 or with_kernels < _COVERS * len(first):  # noqa: PLR2004 - one closed step at least
         return None
-    cuts = operations["start_ns"].to_numpy()[first]
+    boundaries = operations["start_ns"].to_numpy()[first]
     reads = marked.filter("read").group_by("symbol").len()["len"].to_list()
-    sure = steps == 1 and max(reads, default=0) <= _OFTEN * len(first) and borne_out(lane, cuts)
-    return Sequence(cuts, float(anchor["regular"]), anchor["pause"] is not None, sure)
+    sure = steps == 1 and max(reads, default=0) <= _OFTEN * len(first) and borne_out(lane, boundaries)
+    return Sequence(boundaries, float(anchor["regular"]), anchor["pause"] is not None, sure)
 
 
-def borne_out(lane: Lane, cuts: Ints) -> bool:
+def borne_out(lane: Lane, boundaries: Ints) -> bool:
     """Tell whether most of the steps read results, or, where none are read, are given input: parts of a step don't."""
     copies = host_copies(lane)
-    with_copies = len(np.unique(np.searchsorted(cuts, copies[copies >= cuts[0]], side="right")))
-    return len(copies) < _FEWEST or with_copies >= _COVERS * len(cuts)
+    with_copies = len(np.unique(np.searchsorted(boundaries, copies[copies >= boundaries[0]], side="right")))
+    return len(copies) < _FEWEST or with_copies >= _COVERS * len(boundaries)
 
 
 def host_copies(lane: Lane) -> Ints:
@@ -174,7 +174,7 @@ def _regular_symbols(marked: pl.DataFrame) -> pl.DataFrame:
 
 
 def _reach_back(first: Ints, symbols: Ints, distance: int) -> Ints:
-    """Add the step before the first cut if it is whole: a distance earlier the capture or a like step begins."""
+    """Add the step before the first boundary if it is whole: a distance earlier the capture or a like step begins."""
     if not len(first) or first[0] >= len(symbols):
         return first
     slack = int(_SLACK * distance)

@@ -7,8 +7,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-from bubblefinder.steps.cycles import find_cadence
-from bubblefinder.steps.looks import KERNELS, TO_DEVICE, TO_HOST, Looks
+from bubblefinder.steps.by_cadence import find_cadence
+from bubblefinder.steps.signatures import KERNELS, TO_DEVICE, TO_HOST, Signatures
 from bubblefinder.trace.model import MEMCPY
 from tests.loops import DRAFT, EXTEND, SPECULATIVE, US, VERIFY, Graph, Loop
 from tests.unit.steps.found import WITH_AND_WITHOUT, begins, reasons, steps_of
@@ -158,7 +158,7 @@ def test_several_drafts_at_the_begin_of_a_capture_are_of_one_step(seed: int) -> 
     kinds, sizes, seams, ids = (np.array(column) for column in zip(*rows, strict=True))
     work = np.where(seams & TO_HOST, 300_000, np.where(seams, 60_000, 8_000))
     work[0] = -1
-    found = find_cadence(Looks(kinds, sizes, True, seams, ids, host_work=work, idle=work, whole=True))  # noqa: FBT003
+    found = find_cadence(Signatures(kinds, sizes, True, seams, ids, host_work=work, idle=work, whole=True))  # noqa: FBT003
     assert found is not None
     assert found.starts.tolist() == first
 

@@ -1,6 +1,6 @@
 """What each replay of a lane looks like: the kind of its graph, what was launched before it, how the host worked.
 
-A cadence is found in looks, not in ids: a graph captured for another batch size has another id but looks alike.
+A cadence is found in signatures, not in ids: a graph captured for another batch size has another id but looks alike.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _STRANGERS: Final = 0.2
 
 
 @dataclass(frozen=True, slots=True)
-class Looks:
+class Signatures:
     """One value a replay, in the lane's order.
 
     Attributes:
@@ -51,8 +51,8 @@ class Looks:
     idle: Ints
     whole: bool
 
-    def at(self, kept: Bools) -> Looks:
-        """Return the looks of some of the replays."""
+    def at(self, kept: Bools) -> Signatures:
+        """Return the signatures of some of the replays."""
         names = ("kinds", "sizes", "seams", "ids", "host_work", "idle")
         return replace(self, **{name: getattr(self, name)[kept] for name in names})
 
@@ -62,7 +62,7 @@ class Looks:
         return NODES_RATIO if self.counted else LENGTH_RATIO
 
 
-def looks_of(timeline: Timeline, lane: Lane) -> Looks:
+def replay_signatures(timeline: Timeline, lane: Lane) -> Signatures:
     """Return what the replays of a lane look like."""
     ids = lane.replays["graph"].fill_null(-1).to_numpy()
     sizes, counted = _sizes(lane)
@@ -71,7 +71,7 @@ def looks_of(timeline: Timeline, lane: Lane) -> Looks:
         kinds = _split_by_names(lane, kinds, ids)
     seams = _launched_before(timeline, lane)
     whole = not counted or int(lane.replays["nodes"][0]) >= int(sizes[0])
-    return Looks(kinds, sizes, counted, seams, ids, host_work_before(timeline, lane), _idle(lane), whole)
+    return Signatures(kinds, sizes, counted, seams, ids, host_work_before(timeline, lane), _idle(lane), whole)
 
 
 def symbols(rows: Ints) -> Ints:

@@ -1,6 +1,6 @@
 """The cadence of graph replays: how many make a cycle, and which part each of them plays in it.
 
-Works on looks, not on ids: graphs captured for another batch size have other ids but fall into
+Works on signatures, not on ids: graphs captured for another batch size have other ids but fall into
 the same place. Survives missing, doubled and foreign launches.
 """
 
@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from bubblefinder.steps.fold import begins_apart, begun_by_reads, may_hold_several, steps_in_cycle
-from bubblefinder.steps.looks import TO_HOST, symbols
+from bubblefinder.steps.signatures import TO_HOST, symbols
+from bubblefinder.steps.subperiods import begins_apart, begun_by_reads, may_hold_several, steps_in_cycle
 
 if TYPE_CHECKING:
     from bubblefinder.intervals import Bools, Ints
-    from bubblefinder.steps.looks import Looks
+    from bubblefinder.steps.signatures import Signatures
 
 FOREIGN: Final = -1
 _MAX_PERIOD: Final = 2048
@@ -53,18 +53,18 @@ class Cadence:
     starts: Ints
 
 
-def find_cadence(looks: Looks) -> Cadence | None:
+def find_cadence(signatures: Signatures) -> Cadence | None:
     """Return the cadence of a lane's replays, or none if nothing recurs at least twice.
 
     Where the cadence is doubtful and reads of results tell of other steps, these are taken.
     """
-    cadence = _regular(looks)
+    cadence = _regular(signatures)
     if cadence and cadence.sure and cadence.score >= _DOUBTFUL:
         return cadence
-    read = begun_by_reads(looks)
+    read = begun_by_reads(signatures)
     if len(read) < _FEWEST or (cadence and _mostly_shared(read, cadence.starts)):
         return cadence
-    phases = np.where(looks.sizes > _ANOTHER_SIZE * np.quantile(looks.sizes, _MOST), FOREIGN, 0)
+    phases = np.where(signatures.sizes > _ANOTHER_SIZE * np.quantile(signatures.sizes, _MOST), FOREIGN, 0)
     return Cadence(1, score=0.0, sure=False, phases=phases, starts=read)
 
 
@@ -72,31 +72,31 @@ def _mostly_shared(one: Ints, other: Ints) -> bool:
     return len(np.intersect1d(one, other)) >= _NEAR_BEST * max(len(one), len(other))
 
 
-def _regular(looks: Looks) -> Cadence | None:
+def _regular(signatures: Signatures) -> Cadence | None:
     """Return the cadence by regular recurrence.
 
     A speculative step drafts as often as it likes: a graph replayed again at once is one place of the cycle.
     """
-    whole = _cadence(looks)
-    kept = ~_again(looks)
+    whole = _cadence(signatures)
+    kept = ~_again(signatures)
     if kept.all():
         return whole
-    once = _cadence(looks.at(kept))
+    once = _cadence(signatures.at(kept))
     if once is None or once.period == 1 or (whole and once.score < _NEAR_BEST * whole.score):
         return whole
     phases = once.phases[np.cumsum(kept) - 1]
     return Cadence(once.period, once.score, once.sure, phases, np.flatnonzero(kept)[once.starts])
 
 
-def _again(looks: Looks) -> Bools:
+def _again(signatures: Signatures) -> Bools:
     """Tell replays of the graph that was replayed just before, without the read that came before the first of them.
 
     What came before the first replay of all the capture doesn't show.
     """
-    again = np.zeros(len(looks.ids), np.bool_)
+    again = np.zeros(len(signatures.ids), np.bool_)
     first = 0
-    seams = looks.seams.tolist()
-    same = np.append(False, looks.ids[1:] == looks.ids[:-1]).tolist()
+    seams = signatures.seams.tolist()
+    same = np.append(False, signatures.ids[1:] == signatures.ids[:-1]).tolist()
     read = [bool(seam & TO_HOST) for seam in seams]
     read[0] |= any(read)
     for position, seam in enumerate(seams):
@@ -106,27 +106,27 @@ def _again(looks: Looks) -> Bools:
     return again
 
 
-def _cadence(looks: Looks) -> Cadence | None:
-    if len(looks.kinds) < 2:  # noqa: PLR2004 - a cycle has to recur
+def _cadence(signatures: Signatures) -> Cadence | None:
+    if len(signatures.kinds) < 2:  # noqa: PLR2004 - a cycle has to recur
         return None
-    period, score, found, by_id = _choose_period(looks)
+    period, score, found, by_id = _choose_period(signatures)
     if not period:
         return None
-    phases = _rotated(looks, _align(looks, found, period), period)
-    if (alike := steps_in_cycle(looks, phases, period)) > 1:
+    phases = _rotated(signatures, _align(signatures, found, period), period)
+    if (alike := steps_in_cycle(signatures, phases, period)) > 1:
         period, by_id = period // alike, False
-        phases = _by_kind(looks, np.where(phases == FOREIGN, FOREIGN, phases % period), period)
-    sure = (not by_id or begins_apart(looks, phases, period)) and not may_hold_several(looks, phases, period)
-    return Cadence(period, score, sure, phases, _cycle_starts(looks, phases, period))
+        phases = _by_kind(signatures, np.where(phases == FOREIGN, FOREIGN, phases % period), period)
+    sure = (not by_id or begins_apart(signatures, phases, period)) and not may_hold_several(signatures, phases, period)
+    return Cadence(period, score, sure, phases, _cycle_starts(signatures, phases, period))
 
 
-def _choose_period(looks: Looks) -> tuple[int, float, Ints, bool]:
+def _choose_period(signatures: Signatures) -> tuple[int, float, Ints, bool]:
     """Return period, score, the symbols it was found in, and whether these are ids.
 
-    Looks win over ids, since batch sizes change ids; but a run of graphs that all look alike and
+    Signatures win over ids, since batch sizes change ids; but a run of graphs that all look alike and
     recur strictly by id are the pieces of one step (piecewise capture), not a step each.
     """
-    seen, ids = symbols(np.column_stack((looks.kinds, looks.seams))), symbols(looks.ids.reshape(-1, 1))
+    seen, ids = symbols(np.column_stack((signatures.kinds, signatures.seams))), symbols(signatures.ids.reshape(-1, 1))
     by_look, look_score = _best_period(seen)
     by_id, id_score = _best_period(ids)
     pieces = by_id >= 3 * max(by_look, 1) and id_score >= _TRUST_IDS
@@ -168,16 +168,16 @@ def _score(symbols: Ints, period: int) -> float:
     return float((again[often] / seen[often]) @ weights / weights.sum())
 
 
-def _align(looks: Looks, found: Ints, period: int) -> Ints:
+def _align(signatures: Signatures, found: Ints, period: int) -> Ints:
     """Give every replay its place in the cycle: by its symbol, else by its order, else by its kind."""
     start = _commonest_window(found, period)
     accepted = [{int(symbol)} for symbol in found[start : start + period]]
     offset = -start % period
     phases = _walk(found, accepted, offset)
-    for symbol, place in _learn(looks, found, phases, period).items():
+    for symbol, place in _learn(signatures, found, phases, period).items():
         accepted[place].add(symbol)
-    phases = _in_order(looks, _walk(found, accepted, offset), period)
-    return _by_id(looks.ids, _by_kind(looks, phases, period), period)
+    phases = _in_order(signatures, _walk(found, accepted, offset), period)
+    return _by_id(signatures.ids, _by_kind(signatures, phases, period), period)
 
 
 def _commonest_window(symbols: Ints, period: int) -> int:
@@ -213,11 +213,11 @@ def _place(symbol: int, following: int | None, accepted: list[set[int]], expecte
     return FOREIGN
 
 
-def _learn(looks: Looks, found: Ints, phases: Ints, period: int) -> dict[int, int]:
+def _learn(signatures: Signatures, found: Ints, phases: Ints, period: int) -> dict[int, int]:
     """Find symbols of no place that recur with the period: graphs of another batch size."""
     votes: dict[int, Counter[int]] = {}
     before = _last_known(phases)
-    sizes = _usual(looks.sizes, phases, period)
+    sizes = _usual(signatures.sizes, phases, period)
     for position in np.flatnonzero(phases == FOREIGN).tolist():
         last = int(before[position])
         recurs = any(
@@ -226,7 +226,7 @@ def _learn(looks: Looks, found: Ints, phases: Ints, period: int) -> dict[int, in
         )
         if last >= 0 and recurs:
             place = (int(phases[last]) + position - last) % period
-            if _may_be(looks.sizes[position], sizes[place]):
+            if _may_be(signatures.sizes[position], sizes[place]):
                 votes.setdefault(int(found[position]), Counter())[place] += 1
     return {symbol: count.most_common(1)[0][0] for symbol, count in votes.items() if count.total() > 1}
 
@@ -248,14 +248,14 @@ def _last_known(phases: Ints) -> Ints:
     return np.maximum.accumulate(np.where(phases == FOREIGN, -1, np.arange(len(phases))))
 
 
-def _in_order(looks: Looks, phases: Ints, period: int) -> Ints:
+def _in_order(signatures: Signatures, phases: Ints, period: int) -> Ints:
     """Place runs of unknown replays that fit between their neighbours and have before them what such places have.
 
     So a batch size seen only once is placed by its order in the step.
     """
-    of_place = [looks.seams[phases == place] for place in range(period)]
+    of_place = [signatures.seams[phases == place] for place in range(period)]
     usual = np.array([np.bincount(bits).argmax() if len(bits) else -1 for bits in of_place])
-    sizes = _usual(looks.sizes, phases, period)
+    sizes = _usual(signatures.sizes, phases, period)
     placed = phases.copy()
     unknown = np.flatnonzero(phases == FOREIGN)
     for run in np.split(unknown, np.flatnonzero(np.diff(unknown) > 1) + 1):
@@ -263,28 +263,28 @@ def _in_order(looks: Looks, phases: Ints, period: int) -> Ints:
             continue
         places = (phases[run[0] - 1] + 1 + np.arange(len(run))) % period
         fits = run[-1] + 1 == len(phases) or phases[run[-1] + 1] == (places[-1] + 1) % period
-        if fits and (usual[places] == looks.seams[run]).all() and _may_be(looks.sizes[run], sizes[places]):
+        if fits and (usual[places] == signatures.seams[run]).all() and _may_be(signatures.sizes[run], sizes[places]):
             placed[run] = places
     return placed
 
 
-def _by_kind(looks: Looks, phases: Ints, period: int) -> Ints:
+def _by_kind(signatures: Signatures, phases: Ints, period: int) -> Ints:
     """Place what is left by its kind alone: a replay whose neighbour was lost or doubled, or the first of all.
 
     Where a cycle is one replay, a doubled one is told from a step by the host's work before it.
     """
-    accepted = [set(looks.kinds[phases == place].tolist()) for place in range(period)]
-    following = [*looks.kinds[1:].tolist(), None]
-    worked = _as_before_a_step(looks.host_work, phases)
+    accepted = [set(signatures.kinds[phases == place].tolist()) for place in range(period)]
+    following = [*signatures.kinds[1:].tolist(), None]
+    worked = _as_before_a_step(signatures.host_work, phases)
     if period == 1:
-        usual = _usual(looks.sizes, phases, period)[0]
-        begun = np.isin(looks.kinds, list(accepted[0])) | (np.arange(len(phases)) > np.argmax(phases != FOREIGN))
-        begins = worked & begun & np.array([_may_be(size, usual) for size in looks.sizes.tolist()])
-        begins[0] |= looks.kinds[0] in accepted[0]
+        usual = _usual(signatures.sizes, phases, period)[0]
+        begun = np.isin(signatures.kinds, list(accepted[0])) | (np.arange(len(phases)) > np.argmax(phases != FOREIGN))
+        begins = worked & begun & np.array([_may_be(size, usual) for size in signatures.sizes.tolist()])
+        begins[0] |= signatures.kinds[0] in accepted[0]
         return np.where(begins, 0, phases)
     placed = [*phases.tolist(), FOREIGN]
     last = FOREIGN
-    for position, kind in enumerate(looks.kinds.tolist()):
+    for position, kind in enumerate(signatures.kinds.tolist()):
         if placed[position] == FOREIGN:
             after = placed[position + 1]
             expected = (after - 1 if last == FOREIGN and after != FOREIGN else last + 1) % period
@@ -315,14 +315,14 @@ def _as_before_a_step(host_work: Ints, phases: Ints) -> Bools:
     return host_work >= _COMPARABLE * np.median(usual) if len(usual) else np.zeros(len(phases), np.bool_)
 
 
-def _rotated(looks: Looks, phases: Ints, period: int) -> Ints:
+def _rotated(signatures: Signatures, phases: Ints, period: int) -> Ints:
     """Turn the cycle so that it begins after its longest stretch of host work, else its widest gap."""
     if period == 1:
         return phases
     regular = np.zeros(len(phases), np.bool_)
     regular[1:] = (phases[1:] != FOREIGN) & (phases[1:] == (phases[:-1] + 1) % period)
-    known = regular & (looks.host_work >= 0)
-    measure = looks.host_work if known.any() else looks.idle
+    known = regular & (signatures.host_work >= 0)
+    measure = signatures.host_work if known.any() else signatures.idle
     usable = known if known.any() else regular
     medians = [
         np.median(measure[usable & (phases == place)]) if (usable & (phases == place)).any() else -1
@@ -332,7 +332,7 @@ def _rotated(looks: Looks, phases: Ints, period: int) -> Ints:
     return np.where(phases == FOREIGN, FOREIGN, (phases - first) % period)
 
 
-def _cycle_starts(looks: Looks, phases: Ints, period: int) -> Ints:
+def _cycle_starts(signatures: Signatures, phases: Ints, period: int) -> Ints:
     """Return the position of the first replay of each cycle.
 
     A replay of the same place again is a doubled launch of the same cycle, unless the host worked before it as
@@ -340,9 +340,9 @@ def _cycle_starts(looks: Looks, phases: Ints, period: int) -> Ints:
     replay, has no start: it precedes the steps.
     """
     matched = np.flatnonzero(phases != FOREIGN)
-    places, worked = phases[matched], _as_before_a_step(looks.host_work, phases)[matched]
+    places, worked = phases[matched], _as_before_a_step(signatures.host_work, phases)[matched]
     new = np.ones(len(matched), np.bool_)
     if period > 1:
         new[1:] = (places[1:] < places[:-1]) | ((places[1:] == places[:-1]) & worked[1:])
-    new[:1] = (places[:1] == 0) & (looks.whole or matched[0] > 0)
+    new[:1] = (places[:1] == 0) & (signatures.whole or matched[0] > 0)
     return matched[new]
