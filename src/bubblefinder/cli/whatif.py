@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from bubblefinder.replay.changes import Change
     from bubblefinder.replay.fixes import Fix
-    from bubblefinder.replay.predict import Lane
+    from bubblefinder.replay.predict import Lane, Prediction
     from bubblefinder.replay.study import Study
 
 
@@ -65,6 +65,7 @@ def whatif(
     that they ask for together, since gains don't add up.
     """
     from bubblefinder.replay.changes import FreeLaunches, HostSpeed
+    from bubblefinder.replay.predict import predict
     from bubblefinder.replay.study import study_of
     from bubblefinder.trace.open import open_trace
 
@@ -76,8 +77,12 @@ def whatif(
     changes += [FreeLaunches()] if free_launches else []
     changes += [study.close_gaps(close_gaps / 100)] if close_gaps is not None else []
     changes += [study.drop_kernels(pattern) for pattern in drop_kernels or ()]
-    changes += [study.without_profiler(lane, calibration)] if no_profiler else []
-    _print(study, lane, changes, accept_length, as_json=json)
+    if no_profiler and not changes:
+        asked = study.untraced(lane, calibration)
+    else:
+        changes += [study.without_profiler(lane, calibration)] if no_profiler else []
+        asked = predict(study.model, changes)[lane] if changes else None
+    _print(study, lane, asked, accept_length, as_json=json)
 
 
 def _lane(study: Study, gpu: int | None, pid: int | None) -> Lane:
@@ -114,13 +119,13 @@ def _chosen(fixes: Sequence[Fix], asked: list[str]) -> list[Fix]:
     return chosen
 
 
-def _print(study: Study, lane: Lane, changes: list[Change], accept_length: float | None, *, as_json: bool) -> None:
+def _print(study: Study, lane: Lane, asked: Prediction | None, accept_length: float | None, *, as_json: bool) -> None:
     from bubblefinder.cli.common import terminal_width
     from bubblefinder.cli.whatif_output import as_document, as_text
     from bubblefinder.compare.render.text import prose
 
     if as_json:
-        typer.echo(as_document(study, lane, changes, accept_length))
+        typer.echo(as_document(study, lane, asked, accept_length))
         return
-    for line in as_text(study, lane, changes, accept_length).splitlines():
+    for line in as_text(study, lane, asked, accept_length).splitlines():
         typer.echo(prose(line, terminal_width(), " " * 5 if line.startswith(" ") else ""))

@@ -12,9 +12,8 @@ from bubblefinder.trace.model import pid_of
 from bubblefinder.units import duration, printable, share
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
-    from bubblefinder.replay.changes import Change
     from bubblefinder.replay.fixes import Fix
     from bubblefinder.replay.predict import Lane, Prediction
     from bubblefinder.replay.study import Study
@@ -22,13 +21,13 @@ if TYPE_CHECKING:
 SCHEMA: Final = "bubblefinder.whatif/1"
 
 
-def as_text(study: Study, lane: Lane, changes: Sequence[Change], accept_length: float | None) -> str:
-    """Return the answer in words: one prediction if changes were asked for, else the fixes and their order."""
+def as_text(study: Study, lane: Lane, asked: Prediction | None, accept_length: float | None) -> str:
+    """Return the answer in words: the prediction that was asked for, else the fixes and their order."""
     now = predict(study.model, [])[lane]
     head = f"A decode step on GPU {lane[0]}, process {pid_of(lane[1])}, takes {duration(now.now_ns)} now"
     lines = [f"{head}{_tokens(now.now_ns, accept_length)}."]
-    if changes:
-        lines += _asked(predict(study.model, changes)[lane], accept_length)
+    if asked:
+        lines += _asked(asked, accept_length)
     else:
         lines += _overview(study, lane, accept_length)
     return "\n".join(lines)
@@ -75,12 +74,12 @@ def _tokens(step_ns: int, accept_length: float | None) -> str:
     return f", {tokens_per_second(step_ns, accept_length):.0f} tokens/s" if accept_length else ""
 
 
-def as_document(study: Study, lane: Lane, changes: Sequence[Change], accept_length: float | None) -> str:
+def as_document(study: Study, lane: Lane, asked: Prediction | None, accept_length: float | None) -> str:
     """Return the answer as JSON: `now`, then `asked`, or `fixes` and `order`."""
     now = predict(study.model, [])[lane]
     document: dict[str, Any] = {"schema": SCHEMA, "gpu": lane[0], "pid": pid_of(lane[1]), "step_ns": now.now_ns}
-    if changes:
-        document["asked"] = _prediction(predict(study.model, changes)[lane], accept_length)
+    if asked:
+        document["asked"] = _prediction(asked, accept_length)
     else:
         numbers = {fix: number for number, fix in enumerate(study.fixes, 1)}
         document["fixes"] = [_fix(study, lane, fix, number, accept_length) for fix, number in numbers.items()]

@@ -113,7 +113,7 @@ def _by_costs(lane: Lane, costs: Costs, method: Method, where: str) -> Overhead:
     summary = summarise(lane, middle, ends, method, {**parameters_of(costs), "from": f"{told} {where}"})
     source = f"Costs are {told} {where}."
     if _untold(summary):
-        return replace(summary, message=f"{_HOST_UNKNOWN} {source}")
+        return _only_range(summary, f"{_HOST_UNKNOWN} {source}")
     return replace(summary, message=_sentence(summary, source + _host_bound(summary)))
 
 
@@ -127,6 +127,20 @@ def _untold(overhead: Overhead) -> bool:
     """Say whether the range is so wide that its middle says nothing."""
     low = overhead.range_ns[0] if overhead.range_ns else None
     return low is not None and low < TOLD * (overhead.corrected_step_ns or 0)
+
+
+def _only_range(overhead: Overhead, message: str) -> Overhead:
+    """Return what is known where the correction can't be told: the range of the step, and no value in it."""
+    return Overhead(
+        method=overhead.method,
+        traced_step_ns=overhead.traced_step_ns,
+        range_ns=overhead.range_ns,
+        corrected={},
+        corrected_roles={},
+        shares_range=overhead.shares_range,
+        parameters=overhead.parameters,
+        message=message,
+    )
 
 
 def _host_bound(overhead: Overhead) -> str:

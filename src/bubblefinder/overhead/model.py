@@ -164,7 +164,7 @@ class Overhead:
     Attributes:
         method: where the parameters come from.
         traced_step_ns: p50 of the steps as captured.
-        corrected_step_ns: p50 of the steps without the profiler.
+        corrected_step_ns: p50 of the steps without the profiler; null where only its range is known.
         range_ns: lowest and highest value that the parameters' ranges allow.
         inflation: traced over corrected; below 1 when the traced run was faster.
         unexplained_ns: cost a step that could not be placed anywhere without going below zero.

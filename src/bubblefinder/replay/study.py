@@ -9,10 +9,13 @@ from typing import TYPE_CHECKING
 from bubblefinder.causes.facts_build import build_facts
 from bubblefinder.causes.find import find_causes
 from bubblefinder.errors import CannotAnswerError, UsageError
+from bubblefinder.overhead.calibration import read_calibration
+from bubblefinder.overhead.model import Source
 from bubblefinder.replay.build import build_model
 from bubblefinder.replay.changes import CloseGaps, DropKernels, NoProfiler, kernel_time
 from bubblefinder.replay.fixes import Fix, find_fixes
-from bubblefinder.replay.untraced import call_costs, profiler_costs, replay_costs
+from bubblefinder.replay.predict import predict
+from bubblefinder.replay.untraced import call_costs, corrected, profiler_costs, replay_costs, without_tracing
 from bubblefinder.steps.find import find_steps
 from bubblefinder.timeline.build import build_timeline
 from bubblefinder.timeline.model import CaptureMode
@@ -21,8 +24,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from bubblefinder.overhead.model import Overhead
     from bubblefinder.replay.model import Model
-    from bubblefinder.replay.predict import Lane
+    from bubblefinder.replay.predict import Lane, Prediction
+    from bubblefinder.steps.model import Steps
     from bubblefinder.timeline.model import Timeline
     from bubblefinder.trace.model import Trace
 
@@ -33,12 +38,14 @@ class Study:
 
     Attributes:
         timeline: the capture.
+        steps: its decode steps.
         model: the recorded run.
         fixes: what can be cured.
         lanes: the GPUs and processes with decode steps that can be timed.
     """
 
     timeline: Timeline
+    steps: Steps
     model: Model
     fixes: tuple[Fix, ...]
     lanes: tuple[Lane, ...]
@@ -77,12 +84,26 @@ class Study:
         """Return the change that takes the profiler away, by what is known of its cost on such a machine.
 
         Raises:
-            CannotAnswerError: nothing is known of it.
+            CannotAnswerError: nothing is known of it, or the capture can't tell how much it is.
         """
         costs = profiler_costs(self.timeline, lane[0], calibration)
+        self._corrected(lane, calibration)
         return NoProfiler(
             replay_costs(self.timeline, self.model.blocks, costs), call_costs(self.timeline, self.model.calls, costs)
         )
+
+    def untraced(self, lane: Lane, calibration: Path | None) -> Prediction:
+        """Return the step with the profiler taken away and nothing else: the answer that a report gives.
+
+        Raises:
+            CannotAnswerError: nothing is known of its cost, or the capture can't tell how much it is.
+        """
+        change = self.without_profiler(lane, calibration)
+        return without_tracing(predict(self.model, [change])[lane], self._corrected(lane, calibration))
+
+    def _corrected(self, lane: Lane, calibration: Path | None) -> Overhead:
+        source = Source(calibration=read_calibration(calibration) if calibration else None, bundled=not calibration)
+        return corrected(self.timeline, self.steps, lane, source)
 
 
 def study_of(trace: Trace, step_by: str | None, progress: Callable[[str], None] = lambda _: None) -> Study:
@@ -113,4 +134,4 @@ def study_of(trace: Trace, step_by: str | None, progress: Callable[[str], None] 
             )
         raise CannotAnswerError("no decode step was found, so there is none to predict", hint="name one with --step-by")
     lanes = tuple((int(gpu), int(process)) for gpu, process in model.windows.select("gpu", "process").unique().rows())
-    return Study(timeline, model, find_fixes(causes, facts), tuple(sorted(lanes)))
+    return Study(timeline, steps, model, find_fixes(causes, facts), tuple(sorted(lanes)))

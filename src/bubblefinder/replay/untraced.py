@@ -1,7 +1,8 @@
-"""What the profiler added to each block and call of a recorded run."""
+"""A recorded run without the profiler: what it added to each block and call, and the step then."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -9,14 +10,19 @@ import polars as pl
 
 from bubblefinder.errors import CannotAnswerError
 from bubblefinder.overhead.calibration import bundled_calibrations, mismatch, read_calibration
+from bubblefinder.overhead.correct import correct
 from bubblefinder.overhead.device import NODE_KINDS, graph_nodes
 from bubblefinder.overhead.host import excess_of, host_of
+from bubblefinder.timeline.ledger import window_ledger
 from bubblefinder.timeline.model import CaptureMode
+from bubblefinder.units import duration
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from bubblefinder.overhead.model import Costs
+    from bubblefinder.overhead.model import Costs, Overhead, Source
+    from bubblefinder.replay.predict import Lane, Prediction
+    from bubblefinder.steps.model import Steps
     from bubblefinder.timeline.model import Timeline
 
 
@@ -37,6 +43,33 @@ def profiler_costs(timeline: Timeline, gpu: int, calibration: Path | None) -> Co
             hint="measure it on that machine with `bubblefinder calibrate`",
         )
     return fitting[0].graph if timeline.mode is CaptureMode.GRAPH else fitting[0].node
+
+
+def corrected(timeline: Timeline, steps: Steps, lane: Lane, source: Source) -> Overhead:
+    """Return the correction of a lane's decode steps, as a report has it.
+
+    Raises:
+        CannotAnswerError: nothing is known of the profiler's cost, or the capture can't tell how much it is.
+    """
+    gpu, process = lane
+    windows = steps.windows.filter(
+        (pl.col("gpu") == gpu) & (pl.col("process") == process) & pl.col("excluded").is_null()
+    )
+    ledger = window_ledger(timeline, gpu, windows["start_ns"].to_numpy(), windows["end_ns"].to_numpy())
+    rows = windows.hstack(ledger).with_columns(duration_ns=pl.col("end_ns") - pl.col("start_ns"))
+    found = correct(timeline, steps, rows, source)
+    if found.corrected_step_ns is None:
+        between = " and ".join(duration(limit) for limit in found.range_ns or ())
+        reach = f" The step without it lies between {between}." if between else ""
+        raise CannotAnswerError(f"{found.message}{reach}", hint="measure the step without the profiler")
+    return found
+
+
+def without_tracing(then: Prediction, found: Overhead) -> Prediction:
+    """Return a prediction with the step and the range of a correction."""
+    step = found.corrected_step_ns or then.step_ns
+    low, high = found.range_ns or (step, step)
+    return replace(then, step_ns=step, low_ns=low, high_ns=high)
 
 
 def replay_costs(timeline: Timeline, blocks: pl.DataFrame, costs: Costs) -> tuple[int, ...]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from bubblefinder.overhead.model import TOLD
 from bubblefinder.units import NS_PER_US, duration, share
 
 if TYPE_CHECKING:
@@ -39,10 +38,9 @@ def overhead_words(overhead: OverheadReport) -> Iterator[str]:
 
 def may_be_the_profilers_ns(overhead: OverheadReport) -> int | None:
     """Return how much of the traced step may be the profiler's, where the capture can't tell how much is."""
-    low = overhead.range_ns[0] if overhead.range_ns else None
-    if low is None or overhead.traced_step_ns is None or low >= TOLD * (overhead.corrected_step_ns or 0):
+    if overhead.range_ns is None or overhead.traced_step_ns is None or overhead.corrected_step_ns is not None:
         return None
-    return overhead.traced_step_ns - low
+    return overhead.traced_step_ns - overhead.range_ns[0]
 
 
 def _shares(overhead: OverheadReport) -> Iterator[str]:

@@ -164,7 +164,7 @@ def test_every_sample_sums_and_without_costs_stays_as_it_is(name: str) -> None:
     if found.rows is not None:
         assert sums(found.rows)
         low, high = found.range_ns or (0, 0)
-        assert low <= (found.corrected_step_ns or 0) <= high
+        assert low <= (found.corrected_step_ns or low) <= high
 
 
 def test_a_calibration_given_wins_over_the_bundled_one() -> None:
@@ -200,6 +200,8 @@ def test_what_tracing_adds_behind_the_calls_of_an_eager_program_is_in_the_range_
     low, high = found.range_ns or (0, 0)
     assert low < untraced <= high
     assert found.message.startswith("What the profiler added can't be told from this capture")
+    assert found.corrected_step_ns is None
+    assert (found.corrected, found.corrected_roles, found.shares) == ({}, {}, None)
 
 
 def test_an_eager_capture_with_a_known_untraced_step_holds_it_in_its_range() -> None:
