@@ -78,10 +78,10 @@ def whatif(
     changes += [study.close_gaps(close_gaps / 100)] if close_gaps is not None else []
     changes += [study.drop_kernels(pattern) for pattern in drop_kernels or ()]
     if no_profiler and not changes:
-        asked = study.untraced(lane, calibration)
-    else:
-        changes += [study.without_profiler(lane, calibration)] if no_profiler else []
-        asked = predict(study.model, changes)[lane] if changes else None
+        _print(study, lane, study.untraced(lane, calibration), accept_length, as_json=json)
+        return
+    changes += [study.without_profiler(lane, calibration)] if no_profiler else []
+    asked = predict(study.model, changes)[lane] if changes else None
     _print(study, lane, asked, accept_length, as_json=json)
 
 
