@@ -99,7 +99,7 @@ def diff(
 
     outputs = Outputs(DIFF_FORMATS, "json" if json else output_format, output or [], quiet=quiet)
     sides = _sides(captures or [], base or [], head or [])
-    before, after = (load_all(side, quiet=quiet) for side in sides)
+    before, after = (load_all(side, quiet=quiet, launch_shapes=True) for side in sides)
     options = _options(
         gate or [], (floor_gpu, floor_host), labelled(before[0], label=label), history, inter_only=inter_only
     )

@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     from bubblefinder.report.model import Report
 
 
-def load_all(paths: Sequence[Path], *, quiet: bool) -> list[Report]:
+def load_all(paths: Sequence[Path], *, quiet: bool, launch_shapes: bool = False) -> list[Report]:
     """Return the reports on captures, or those that files hold, showing progress."""
     from bubblefinder.cli.common import stages
     from bubblefinder.compare.source import load
 
     with stages(quiet=quiet) as progress:
-        return [load(path, progress) for path in paths]
+        return [load(path, progress, launch_shapes=launch_shapes) for path in paths]
 
 
 def today() -> date:

@@ -17,8 +17,13 @@ _REPORT_STARTS: Final = (b"{", b"<")
 _SNIFFED: Final = 64
 
 
-def load(path: Path, progress: Callable[[str], None] | None = None) -> Report:
+def load(path: Path, progress: Callable[[str], None] | None = None, *, launch_shapes: bool = False) -> Report:
     """Return the report that a JSON or HTML file holds, or the report on the capture at this path.
+
+    Args:
+        path: either.
+        progress: called with the name of each stage of the analysis.
+        launch_shapes: read from a capture how its kernels were launched as well.
 
     Raises:
         InputError: there is neither a report nor a readable capture.
@@ -28,7 +33,7 @@ def load(path: Path, progress: Callable[[str], None] | None = None) -> Report:
 
     if _is_report(path):
         return read_report(path)
-    return analyze_trace(open_trace(path), Options(), progress=progress or (lambda _: None))
+    return analyze_trace(open_trace(path), Options(launch_shapes=launch_shapes), progress=progress or (lambda _: None))
 
 
 def labelled(report: Report, *, label: str | None = None, commit: str | None = None) -> Report:

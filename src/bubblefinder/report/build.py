@@ -68,6 +68,7 @@ class Options:
         run: label, commit and meta of the run.
         rules: which rules run, and which waits are expected.
         overhead: what is known of the run without a profiler.
+        launch_shapes: read how kernels were launched as well, for a comparison.
     """
 
     gpu: int | None = None
@@ -78,6 +79,7 @@ class Options:
     run: Run = field(default_factory=Run)
     rules: Config = field(default_factory=Config)
     overhead: Source = field(default_factory=Source)
+    launch_shapes: bool = False
 
 
 def analyze_trace(
@@ -138,7 +140,7 @@ def analyze_timeline(timeline: Timeline, asked: Options, *, progress: Callable[[
         findings=[finding(match, cured) for match in verdicts.findings],
         benign=[] if timeline.mode is CaptureMode.UNSEEN else benign(timeline, steps, causes),
         expected=[expected(covered, cured) for covered in verdicts.expected],
-        detail=detail(timeline, steps, causes, lane, packs.category),
+        detail=detail(timeline, steps, causes, lane, packs.category, launch_shapes=asked.launch_shapes),
     )
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from bubblefinder.report.account import Account  # noqa: TC001 - decoding reads the annotation
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GapRow:
@@ -133,3 +135,5 @@ class Detail:
     counted_steps: int | None = None
     launches_per_step: float | None = None
     pdl_overlap_share: float | None = None
+    accounts: list[Account] = field(default_factory=list)
+    """What every nanosecond of the decode steps went to, a rank each: what a comparison takes apart."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     import polars as pl
 
@@ -149,6 +149,8 @@ class Trace:
         names: string id to text for kernels and API calls.
         thread_names: thread to name.
         notes: what loading found out about the capture's quality.
+        launch_shapes: reads how each kernel was launched, see `trace.shapes.read_shapes`, from the file; null where
+            there is none.
     """
 
     info: TraceInfo
@@ -165,6 +167,7 @@ class Trace:
     names: Mapping[int, str]
     thread_names: Mapping[int, str] = field(default_factory=dict)
     notes: tuple[QualityNote, ...] = ()
+    launch_shapes: Callable[[], pl.DataFrame] | None = None
 
 
 def process_of(global_id: int) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -13,12 +14,15 @@ from bubblefinder.trace.build import build_trace
 from bubblefinder.trace.model import QualityNote
 from bubblefinder.trace.nsysrep import exported
 from bubblefinder.trace.refuse import check_tables, foreign_file
+from bubblefinder.trace.shapes import read_shapes
 from bubblefinder.trace.sqlite import MAGIC, open_sqlite
 from bubblefinder.trace.unpack import UNPACK_LIMIT, unpacked
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from os import PathLike
+
+    import polars as pl
 
     from bubblefinder.trace.model import Trace
     from bubblefinder.trace.schema import Source
@@ -54,7 +58,14 @@ def open_trace(path: str | PathLike[str], *, unpack_limit: int = UNPACK_LIMIT) -
             f"{name} can't be read: {error.strerror or error}", hint="check the path and its permissions"
         ) from error
     stale = _stale_note(given)
-    return replace(trace, notes=(*trace.notes, stale)) if stale else trace
+    notes = (*trace.notes, stale) if stale else trace.notes
+    return replace(trace, notes=notes, launch_shapes=partial(_launch_shapes, given, unpack_limit))
+
+
+def _launch_shapes(path: Path, unpack_limit: int) -> pl.DataFrame:
+    """Open a capture again and return how its kernels were launched."""
+    with _opened(path, unpack_limit, _LAYERS) as source:
+        return read_shapes(source)
 
 
 @contextmanager

@@ -5,12 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from bubblefinder.report.detail import kernels, tables, timelines
+from bubblefinder.report.detail.account import accounts
 from bubblefinder.report.detail.lane import decode_windows, lane_of
 from bubblefinder.report.pictures import Detail
 from bubblefinder.timeline.model import CaptureMode
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    import polars as pl
 
     from bubblefinder.causes.model import Causes
     from bubblefinder.report.ledgers import Lane
@@ -27,6 +30,8 @@ def detail(
     causes: Causes | None,
     lane: Lane | None = None,
     category: Callable[[str], str | None] = lambda _: None,
+    *,
+    launch_shapes: bool = False,
 ) -> Detail:
     """Return what the pictures show of one process on one GPU; nothing where graph work went unseen.
 
@@ -36,6 +41,7 @@ def detail(
         causes: its waits; without them no wait is drawn as one to blame.
         lane: the process and GPU to draw; null for the lowest GPU with decode steps.
         category: says what a kernel does by its name.
+        launch_shapes: whether to read how the kernels of the steps were launched.
     """
     drawn = lane or lane_of(steps)
     if drawn is None or timeline.mode is CaptureMode.UNSEEN:
@@ -57,4 +63,10 @@ def detail(
         launches_per_step=tables.launches_per_step(timeline, decode, drawn),
         pdl_overlap_share=kernels.overlap_share(work),
         timelines=timelines.step_timelines(timeline, steps, causes, decode, drawn),
+        accounts=accounts(timeline, steps, causes, _shapes(timeline) if launch_shapes else None),
     )
+
+
+def _shapes(timeline: Timeline) -> pl.DataFrame | None:
+    read = timeline.trace.launch_shapes
+    return read() if read else None

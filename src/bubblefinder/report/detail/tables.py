@@ -55,8 +55,8 @@ def gap_rows(timeline: Timeline, steps: Steps, pieces: pl.DataFrame, count: int)
     gaps = pl.concat([pieces.filter("inner").select(outer.columns), outer])
     around = timeline.gaps.select("before_index", "after_index", "call_index")[gaps["gap_index"]]
     sides = gaps.select("inner", "idle_class", "length").with_columns(
-        after_role=_labels(timeline, steps, around["before_index"]),
-        before_role=_labels(timeline, steps, around["after_index"]),
+        after_role=labels(timeline, steps, around["before_index"]),
+        before_role=labels(timeline, steps, around["after_index"]),
         ended_by=timeline.calls["api"].gather(around["call_index"]),
     )
     length = pl.col("length")
@@ -76,7 +76,7 @@ def gap_rows(timeline: Timeline, steps: Steps, pieces: pl.DataFrame, count: int)
     ]
 
 
-def _labels(timeline: Timeline, steps: Steps, op_index: pl.Series) -> pl.Series:
+def labels(timeline: Timeline, steps: Steps, op_index: pl.Series) -> pl.Series:
     """Return what to call some operations: their role in a replay, else what they do."""
     does = ["kernel", "copy", "memset", "replay"]
     copies = {kind: f"{text} copy" for kind, text in COPY_KINDS.items()}

@@ -1,0 +1,204 @@
+"""What the launching threads did while the GPU idled between replays, and the calls they made."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import polars as pl
+
+from bubblefinder.causes.places import general
+from bubblefinder.intervals import split
+from bubblefinder.report.account import CallAccount, IdleAccount
+from bubblefinder.report.detail.tables import class_name, labels
+from bubblefinder.report.words import plain
+from bubblefinder.timeline.apis import CallRole
+from bubblefinder.timeline.model import IdleClass, on_gpu
+from bubblefinder.timeline.ranges import innermost, user_ranges
+from bubblefinder.trace.model import COPY_KINDS
+
+if TYPE_CHECKING:
+    from bubblefinder.causes.model import Causes
+    from bubblefinder.intervals import Bools, Ints
+    from bubblefinder.report.ledgers import Lane
+    from bubblefinder.steps.model import Steps
+    from bubblefinder.timeline.model import Timeline
+
+HOST_WORK: Final = "host work"
+MOST_IDLE: Final = 200
+"""Rows of idle time kept apart; the rest, the shortest, are one row a class."""
+MOST_CALLS: Final = 100
+_NAME_LENGTH: Final = 200
+_KEY: Final = ("gap_class", "wait", "during", "place", "before")
+
+
+def idle_of(
+    timeline: Timeline, steps: Steps, causes: Causes | None, lane: Lane, starts: Ints, decode: Bools
+) -> list[IdleAccount]:
+    """Return the idle time outside replays in the decode steps of a rank, the longest first.
+
+    Args:
+        timeline: the timeline.
+        steps: its steps.
+        causes: its waits and what they are charged with; null leaves `wait` unknown.
+        lane: the rank.
+        starts: where its windows begin.
+        decode: which of them are decode steps.
+    """
+    pieces = on_gpu(timeline.pieces.with_row_index("piece_index"), lane.gpu).filter(
+        pl.col("idle_class") != IdleClass.INTRA_GRAPH
+    )
+    parts = _parts(timeline, pieces, starts)
+    window = np.searchsorted(starts, parts["start_ns"].to_numpy(), side="right") - 1
+    parts = parts.with_columns(window=pl.Series(window)).filter(pl.Series((window >= 0) & decode[window]))
+    told = _told(timeline, steps, causes, parts)
+    per_step = told.group_by(*_KEY, "window").agg(pl.col("ns").sum())
+    rows = [_row(key, mine["ns"].to_numpy(), int(decode.sum())) for key, mine in _by_key(per_step)]
+    return _longest(sorted(rows, key=lambda row: (-row.ns, _sortable(row))), int(decode.sum()))
+
+
+def _by_key(per_step: pl.DataFrame) -> list[tuple[tuple[str | None, ...], pl.DataFrame]]:
+    return [(key, rows) for key, rows in per_step.partition_by(_KEY, as_dict=True, maintain_order=True).items()]
+
+
+def _row(key: tuple[str | None, ...], lengths: Ints, steps: int) -> IdleAccount:
+    gap_class, *rest = key
+    spread = np.sort(np.append(lengths, np.zeros(max(steps - len(lengths), 0), np.int64)))
+    held = np.cumsum(spread[::-1])
+    return IdleAccount(
+        gap_class=gap_class or "",
+        **dict(zip(_KEY[1:], rest, strict=True)),
+        ns=int(held[-1]),
+        steps=len(lengths),
+        p50_ns=float(np.median(spread)),
+        half_steps=int(np.searchsorted(2 * held, held[-1])) + 1,
+    )
+
+
+def _sortable(row: IdleAccount) -> tuple[str, ...]:
+    return tuple(getattr(row, name) or "" for name in _KEY)
+
+
+def _longest(rows: list[IdleAccount], steps: int) -> list[IdleAccount]:
+    """Keep the longest rows and add up the others by class."""
+    rest: dict[str, int] = {}
+    for row in rows[MOST_IDLE:]:
+        rest[row.gap_class] = rest.get(row.gap_class, 0) + row.ns
+    others = [_row((name, None, None, None, None), np.array([ns]), steps) for name, ns in rest.items()]
+    return rows[:MOST_IDLE] + others
+
+
+def _parts(timeline: Timeline, pieces: pl.DataFrame, starts: Ints) -> pl.DataFrame:
+    """Cut pieces where windows begin and where their launching thread begins or ends a call or a range."""
+    launched = timeline.gaps["call_index"].gather(pieces["gap_index"])
+    pieces = pieces.with_columns(
+        call_index=launched,
+        thread=timeline.calls["thread"].gather(launched),
+        after_index=timeline.gaps["after_index"].gather(pieces["gap_index"]),
+    )
+    kept = ("piece_index", "idle_class", "call_index", "thread", "after_index")
+    cut = []
+    for (thread,), mine in pieces.partition_by("thread", as_dict=True, maintain_order=True).items():
+        edges = np.concatenate((starts, *_edges(timeline, thread))) if thread is not None else starts
+        lower, upper, owner = split(mine["start_ns"].to_numpy(), mine["end_ns"].to_numpy(), edges)
+        cut.append(mine.select(kept)[owner].with_columns(start_ns=pl.Series(lower), ns=pl.Series(upper - lower)))
+    return pl.concat(cut) if cut else pieces.select(*kept, "start_ns", ns="end_ns")
+
+
+def _edges(timeline: Timeline, thread: int) -> list[Ints]:
+    trace = timeline.trace
+    frames = (timeline.calls, trace.os_calls, user_ranges(trace.nvtx))
+    mine = [frame.filter(pl.col("thread") == thread) for frame in frames]
+    return [frame[name].to_numpy() for frame in mine for name in ("start_ns", "end_ns")]
+
+
+def _told(timeline: Timeline, steps: Steps, causes: Causes | None, parts: pl.DataFrame) -> pl.DataFrame:
+    """Add to each part its class in words, the wait charged with it, and what the host did and where."""
+    late = parts["idle_class"] == int(IdleClass.HOST_LATE)
+    launching = parts["idle_class"] == int(IdleClass.LAUNCHING)
+    known = parts["thread"].is_not_null()
+    called = timeline.calls["api"].cast(pl.String).gather(parts["call_index"])
+    during = pl.when(launching).then(called).when(late & known).then(_during(timeline, parts))
+    ranges = user_ranges(timeline.trace.nvtx)
+    inside = innermost(ranges, parts["thread"].fill_null(-1).to_numpy(), parts["start_ns"].to_numpy())
+    place = ranges.select(general(pl.col("text")))["text"].gather(pl.Series(inside).replace(-1, None))
+    classes = {int(idle_class): class_name(int(idle_class)) for idle_class in IdleClass}
+    return parts.select(
+        "window",
+        "ns",
+        gap_class=pl.col("idle_class").cast(pl.Int64).replace_strict(classes, return_dtype=pl.String),
+        wait=_waits(causes, parts["piece_index"]),
+        during=during,
+        place=pl.when(late | launching).then(place.map_elements(_short, return_dtype=pl.String)),
+        before=labels(timeline, steps, parts["after_index"]).cast(pl.String),
+    )
+
+
+def _short(text: str) -> str:
+    return plain(text, _NAME_LENGTH)
+
+
+def _during(timeline: Timeline, parts: pl.DataFrame) -> pl.Series:
+    """Return the call that each part's thread sat in: of CUDA, else of the operating system, else none."""
+    found = pl.Series([HOST_WORK] * len(parts), dtype=pl.String)
+    calls = timeline.calls.select("thread", "start_ns", "end_ns", name=pl.col("api").cast(pl.String))
+    for rows in (timeline.trace.os_calls.select("thread", "start_ns", "end_ns", "name"), calls):
+        sat = _outermost(rows, parts)
+        found = pl.select(pl.when(sat.is_not_null()).then(sat).otherwise(found)).to_series()
+    return found
+
+
+def _outermost(rows: pl.DataFrame, parts: pl.DataFrame) -> pl.Series:
+    """Return the name of the outermost row of each part's thread that was open when the part began."""
+    earlier = pl.col("end_ns").cum_max().shift(1).over("thread")
+    outer = rows.sort("start_ns").filter(earlier.is_null() | (pl.col("start_ns") >= earlier))
+    points = parts.select("thread", "start_ns").with_row_index("point").sort("start_ns")
+    hits = points.join_asof(outer, on="start_ns", by="thread", check_sortedness=False)
+    return hits.select("point", name=pl.when(pl.col("start_ns") < pl.col("end_ns")).then("name")).sort("point")["name"]
+
+
+def _waits(causes: Causes | None, piece_index: pl.Series) -> pl.Series:
+    """Return the wait that each piece is charged to, in words."""
+    if causes is None or causes.charges.is_empty():
+        return pl.Series([None] * len(piece_index), dtype=pl.String)
+    named = causes.waits.select(name=wait_name(general(pl.col("nvtx"))))["name"]
+    charged = causes.charges.select(pl.col("piece_index").cast(pl.UInt32), wait=named.gather(causes.charges["wait_index"]))
+    points = pl.DataFrame({"piece_index": piece_index.cast(pl.UInt32)})
+    return points.join(charged, on="piece_index", how="left", maintain_order="left")["wait"]
+
+
+def wait_name(place: pl.Expr) -> pl.Expr:
+    """Return what a wait is called: its API, the direction of its copy, and the range it is in."""
+    copied = pl.when(pl.col("copy_kind").is_not_null()).then(pl.format(" {}", "copy_kind")).otherwise(pl.lit(""))
+    within = pl.when(place.is_not_null()).then(pl.format(" in {}", place)).otherwise(pl.lit(""))
+    return pl.concat_str(pl.col("api").cast(pl.String), copied, within)
+
+
+def calls_of(timeline: Timeline, steps: Steps, lane: Lane, span: tuple[int, int]) -> list[CallAccount]:
+    """Return the calls that a rank's launching threads made between two times, by what they do, the longest first."""
+    used = timeline.operations.filter((pl.col("gpu") == lane.gpu) & (pl.col("process") == lane.process))
+    launched = used.select("call_index", "copy_kind", "replay_index", "blocking").drop_nulls("call_index")
+    firsts = launched.unique("call_index", keep="first", maintain_order=True)
+    roles = steps.replays["role"].cast(pl.String).gather(firsts["replay_index"])
+    firsts = firsts.with_columns(
+        on=pl.coalesce(
+            pl.lit(roles),
+            pl.col("copy_kind").replace_strict(COPY_KINDS, default=None, return_dtype=pl.String),
+        )
+    )
+    threads = timeline.calls["thread"].gather(firsts["call_index"]).unique()
+    calls = timeline.calls.with_row_index("call_index").filter(
+        pl.col("thread").is_in(threads.implode()) & pl.col("start_ns").is_between(*span, closed="left")
+    )
+    told = calls.join(firsts.select("call_index", "on", "blocking"), on="call_index", how="left").select(
+        pl.col("api").cast(pl.String).fill_null("unnamed"),
+        "on",
+        waits=(pl.col("role") == CallRole.WAIT) | pl.col("blocking").fill_null(value=False),
+        ns=pl.col("end_ns") - pl.col("start_ns"),
+    )
+    rows = (
+        told.group_by("api", "on", "waits")
+        .agg(count=pl.len(), p50_ns=pl.col("ns").median(), ns=pl.col("ns").sum())
+        .sort("ns", "api", "on", descending=[True, False, False])
+    )
+    return [CallAccount(**row) for row in rows.head(MOST_CALLS).iter_rows(named=True)]
