@@ -1,7 +1,7 @@
-"""The account of the decode steps: what every nanosecond of them went to, so that two captures can be compared exactly.
+"""The account of the decode steps: what every nanosecond of them went to, which is what a comparison takes apart.
 
-Additions to report/1 that readers may ignore. All times are sums over the decode steps of one rank, in integers, and the
-sum of all `own_ns`, `gap_ns` and idle `ns` is the sum of the steps' durations: nothing is counted twice or left out.
+Additions to report/1 that readers may ignore. All times are sums over the decode steps of one rank, in integers. The
+sum of all `own_ns`, `gap_ns` and idle `ns` is that of the steps' durations: nothing is counted twice or left out.
 """
 
 from __future__ import annotations

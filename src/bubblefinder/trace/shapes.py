@@ -55,6 +55,10 @@ def read_shapes(source: Source) -> pl.DataFrame:
 def _size(name: str) -> pl.Expr:
     """Return a size in words, without the axes that are 1 at its end."""
     x, y, z = (pl.col(f"{name}{axis}") for axis in _AXES)
-    return pl.when(z != 1).then(pl.format("{}x{}x{}", x, y, z)).when(y != 1).then(pl.format("{}x{}", x, y)).otherwise(
-        x.cast(pl.String)
+    return (
+        pl.when(z != 1)
+        .then(pl.format("{}x{}x{}", x, y, z))
+        .when(y != 1)
+        .then(pl.format("{}x{}", x, y))
+        .otherwise(x.cast(pl.String))
     )

@@ -85,7 +85,7 @@ def _account(
 def _work(timeline: Timeline, steps: Steps, lane: Lane, windows: Windows) -> pl.DataFrame:
     """Return the operations of a GPU that count for its decode steps, each with the sums that it adds.
 
-    Each operation adds to the busy time what reaches beyond all that had begun before it, so that what runs side by side
+    Each operation adds to the busy time what reaches beyond all that had begun before it: what runs side by side
     counts once.
     """
     operations = on_gpu(timeline.operations, lane.gpu)

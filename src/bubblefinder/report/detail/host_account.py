@@ -162,7 +162,9 @@ def _waits(causes: Causes | None, piece_index: pl.Series) -> pl.Series:
     if causes is None or causes.charges.is_empty():
         return pl.Series([None] * len(piece_index), dtype=pl.String)
     named = causes.waits.select(name=wait_name(general(pl.col("nvtx"))))["name"]
-    charged = causes.charges.select(pl.col("piece_index").cast(pl.UInt32), wait=named.gather(causes.charges["wait_index"]))
+    charged = causes.charges.select(
+        pl.col("piece_index").cast(pl.UInt32), wait=named.gather(causes.charges["wait_index"])
+    )
     points = pl.DataFrame({"piece_index": piece_index.cast(pl.UInt32)})
     return points.join(charged, on="piece_index", how="left", maintain_order="left")["wait"]
 
