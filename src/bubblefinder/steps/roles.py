@@ -15,7 +15,7 @@ from bubblefinder.timeline.ranges import open_ranges, user_ranges
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from bubblefinder.intervals import Ints
+    from bubblefinder.intervals import Bools, Ints
     from bubblefinder.steps.by_cadence import Cadence
     from bubblefinder.steps.lane import Lane
     from bubblefinder.timeline.model import Timeline
@@ -30,41 +30,65 @@ _WORDS: Final = (
     ("prefill", re.compile(r"prefill", re.IGNORECASE)),
     ("decode", re.compile(r"decode|generation|forward", re.IGNORECASE)),
 )
+_DOTTED: Final = re.compile(r"\w+(?:\.\w+){2,}")
 _DOMINANT: Final = 1.5
 _PIECES: Final = 8
 
 
 def replay_roles(timeline: Timeline, lane: Lane, cadence: Cadence) -> list[str]:
-    """Return the role of each replay of the lane."""
-    names = _by_nvtx(timeline, lane, cadence) or _by_shape(lane, cadence)
+    """Return the role of each replay of the lane.
+
+    Places of the cycle are named by the ranges around their launch calls where these tell any two apart;
+    what no range names, and everything otherwise, by length.
+    """
+    told, shaped = _by_nvtx(timeline, lane, cadence), _by_shape(lane, cadence)
+    apart = cadence.period == 1 or len(set(told)) > 1
+    names = [name or shape for name, shape in zip(told, shaped, strict=True)] if apart else shaped
     return [FOREIGN_ROLE if phase == FOREIGN else names[phase] for phase in cadence.phases.tolist()]
 
 
 def word_of(text: str) -> str | None:
-    """Return the role that a range's name speaks of, if any."""
-    return next((role for role, pattern in _WORDS if pattern.search(text)), None)
+    """Return the role that a range's name speaks of, if any; of a function's dotted name its class and its own count.
+
+    The module may be named after anything: ``speculative.eagle_worker.EAGLEWorker.verify`` verifies.
+    """
+    spoken = ".".join(text.split(".")[-2:]) if _DOTTED.fullmatch(text) else text
+    return next((role for role, pattern in _WORDS if pattern.search(spoken)), None)
 
 
-def _by_nvtx(timeline: Timeline, lane: Lane, cadence: Cadence) -> list[str] | None:
-    """Name the places by the innermost telling range around their launch calls; none unless that tells them apart."""
+def _by_nvtx(timeline: Timeline, lane: Lane, cadence: Cadence) -> list[str]:
+    """Return what the ranges around the launch calls call each place of the cycle; empty where they don't."""
     ranges = user_ranges(timeline.trace.nvtx)
     index = lane.replays["call_index"]
     if ranges.is_empty() or index.null_count():
-        return None
+        return [""] * cadence.period
     launches = timeline.calls[index]
     votes = [Counter[str]() for _ in range(cadence.period)]
     levels = list(open_ranges(ranges, launches["thread"].to_numpy(), launches["start_ns"].to_numpy()))
+    wide = _around_several(levels, cadence.phases, len(ranges))
     texts = ranges["text"].to_list()
     for position, phase in enumerate(cadence.phases.tolist()):
         if phase != FOREIGN:
-            votes[phase][_telling([texts[level[position]] for level in levels if level[position] >= 0]) or ""] += 1
-    names = [vote.most_common(1)[0][0] if vote else "" for vote in votes]
-    told_apart = cadence.period == 1 or len(set(names)) > 1
-    return names if all(names) and told_apart else None
+            around = [int(level[position]) for level in levels]
+            stack = [texts[number] for number in around if number >= 0 and not wide[number]]
+            votes[phase][_telling(stack) or ""] += 1
+    return [vote.most_common(1)[0][0] if vote else "" for vote in votes]
+
+
+def _around_several(levels: Sequence[Ints], phases: Ints, ranges: int) -> Bools:
+    """Tell the ranges around launches of several places of the cycle: they name the step, not a part of it."""
+    low, high = np.full(ranges, np.iinfo(np.int64).max), np.full(ranges, -1)
+    for level in levels:
+        inside = (level >= 0) & (phases != FOREIGN)
+        np.minimum.at(low, level[inside], phases[inside])
+        np.maximum.at(high, level[inside], phases[inside])
+    return high > low
 
 
 def _telling(stack: Sequence[str]) -> str | None:
-    return next((role for text in reversed(stack) if (role := word_of(text))), None)
+    """Return the innermost role that is spoken of; decode, which is any of them, only where there is no other."""
+    spoken = [role for text in reversed(stack) if (role := word_of(text))]
+    return next((role for role in spoken if role != "decode"), spoken[0] if spoken else None)
 
 
 def _by_shape(lane: Lane, cadence: Cadence) -> list[str]:

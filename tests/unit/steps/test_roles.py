@@ -1,0 +1,68 @@
+"""Roles from the ranges that Nsight Systems opens around Python functions of a stock engine."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from bubblefinder.steps.find import find_steps
+from bubblefinder.steps.roles import word_of
+from bubblefinder.timeline.build import build_timeline
+from tests.loops import DRAFT, EXTEND, VERIFY, Graph, Loop
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+WORKER = "sglang.srt.speculative.eagle_worker_v2"
+
+
+@pytest.mark.parametrize(
+    ("text", "role"),
+    [
+        (f"{WORKER}.EagleDraftWorker.draft", "draft"),
+        (f"{WORKER}.EagleDraftWorker._draft_extend_for_decode", "draft-extend"),
+        (f"{WORKER}.EAGLEWorkerV2.verify", "verify"),
+        (f"{WORKER}.EAGLEWorkerV2.forward_batch_generation", "decode"),
+        ("sglang.srt.speculative.draft_utils.Buffers.fill", None),
+        ("scheduler.process_batch_result", None),
+        ("draft step", "draft"),
+    ],
+)
+def test_a_function_is_named_by_its_class_and_its_own_name(text: str, role: str | None) -> None:
+    assert word_of(text) == role
+
+
+def test_a_range_around_the_whole_step_names_none_of_its_parts() -> None:
+    assert roles(named_loop(f"{WORKER}.EAGLEWorkerV2.forward_batch_generation")) == SPOKEN * 8
+
+
+def test_what_verify_runs_is_verify_whatever_its_runner_is_called() -> None:
+    inner = {VERIFY: "sglang.srt.model_executor.runner.DecodeCudaGraphRunner.execute"}
+    assert roles(named_loop("scheduler.run_batch", inner)) == SPOKEN * 8
+
+
+SPOKEN = ["draft", "verify", "draft-extend"]
+OWN = {DRAFT: f"{WORKER}.EagleDraftWorker.draft", VERIFY: f"{WORKER}.EAGLEWorkerV2.verify"}
+
+
+def named_loop(outer: str, inner: Mapping[Graph, str] | None = None) -> Loop:
+    """Steps of draft, verify and draft-extend in which the last has no range of its own."""
+    loop = Loop()
+    for _ in range(8):
+        loop.spend(400)
+        loop.upload()
+        step = loop.now
+        for graph in (DRAFT, VERIFY, EXTEND):
+            loop.spend(20)
+            begin = loop.now
+            loop.replay(graph)
+            loop.range((inner or {}).get(graph), begin)
+            loop.range(OWN.get(graph), begin)
+        loop.read()
+        loop.range(outer, step)
+    return loop
+
+
+def roles(loop: Loop) -> list[str]:
+    return list(find_steps(build_timeline(loop.sketch.trace())).replays["role"])
