@@ -107,6 +107,38 @@ def run_cases(
     typer.echo(f"{count} of {plural(len(files), 'rule')}: all as they should be")
 
 
+@rules.command()
+def functions(
+    wanted: Annotated[
+        list[str] | None, typer.Argument(metavar="PACK[==VERSION]", help="Packs, such as sglang==0.5.17; all if none.")
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", metavar="FILE", help="Where to write them; else printed.")
+    ] = None,
+    folders: Folders = None,
+) -> None:
+    """Write the engine's functions that rules know, for nsys's --python-functions-trace.
+
+    With that file Nsight Systems names the code of a stock engine: nsys profile --python-functions-trace=FILE
+    """
+    import json
+
+    from bubblefinder.rules.functions import functions_trace
+
+    text = json.dumps(functions_trace(_packs(folders), wanted or ()), indent=1) + "\n"
+    if output is None:
+        typer.echo(text, nl=False)
+    else:
+        _write(output, text)
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"{path}: {error.strerror or error}", hint="name a file that can be written") from error
+
+
 def _files(paths: list[Path]) -> list[Path]:
     """Return the files, and the TOML files in the folders."""
     return [file for path in paths for file in (sorted(path.glob("*.toml")) if path.is_dir() else [path])]

@@ -9,6 +9,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstra
 
 from bubblefinder.rules import template
 from bubblefinder.rules.code import CODE
+from bubblefinder.rules.functions import Functions
 from bubblefinder.rules.match import About, Conditions, Pattern
 from bubblefinder.rules.subjects import SUBJECTS, field_types
 from bubblefinder.rules.suggest import did_you_mean
@@ -121,6 +122,9 @@ class Pack(BaseModel):
     prefix: str = Field(pattern=r"^[A-Z]+$", description="what the ids of its rules start with")
     about: Line = Field(description="what the pack covers")
     checked: Line | None = Field(default=None, description="the versions its facts were read from")
+    functions: tuple[Functions, ...] = Field(
+        default=(), description="Python functions around which Nsight Systems can open ranges by itself"
+    )
     rule: tuple[Rule, ...] = ()
 
     @model_validator(mode="after")
