@@ -72,8 +72,10 @@ def test_editors_refuse_what_the_tool_refuses() -> None:
 
 def test_the_guide_shows_rules_cases_and_settings_that_work() -> None:
     guide = (ROOT / "docs" / "rule-packs.md").read_text()
-    rule, cases, settings = (tomllib.loads(block) for block in re.findall(r"```toml\n(.*?)```", guide, re.DOTALL))
-    Pack.model_validate(rule)
+    rule, functions, cases, settings = (
+        tomllib.loads(block) for block in re.findall(r"```toml\n(.*?)```", guide, re.DOTALL)
+    )
+    assert Pack.model_validate(rule | functions).functions
     CaseFile.model_validate(cases)
     Config.model_validate(settings)
 
