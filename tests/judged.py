@@ -1,31 +1,20 @@
-"""Drawings and captures taken through timeline, steps and causes in one go."""
+"""Drawings and captures with all that is found in them, and their waits in microseconds."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from bubblefinder.causes.find import find_causes
-from bubblefinder.steps.find import find_steps
-from bubblefinder.timeline.build import build_timeline
+from bubblefinder.pipeline import Analysis
 from bubblefinder.trace.drawn import draw
 
 if TYPE_CHECKING:
-    from bubblefinder.causes.model import Causes
-    from bubblefinder.steps.model import Steps
-    from bubblefinder.timeline.model import Timeline
     from bubblefinder.trace.model import Trace
 
 
-@dataclass(frozen=True, slots=True)
-class Judged:
+class Judged(Analysis):
     """A capture and who is to blame in it."""
-
-    timeline: Timeline
-    steps: Steps
-    causes: Causes
 
     def waits(self, *columns: str) -> list[Any]:
         """The waits by start: one value each for one column, else tuples."""
@@ -38,9 +27,7 @@ class Judged:
 
 
 def judge(trace: Trace) -> Judged:
-    timeline = build_timeline(trace)
-    steps = find_steps(timeline)
-    return Judged(timeline, steps, find_causes(timeline, steps))
+    return Judged(trace)
 
 
 def drawn(picture: str) -> Judged:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from bubblefinder.replay.build import build_model
 from bubblefinder.replay.predict import predict
-from tests.judged import drawn, judge
+from tests.judged import Judged, drawn, judge
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,14 +16,17 @@ if TYPE_CHECKING:
 
 
 def model_of(trace: Trace) -> Model:
-    judged = judge(trace)
-    return build_model(judged.timeline, judged.steps, judged.causes)
+    return _model(judge(trace))
 
 
 def model_drawn(picture: str) -> Model:
     """A picture with one microsecond a character."""
-    judged = drawn(picture)
-    return build_model(judged.timeline, judged.steps, judged.causes)
+    return _model(drawn(picture))
+
+
+def _model(judged: Judged) -> Model:
+    assert judged.model is not None
+    return judged.model
 
 
 def steps_us(model: Model, changes: Sequence[Change] = ()) -> list[float]:

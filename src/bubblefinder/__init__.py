@@ -19,10 +19,11 @@ if TYPE_CHECKING:
     from os import PathLike
 
     from bubblefinder.compare.model import Diff
+    from bubblefinder.pipeline import Analysis
     from bubblefinder.report.model import Report
     from bubblefinder.trace.model import Trace
 
-__all__ = ["__version__", "analyze", "diff", "open_trace"]
+__all__ = ["__version__", "analysis", "analyze", "diff", "open_trace"]
 
 
 def open_trace(path: str | PathLike[str]) -> Trace:
@@ -34,6 +35,24 @@ def open_trace(path: str | PathLike[str]) -> Trace:
     from bubblefinder.trace.open import open_trace as open_it
 
     return open_it(path)
+
+
+def analysis(
+    path: str | PathLike[str], *, window: tuple[int, int] | None = None, step_by: str | None = None
+) -> Analysis:
+    """Return a capture with all that is found in it: timeline, steps, causes, facts, and a run that can be changed.
+
+    Args:
+        path: as for `open_trace`.
+        window: only operations that start in [start, end), ns from the capture's start.
+        step_by: how to find the steps, such as ``"nvtx:step"`` or ``"cadence"``.
+
+    Raises:
+        InputError: the capture can't be read. Each stage says for itself what it raises when it is asked for.
+    """
+    from bubblefinder.pipeline import Analysis
+
+    return Analysis(open_trace(path), window, step_by)
 
 
 def analyze(path: str | PathLike[str], **options: Any) -> Report:  # noqa: ANN401 - the fields of Options

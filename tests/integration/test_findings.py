@@ -13,13 +13,10 @@ import polars as pl
 import pytest
 
 from bubblefinder.causes.facts import SiteFacts
-from bubblefinder.causes.facts_build import build_facts
-from bubblefinder.causes.find import find_causes
+from bubblefinder.pipeline import Analysis
 from bubblefinder.rules.config import Config
 from bubblefinder.rules.engine import run_rules
 from bubblefinder.rules.packs import load_packs
-from bubblefinder.steps.find import find_steps
-from bubblefinder.timeline.build import build_timeline
 from bubblefinder.trace.open import open_trace
 
 if TYPE_CHECKING:
@@ -40,10 +37,7 @@ def findings(path: Path, *, names: bool = True) -> tuple[Match, ...]:
     """Return the findings on a capture, with its NVTX ranges or as if it had none."""
     trace = open_trace(path)
     trace = trace if names else replace(trace, nvtx=trace.nvtx.clear())
-    timeline = build_timeline(trace)
-    steps = find_steps(timeline)
-    facts = build_facts(timeline, steps, find_causes(timeline, steps))
-    return run_rules(facts, load_packs(), Config()).findings
+    return run_rules(Analysis(trace).facts, load_packs(), Config()).findings
 
 
 def above_info(matches: tuple[Match, ...]) -> list[str]:

@@ -12,18 +12,20 @@ from typing import TYPE_CHECKING
 import pytest
 
 import bubblefinder
+from bubblefinder.pipeline import Analysis
 from bubblefinder.replay.changes import HostSpeed, RemoveWaits
 from bubblefinder.replay.critical_path import Bound
 from bubblefinder.replay.fixes import best_order
 from bubblefinder.replay.predict import predict
 from bubblefinder.replay.run import replay
 from bubblefinder.replay.sentences import sentence
-from bubblefinder.replay.study import Study, study_of
 from bubblefinder.trace.open import open_trace
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
+
+    from bubblefinder.replay.study import Study
 
     Sample = Callable[[str], Path]
 
@@ -41,7 +43,7 @@ SEEN = [*HEALTHY, "nextn_before.node", "dspark_before.node", "eager_item", "hard
 
 @cache
 def study(path: Path) -> Study:
-    return study_of(open_trace(path), None)
+    return Analysis(open_trace(path)).study
 
 
 def close_enough(predicted_ms: float, before_ms: float, after_ms: float, share: float = 0.15) -> bool:
@@ -61,7 +63,7 @@ def test_removing_the_reads_gives_what_it_really_gave(
     sample: Sample, capture: str, before_ms: float, after_ms: float
 ) -> None:
     asked = study(sample(capture))
-    (lane,) = asked.lanes
+    (lane,) = asked.ranks
     (then,) = [predict(asked.model, [fix.change])[lane] for fix in asked.fixes]
     assert close_enough(then.step_ns / MS, before_ms, after_ms)
     assert then.now_ns / MS == pytest.approx(before_ms, rel=0.01)
@@ -79,7 +81,7 @@ def test_two_ranks_leave_their_collectives_together(sample: Sample) -> None:
 
 def test_where_the_host_stays_the_bottleneck_the_gain_is_a_fraction_of_the_idle(sample: Sample) -> None:
     asked = study(sample("hard_before.graph"))
-    (lane,) = asked.lanes
+    (lane,) = asked.ranks
     then = predict(asked.model, [asked.fixes[0].change])[lane]
     assert close_enough(then.step_ns / MS, 16.56, 14.57, share=0.5)
     assert then.low_ns / MS < 14.57 < then.high_ns / MS
@@ -89,7 +91,7 @@ def test_where_the_host_stays_the_bottleneck_the_gain_is_a_fraction_of_the_idle(
 
 def test_a_read_in_an_eager_loop_is_hardly_worth_removing(sample: Sample) -> None:
     asked = study(sample("eager_item"))
-    (lane,) = asked.lanes
+    (lane,) = asked.ranks
     (read,) = [fix for fix in asked.fixes if isinstance(fix.change, RemoveWaits)]
     then = predict(asked.model, [read.change])[lane]
     assert then.recoverable_ns < 0.01 * then.now_ns
@@ -125,11 +127,11 @@ def test_a_faster_host_never_makes_a_step_longer(sample: Sample, capture: str) -
 def test_a_node_capture_without_the_profiler_is_the_untraced_run(sample: Sample) -> None:
     # Untraced, the loop without the read takes 7.01 ms, and 6.98 when captured graph by graph.
     asked = study(sample("nextn_before.node"))
-    (lane,) = asked.lanes
+    (lane,) = asked.ranks
     changes = [asked.fixes[0].change, asked.without_profiler(lane, None)]
     assert predict(asked.model, changes)[lane].step_ns / MS == pytest.approx(7.01, abs=0.05)
     in_graph_mode = study(sample("nextn_before.graph"))
-    (other,) = in_graph_mode.lanes
+    (other,) = in_graph_mode.ranks
     then = predict(in_graph_mode.model, [in_graph_mode.fixes[0].change])[other]
     assert then.step_ns / MS == pytest.approx(7.01, abs=0.05)
 

@@ -8,10 +8,8 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 
-from bubblefinder.causes.find import find_causes
+from bubblefinder.pipeline import Analysis
 from bubblefinder.report.build import analyze_trace
-from bubblefinder.steps.find import find_steps
-from bubblefinder.timeline.build import build_timeline
 from bubblefinder.timeline.model import IdleClass
 from bubblefinder.trace.model import CALLS_TABLE
 from tests.captures import captures, moved, relabelled
@@ -27,8 +25,8 @@ DAY = 86_400 * 10**9
 
 def check_charges(trace: Trace) -> None:
     """Every piece is charged once at most, only the host's pieces, and a wait's bubble is the sum of its pieces."""
-    timeline = build_timeline(trace)
-    causes = find_causes(timeline, find_steps(timeline))
+    analysis = Analysis(trace)
+    timeline, causes = analysis.timeline, analysis.causes
     charged = timeline.pieces[causes.charges["piece_index"].to_list()]
     assert causes.charges["piece_index"].n_unique() == len(causes.charges)
     assert not charged["idle_class"].is_in([int(one) for one in NOT_THE_HOSTS]).any()

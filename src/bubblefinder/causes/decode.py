@@ -28,7 +28,7 @@ _NO_STEP: Final = ("head", "prefill")
 
 
 @dataclass(frozen=True, slots=True)
-class Lane:
+class RankSteps:
     """One process on one GPU.
 
     Attributes:
@@ -101,7 +101,7 @@ class Lane:
         return self.per_step(self.piece_window[chosen], self.piece_ns[chosen])
 
 
-def lanes(timeline: Timeline, steps: Steps, causes: Causes) -> Iterator[Lane]:
+def lanes(timeline: Timeline, steps: Steps, causes: Causes) -> Iterator[RankSteps]:
     """Yield the lanes of a capture, by GPU and process; without any step there is none."""
     charged = np.zeros(len(timeline.pieces), np.bool_)
     charged[causes.charges["piece_index"].to_numpy()] = True
@@ -110,13 +110,13 @@ def lanes(timeline: Timeline, steps: Steps, causes: Causes) -> Iterator[Lane]:
         yield _lane(timeline, mine, charged, int(gpu), int(process))
 
 
-def _lane(timeline: Timeline, windows: pl.DataFrame, charged: Bools, gpu: int, process: int) -> Lane:
+def _lane(timeline: Timeline, windows: pl.DataFrame, charged: Bools, gpu: int, process: int) -> RankSteps:
     starts, ends = windows["start_ns"].to_numpy(), windows["end_ns"].to_numpy()
     decode = windows["excluded"].is_null().to_numpy()
     pieces = on_gpu(timeline.pieces, gpu)
     chosen, lower, upper = _cut(pieces["start_ns"].to_numpy(), pieces["end_ns"].to_numpy(), starts)
     index = chosen + int(timeline.pieces["gpu"].search_sorted(gpu))
-    return Lane(
+    return RankSteps(
         gpu=gpu,
         process=process,
         first=int(windows["window_index"][0]),

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import polars as pl
 
 from bubblefinder.causes.collectives import find_collectives
-from bubblefinder.causes.decode import Lane, call_rows, lanes, operation_rows, p50
+from bubblefinder.causes.decode import RankSteps, call_rows, lanes, operation_rows, p50
 from bubblefinder.causes.facts import Facts, SkewFacts, StepFacts
 from bubblefinder.causes.host_facts import hole_facts, host_work, main_thread
 from bubblefinder.causes.role_facts import find_spans, role_facts, seam_facts, span_of_pieces
@@ -44,7 +44,9 @@ def build_facts(timeline: Timeline, steps: Steps, causes: Causes) -> Facts:
     )
 
 
-def _step(timeline: Timeline, causes: Causes, lane: Lane, every: list[Lane], collectives: pl.DataFrame) -> StepFacts:
+def _step(
+    timeline: Timeline, causes: Causes, lane: RankSteps, every: list[RankSteps], collectives: pl.DataFrame
+) -> StepFacts:
     spans = find_spans(timeline, causes, lane)
     owner = span_of_pieces(lane, spans)
     thread = main_thread(causes, lane)
@@ -74,7 +76,7 @@ def _step(timeline: Timeline, causes: Causes, lane: Lane, every: list[Lane], col
     )
 
 
-def _shares(timeline: Timeline, lane: Lane) -> dict[str, float | None]:
+def _shares(timeline: Timeline, lane: RankSteps) -> dict[str, float | None]:
     """Return busy and each idle class as a share of the decode steps."""
     if not lane.steps:
         return {}
@@ -93,7 +95,7 @@ def _shares(timeline: Timeline, lane: Lane) -> dict[str, float | None]:
     }
 
 
-def _run_ahead(timeline: Timeline, lane: Lane) -> float | None:
+def _run_ahead(timeline: Timeline, lane: RankSteps) -> float | None:
     """Return the share of a process's launch calls whose work was queued before the GPU was free."""
     process = timeline.calls["process"].gather(timeline.leads["call_index"])
     leads = timeline.leads.filter((pl.col("gpu") == lane.gpu) & (process == lane.process) & ~pl.col("blocking"))
@@ -101,7 +103,7 @@ def _run_ahead(timeline: Timeline, lane: Lane) -> float | None:
     return float((known > 0).sum()) / len(known) if len(known) else None
 
 
-def _launches(causes: Causes, lane: Lane) -> dict[str, float | None]:
+def _launches(causes: Causes, lane: RankSteps) -> dict[str, float | None]:
     """Return launch calls per step, graph launches among them, and the host time inside launch calls."""
     mine = causes.submitted.filter((pl.col("gpu") == lane.gpu) & (pl.col("process") == lane.process))
     window = lane.own(mine["window_index"])
@@ -117,7 +119,7 @@ def _launches(causes: Causes, lane: Lane) -> dict[str, float | None]:
 
 
 def _skews(
-    timeline: Timeline, lane: Lane, every: list[Lane], collectives: pl.DataFrame, causes: Causes
+    timeline: Timeline, lane: RankSteps, every: list[RankSteps], collectives: pl.DataFrame, causes: Causes
 ) -> Iterator[SkewFacts]:
     """Yield the collectives that other ranks wait in for this one: its own are the shortest there."""
     if collectives.is_empty():
@@ -137,7 +139,9 @@ def _skews(
         yield _skew(timeline, lane, every, same, str(timeline.trace.names.get(name, "?")), role)
 
 
-def _skew(timeline: Timeline, lane: Lane, every: list[Lane], pairs: pl.DataFrame, name: str, role: Any) -> SkewFacts:  # noqa: ANN401 - a key of partition_by
+def _skew(
+    timeline: Timeline, lane: RankSteps, every: list[RankSteps], pairs: pl.DataFrame, name: str, role: str | None
+) -> SkewFacts:
     waiting = int(pairs["waiting_gpu"].mode().sort()[0])
     skew = lane.per_step(lane.windows(pairs["start_ns"].to_numpy()), pairs["skew"].to_numpy())
     rank = next((other for other in every if other.gpu == waiting), lane)

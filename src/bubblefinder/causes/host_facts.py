@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
-from bubblefinder.causes.decode import Lane, call_rows, p50
+from bubblefinder.causes.decode import RankSteps, call_rows, p50
 from bubblefinder.causes.facts import HoleFacts, HostWork
 from bubblefinder.causes.places import general
 from bubblefinder.intervals import Cover, overlap_with, union
@@ -29,14 +29,14 @@ _MOSTLY: Final = 0.5
 _COLLECTS: Final = r"(?i)\bgc\b|gc\.collect|garbage"
 
 
-def main_thread(causes: Causes, lane: Lane) -> int | None:
+def main_thread(causes: Causes, lane: RankSteps) -> int | None:
     """Return the thread that launches most of a lane's work."""
     mine = causes.submitted.filter((pl.col("gpu") == lane.gpu) & (pl.col("process") == lane.process))
     threads = mine["thread"].value_counts(sort=True)
     return None if threads.is_empty() else int(threads["thread"][0])
 
 
-def host_work(timeline: Timeline, causes: Causes, lane: Lane, thread: int) -> tuple[HostWork, ...]:
+def host_work(timeline: Timeline, causes: Causes, lane: RankSteps, thread: int) -> tuple[HostWork, ...]:
     """Return the host work of a step by NVTX range, outside CUDA calls and inner ranges, longest first.
 
     A host step lasts from the first launch of a step to the first of the next; the middle ones are looked at.
@@ -75,7 +75,7 @@ def _by_range(spent: pl.DataFrame, steps: int, step_p50_ns: float) -> tuple[Host
     return tuple(sorted(found, key=lambda work: (-work.p50_ns, work.nvtx or ""))[:_MOST_RANGES])
 
 
-def _host_steps(causes: Causes, lane: Lane, thread: int) -> Ints:
+def _host_steps(causes: Causes, lane: RankSteps, thread: int) -> Ints:
     """Return the starts of the host's steps around the middle of the decode steps, and the end of the last."""
     mine = causes.submitted.filter((pl.col("thread") == thread) & (pl.col("gpu") == lane.gpu))
     windows = lane.own(mine["window_index"])
@@ -90,7 +90,9 @@ def _host_steps(causes: Causes, lane: Lane, thread: int) -> Ints:
     return np.unique(starts[low : high + 1])
 
 
-def hole_facts(timeline: Timeline, causes: Causes, lane: Lane, thread: int, others: list[Lane]) -> Iterator[HoleFacts]:
+def hole_facts(
+    timeline: Timeline, causes: Causes, lane: RankSteps, thread: int, others: list[RankSteps]
+) -> Iterator[HoleFacts]:
     """Yield the holes of a thread: stretches without a CUDA call far longer than usual at that place of the step."""
     stretches = _stretches(timeline, causes, lane, thread)
     holes = stretches.filter(_is_hole())
@@ -104,7 +106,7 @@ def hole_facts(timeline: Timeline, causes: Causes, lane: Lane, thread: int, othe
         yield _hole(timeline, causes, lane, thread, mine, others)
 
 
-def _stretches(timeline: Timeline, causes: Causes, lane: Lane, thread: int) -> pl.DataFrame:
+def _stretches(timeline: Timeline, causes: Causes, lane: RankSteps, thread: int) -> pl.DataFrame:
     """Return the time between a thread's calls, with `usual`: the median at the same place of the step.
 
     A place is the role launched last, the calls made since, and the API that ends the stretch.
@@ -149,7 +151,7 @@ def _is_hole() -> pl.Expr:
     return known & (pl.col("length") > _HOLE_FACTOR * pl.col("usual") + _HOLE_FLOOR_NS)
 
 
-def _uncharged(timeline: Timeline, lane: Lane) -> Cover:
+def _uncharged(timeline: Timeline, lane: RankSteps) -> Cover:
     """Return the idle of a lane that came from a late host and that no wait is charged with."""
     chosen = lane.piece_index[(lane.piece_class == IdleClass.HOST_LATE) & ~lane.charged]
     pieces = timeline.pieces.select("start_ns", "end_ns")[pl.Series(chosen)]
@@ -195,7 +197,7 @@ def _ranges_at(timeline: Timeline, thread: int, times: Ints) -> pl.Series:
 
 
 def _hole(
-    timeline: Timeline, causes: Causes, lane: Lane, thread: int, holes: pl.DataFrame, others: list[Lane]
+    timeline: Timeline, causes: Causes, lane: RankSteps, thread: int, holes: pl.DataFrame, others: list[RankSteps]
 ) -> HoleFacts:
     window = lane.own(holes["window_index"])
     counted = (window >= 0) & lane.counted[window]
@@ -218,7 +220,7 @@ def _hole(
     )
 
 
-def _has_holes(timeline: Timeline, causes: Causes, lane: Lane) -> bool:
+def _has_holes(timeline: Timeline, causes: Causes, lane: RankSteps) -> bool:
     thread = main_thread(causes, lane)
     if thread is None:
         return False

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import polars as pl
 
-from bubblefinder.causes.decode import Lane, call_rows, operation_rows, p50, spread
+from bubblefinder.causes.decode import RankSteps, call_rows, operation_rows, p50, spread
 from bubblefinder.causes.facts import RoleFacts, SeamFacts
 from bubblefinder.intervals import held_by, last_before
 from bubblefinder.timeline.apis import CallRole
@@ -32,7 +32,7 @@ _MOST_RUNS: Final = 5
 _MOST_NAMES: Final = 8
 
 
-def find_spans(timeline: Timeline, causes: Causes, lane: Lane) -> pl.DataFrame:
+def find_spans(timeline: Timeline, causes: Causes, lane: RankSteps) -> pl.DataFrame:
     """Return the replays and eager phases of a lane in the order in which they run.
 
     Returns:
@@ -67,7 +67,7 @@ def find_spans(timeline: Timeline, causes: Causes, lane: Lane) -> pl.DataFrame:
     return spans.with_columns(window=pl.Series(lane.windows(spans["start_ns"].to_numpy()), dtype=pl.Int64))
 
 
-def role_facts(timeline: Timeline, lane: Lane, spans: pl.DataFrame, owner: Ints) -> Iterator[RoleFacts]:
+def role_facts(timeline: Timeline, lane: RankSteps, spans: pl.DataFrame, owner: Ints) -> Iterator[RoleFacts]:
     """Yield one record a role, in the order of the step.
 
     Args:
@@ -85,7 +85,7 @@ def role_facts(timeline: Timeline, lane: Lane, spans: pl.DataFrame, owner: Ints)
 
 
 def _role(
-    timeline: Timeline, lane: Lane, spans: pl.DataFrame, mine: pl.DataFrame, owner: Ints, *, siblings: bool
+    timeline: Timeline, lane: RankSteps, spans: pl.DataFrame, mine: pl.DataFrame, owner: Ints, *, siblings: bool
 ) -> RoleFacts:
     role, eager = mine["role"][0], bool(mine["eager"][0])
     length = p50((mine["end_ns"] - mine["start_ns"]).to_numpy())
@@ -115,12 +115,12 @@ def _role(
     )
 
 
-def span_of_pieces(lane: Lane, spans: pl.DataFrame) -> Ints:
+def span_of_pieces(lane: RankSteps, spans: pl.DataFrame) -> Ints:
     """Return for each idle piece of a lane the position of the span it lies in, -1 outside."""
     return held_by(lane.piece_start_ns, spans["start_ns"].to_numpy(), spans["end_ns"].to_numpy())
 
 
-def _inside(timeline: Timeline, lane: Lane, spans: pl.DataFrame) -> dict[str, Any]:
+def _inside(timeline: Timeline, lane: RankSteps, spans: pl.DataFrame) -> dict[str, Any]:
     """Return what the kernels of a role look like, from a sample of its spans."""
     sample = spans[spread(pl.int_range(len(spans), eager=True), _LOOKED_INTO)]
     operations = _operations_of(timeline, lane, sample)
@@ -141,7 +141,7 @@ def _inside(timeline: Timeline, lane: Lane, spans: pl.DataFrame) -> dict[str, An
     }
 
 
-def _operations_of(timeline: Timeline, lane: Lane, spans: pl.DataFrame) -> pl.DataFrame:
+def _operations_of(timeline: Timeline, lane: RankSteps, spans: pl.DataFrame) -> pl.DataFrame:
     """Return the operations of some spans, in order, with `span`: the position of their span."""
     columns = ("kind", "start_ns", "end_ns", "stream", "name")
     if not spans["eager"][0]:
@@ -185,7 +185,9 @@ def _long_kernels(timeline: Timeline, kernels: pl.DataFrame) -> tuple[str, ...]:
     return tuple(timeline.trace.names.get(name, "?") for name in names)
 
 
-def seam_facts(timeline: Timeline, causes: Causes, lane: Lane, spans: pl.DataFrame, owner: Ints) -> Iterator[SeamFacts]:
+def seam_facts(
+    timeline: Timeline, causes: Causes, lane: RankSteps, spans: pl.DataFrame, owner: Ints
+) -> Iterator[SeamFacts]:
     """Yield one record a seam that idles or holds glue: the stretch between two roles, in the order of the step.
 
     Args:
@@ -223,7 +225,7 @@ def seam_facts(timeline: Timeline, causes: Causes, lane: Lane, spans: pl.DataFra
             )
 
 
-def _glue(timeline: Timeline, causes: Causes, lane: Lane) -> pl.DataFrame:
+def _glue(timeline: Timeline, causes: Causes, lane: RankSteps) -> pl.DataFrame:
     """Return the short kernels of a lane that belong to no replay and no eager phase."""
     loose = causes.submitted.filter(
         (pl.col("gpu") == lane.gpu)

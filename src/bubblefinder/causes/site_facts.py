@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import polars as pl
 
-from bubblefinder.causes.decode import Lane, call_rows, operation_rows, p50, percentile, spread
+from bubblefinder.causes.decode import RankSteps, call_rows, operation_rows, p50, percentile, spread
 from bubblefinder.causes.facts import SiteFacts
 from bubblefinder.causes.places import frame_chain, nvtx_stack
 from bubblefinder.timeline.apis import CallRole
@@ -30,7 +30,7 @@ _INHERITED: Final = (
 )  # fmt: skip
 
 
-def site_facts(timeline: Timeline, causes: Causes, lane: Lane) -> Iterator[SiteFacts]:
+def site_facts(timeline: Timeline, causes: Causes, lane: RankSteps) -> Iterator[SiteFacts]:
     """Yield one record a group of a lane's sites that drained the GPU in a step; several sites are its members."""
     drained = causes.sites.filter(pl.col("drained") & (pl.col("gpu") == lane.gpu) & (pl.col("process") == lane.process))
     for group in drained.partition_by("group", maintain_order=True):
@@ -41,7 +41,7 @@ def site_facts(timeline: Timeline, causes: Causes, lane: Lane) -> Iterator[SiteF
             yield found
 
 
-def _site(timeline: Timeline, causes: Causes, lane: Lane, site: dict[str, Any]) -> SiteFacts:
+def _site(timeline: Timeline, causes: Causes, lane: RankSteps, site: dict[str, Any]) -> SiteFacts:
     example = _example(causes, site["site"])
     return SiteFacts(
         gpu=lane.gpu,
@@ -57,7 +57,7 @@ def _site(timeline: Timeline, causes: Causes, lane: Lane, site: dict[str, Any]) 
     )
 
 
-def _group(timeline: Timeline, causes: Causes, lane: Lane, members: tuple[SiteFacts, ...]) -> SiteFacts:
+def _group(timeline: Timeline, causes: Causes, lane: RankSteps, members: tuple[SiteFacts, ...]) -> SiteFacts:
     """Return the record of several sites together, described by the costliest."""
     costliest = max(members, key=lambda member: member.bubble_share or 0)
     sites = tuple(site for member in members for site in member.sites)
@@ -70,7 +70,7 @@ def _group(timeline: Timeline, causes: Causes, lane: Lane, members: tuple[SiteFa
     )
 
 
-def _figures(timeline: Timeline, causes: Causes, lane: Lane, sites: tuple[int, ...]) -> dict[str, Any]:
+def _figures(timeline: Timeline, causes: Causes, lane: RankSteps, sites: tuple[int, ...]) -> dict[str, Any]:
     """Return counts, percentiles per affected decode step, shares and evidence of some sites together."""
     waits = causes.waits.with_row_index("wait_index").filter(pl.col("site").is_in(sites))
     window, drained, joined = lane.own(waits["window_index"]), waits["drained"].to_numpy(), waits["joined"].to_numpy()
@@ -100,7 +100,7 @@ def _figures(timeline: Timeline, causes: Causes, lane: Lane, sites: tuple[int, .
 
 
 def _bubbles(
-    timeline: Timeline, causes: Causes, lane: Lane, wait_indices: pl.Series
+    timeline: Timeline, causes: Causes, lane: RankSteps, wait_indices: pl.Series
 ) -> np.ndarray[Any, np.dtype[np.float64]]:
     """Return the idle charged to some waits in each window, by where the idle lies."""
     charged = causes.charges.filter(pl.col("wait_index").is_in(wait_indices.implode()))["piece_index"]

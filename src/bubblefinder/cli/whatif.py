@@ -16,8 +16,9 @@ if TYPE_CHECKING:
 
     from bubblefinder.replay.changes import Change
     from bubblefinder.replay.fixes import Fix
-    from bubblefinder.replay.predict import Lane, Prediction
+    from bubblefinder.replay.predict import Prediction
     from bubblefinder.replay.study import Study
+    from bubblefinder.timeline.rank import Rank
 
 
 def whatif(
@@ -64,34 +65,32 @@ def whatif(
     Without options: every fix by itself, and the order in which they pay most. With options: all
     that they ask for together, since gains don't add up.
     """
+    from bubblefinder.pipeline import Analysis
     from bubblefinder.replay.changes import FreeLaunches, HostSpeed
     from bubblefinder.replay.predict import predict
-    from bubblefinder.replay.study import study_of
     from bubblefinder.trace.open import open_trace
 
     with stages(quiet=quiet) as progress:
-        study = study_of(open_trace(trace), step_by, progress)
-    lane = _lane(study, gpu, pid)
+        study = Analysis(open_trace(trace), step_by=step_by, progress=progress).study
+    rank = _rank(study, gpu, pid)
     changes: list[Change] = [fix.change for fix in _chosen(study.fixes, remove or [])]
     changes += [HostSpeed(host_speed)] if host_speed is not None else []
     changes += [FreeLaunches()] if free_launches else []
     changes += [study.close_gaps(close_gaps / 100)] if close_gaps is not None else []
     changes += [study.drop_kernels(pattern) for pattern in drop_kernels or ()]
     if no_profiler and not changes:
-        _print(study, lane, study.untraced(lane, calibration), accept_length, as_json=json)
+        _print(study, rank, study.untraced(rank, calibration), accept_length, as_json=json)
         return
-    changes += [study.without_profiler(lane, calibration)] if no_profiler else []
-    asked = predict(study.model, changes)[lane] if changes else None
-    _print(study, lane, asked, accept_length, as_json=json)
+    changes += [study.without_profiler(rank, calibration)] if no_profiler else []
+    asked = predict(study.model, changes)[rank] if changes else None
+    _print(study, rank, asked, accept_length, as_json=json)
 
 
-def _lane(study: Study, gpu: int | None, pid: int | None) -> Lane:
-    """Return the process and GPU to predict for."""
-    from bubblefinder.trace.model import pid_of
-
-    fitting = [lane for lane in study.lanes if gpu in (None, lane[0]) and pid in (None, pid_of(lane[1]))]
+def _rank(study: Study, gpu: int | None, pid: int | None) -> Rank:
+    """Return the rank to predict for."""
+    fitting = [rank for rank in study.ranks if gpu in (None, rank.gpu) and pid in (None, rank.pid)]
     if not fitting:
-        there = ", ".join(f"GPU {lane[0]} with process {pid_of(lane[1])}" for lane in study.lanes)
+        there = ", ".join(f"GPU {rank.gpu} with process {rank.pid}" for rank in study.ranks)
         raise CannotAnswerError("the GPU or process asked for has no decode steps here", hint=f"there is {there}")
     return fitting[0]
 
@@ -119,13 +118,13 @@ def _chosen(fixes: Sequence[Fix], asked: list[str]) -> list[Fix]:
     return chosen
 
 
-def _print(study: Study, lane: Lane, asked: Prediction | None, accept_length: float | None, *, as_json: bool) -> None:
+def _print(study: Study, rank: Rank, asked: Prediction | None, accept_length: float | None, *, as_json: bool) -> None:
     from bubblefinder.cli.common import terminal_width
     from bubblefinder.cli.whatif_output import as_document, as_text
     from bubblefinder.compare.render.text import prose
 
     if as_json:
-        typer.echo(as_document(study, lane, asked, accept_length))
+        typer.echo(as_document(study, rank, asked, accept_length))
         return
-    for line in as_text(study, lane, asked, accept_length).splitlines():
+    for line in as_text(study, rank, asked, accept_length).splitlines():
         typer.echo(prose(line, terminal_width(), " " * 5 if line.startswith(" ") else ""))

@@ -8,28 +8,28 @@ from typing import TYPE_CHECKING, Any, Final
 from bubblefinder.replay.fixes import best_order
 from bubblefinder.replay.predict import predict
 from bubblefinder.replay.sentences import BOUNDS, sentence, tokens_per_second
-from bubblefinder.trace.model import pid_of
 from bubblefinder.units import duration, printable, share
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from bubblefinder.replay.fixes import Fix
-    from bubblefinder.replay.predict import Lane, Prediction
+    from bubblefinder.replay.predict import Prediction
     from bubblefinder.replay.study import Study
+    from bubblefinder.timeline.rank import Rank
 
 SCHEMA: Final = "bubblefinder.whatif/1"
 
 
-def as_text(study: Study, lane: Lane, asked: Prediction | None, accept_length: float | None) -> str:
+def as_text(study: Study, rank: Rank, asked: Prediction | None, accept_length: float | None) -> str:
     """Return the answer in words: the prediction that was asked for, else the fixes and their order."""
-    now = predict(study.model, [])[lane]
-    head = f"A decode step on GPU {lane[0]}, process {pid_of(lane[1])}, takes {duration(now.now_ns)} now"
+    now = predict(study.model, [])[rank]
+    head = f"A decode step on GPU {rank.gpu}, process {rank.pid}, takes {duration(now.now_ns)} now"
     lines = [f"{head}{_tokens(now.now_ns, accept_length)}."]
     if asked:
         lines += _asked(asked, accept_length)
     else:
-        lines += _overview(study, lane, accept_length)
+        lines += _overview(study, rank, accept_length)
     return "\n".join(lines)
 
 
@@ -40,23 +40,23 @@ def _asked(then: Prediction, accept_length: float | None) -> Iterator[str]:
     yield from (f"note: {printable(note)}" for note in then.notes)
 
 
-def _overview(study: Study, lane: Lane, accept_length: float | None) -> Iterator[str]:
+def _overview(study: Study, rank: Rank, accept_length: float | None) -> Iterator[str]:
     if not study.fixes:
         yield "Nothing to fix: no wait drained the GPU, the host is ahead, and every phase of the step is a graph."
         return
     yield "\nEvery fix by itself:"
     for number, fix in enumerate(study.fixes, 1):
-        then = predict(study.model, [fix.change])[lane]
+        then = predict(study.model, [fix.change])[rank]
         yield f"  {number}  {printable(fix.name, 80)} ({printable(fix.text, 120)})"
         yield f"     {sentence(then)}"
         yield from (f"     note: {printable(note)}" for note in then.notes)
     yield "\nThe order that pays most:"
-    yield from _order(study, lane, accept_length)
+    yield from _order(study, rank, accept_length)
 
 
-def _order(study: Study, lane: Lane, accept_length: float | None) -> Iterator[str]:
-    stages = best_order(study.model, study.fixes, lane)
-    before = predict(study.model, [])[lane].now_ns
+def _order(study: Study, rank: Rank, accept_length: float | None) -> Iterator[str]:
+    stages = best_order(study.model, study.fixes, rank)
+    before = predict(study.model, [])[rank].now_ns
     for number, stage in enumerate(stages, 1):
         gain = before - stage.then.step_ns
         yield (
@@ -74,24 +74,24 @@ def _tokens(step_ns: int, accept_length: float | None) -> str:
     return f", {tokens_per_second(step_ns, accept_length):.0f} tokens/s" if accept_length else ""
 
 
-def as_document(study: Study, lane: Lane, asked: Prediction | None, accept_length: float | None) -> str:
+def as_document(study: Study, rank: Rank, asked: Prediction | None, accept_length: float | None) -> str:
     """Return the answer as JSON: `now`, then `asked`, or `fixes` and `order`."""
-    now = predict(study.model, [])[lane]
-    document: dict[str, Any] = {"schema": SCHEMA, "gpu": lane[0], "pid": pid_of(lane[1]), "step_ns": now.now_ns}
+    now = predict(study.model, [])[rank]
+    document: dict[str, Any] = {"schema": SCHEMA, "gpu": rank.gpu, "pid": rank.pid, "step_ns": now.now_ns}
     if asked:
         document["asked"] = _prediction(asked, accept_length)
     else:
         numbers = {fix: number for number, fix in enumerate(study.fixes, 1)}
-        document["fixes"] = [_fix(study, lane, fix, number, accept_length) for fix, number in numbers.items()]
+        document["fixes"] = [_fix(study, rank, fix, number, accept_length) for fix, number in numbers.items()]
         document["order"] = [
             {"number": numbers[stage.fix], **_prediction(stage.then, accept_length)}
-            for stage in best_order(study.model, study.fixes, lane)
+            for stage in best_order(study.model, study.fixes, rank)
         ]
     return json.dumps(document, indent=2, sort_keys=True)
 
 
-def _fix(study: Study, lane: Lane, fix: Fix, number: int, accept_length: float | None) -> dict[str, Any]:
-    then = predict(study.model, [fix.change])[lane]
+def _fix(study: Study, rank: Rank, fix: Fix, number: int, accept_length: float | None) -> dict[str, Any]:
+    then = predict(study.model, [fix.change])[rank]
     return {"number": number, "name": fix.name, "text": fix.text, **_prediction(then, accept_length)}
 
 

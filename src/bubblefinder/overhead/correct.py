@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from bubblefinder.overhead.calibration import bundled_calibrations, mismatch
-from bubblefinder.overhead.corrected import Lane, correct_lane, lane_of
+from bubblefinder.overhead.corrected import RankLedger, correct_lane, lane_of
 from bubblefinder.overhead.model import TOLD, Calibration, Cost, Costs, Overhead, Source, parameters_of
 from bubblefinder.overhead.reference import correct_by_reference
 from bubblefinder.overhead.solve import solve
@@ -92,7 +92,7 @@ def _nothing(traced: float | None, message: str) -> Overhead:
     )
 
 
-def _measured_costs(timeline: Timeline, lane: Lane, source: Source) -> tuple[Costs | None, Method, str]:
+def _measured_costs(timeline: Timeline, lane: RankLedger, source: Source) -> tuple[Costs | None, Method, str]:
     """Return the first calibration that holds for the capture, and where it comes from or why there is none."""
     info, reasons = timeline.trace.info, list[str]()
     candidates: list[tuple[Calibration, Method]] = [(source.calibration, "calibration")] if source.calibration else []
@@ -106,7 +106,7 @@ def _measured_costs(timeline: Timeline, lane: Lane, source: Source) -> tuple[Cos
     return None, "none", reasons[0] if reasons else "nothing is known of the run without a profiler"
 
 
-def _by_costs(lane: Lane, costs: Costs, method: Method, where: str) -> Overhead:
+def _by_costs(lane: RankLedger, costs: Costs, method: Method, where: str) -> Overhead:
     middle = correct_lane(lane, costs)
     ends = [correct_lane(lane, costs.least()), correct_lane(lane, _in_a_program(costs.most()))]
     told = "assumed from measurements on" if method == "assumed" else "calibrated on"
@@ -150,7 +150,7 @@ def _host_bound(overhead: Overhead) -> str:
     return " The GPU waits for the host here, and a host's own speed differs between runs by more than these costs."
 
 
-def _by_untraced_step(lane: Lane, measured: Costs | None, step_ns: float, where: str) -> Overhead:
+def _by_untraced_step(lane: RankLedger, measured: Costs | None, step_ns: float, where: str) -> Overhead:
     costs = measured or _UNIFORM
     limit = _MEASURED_LIMIT if measured else _UNIFORM_LIMIT
     factor = solve(lambda scale: correct_lane(lane, costs, scale).step_ns, step_ns, limit)

@@ -29,7 +29,7 @@ COLUMNS: Final = ("duration_ns", *(f"{name}_ns" for name in CLASSES))
 
 
 @dataclass(frozen=True, slots=True)
-class Lane:
+class RankLedger:
     """The decode steps of one process on one GPU, and all that ran there.
 
     Attributes:
@@ -61,7 +61,7 @@ class Corrected:
         return float(np.median(self.rows["duration_ns"].to_numpy()))
 
 
-def lane_of(timeline: Timeline, steps: Steps, rows: pl.DataFrame) -> Lane:
+def lane_of(timeline: Timeline, steps: Steps, rows: pl.DataFrame) -> RankLedger:
     """Collect what a lane's decode steps consist of.
 
     Args:
@@ -70,7 +70,9 @@ def lane_of(timeline: Timeline, steps: Steps, rows: pl.DataFrame) -> Lane:
         rows: the lane's decode steps with their raw ledger: gpu, process, index, start_ns, end_ns and `COLUMNS`.
     """
     gpu, process = rows.select("gpu", "process").row(0)
-    return Lane(gpu, rows, replays_in(timeline, steps, rows, process), work_of(timeline, gpu), host_of(timeline, gpu))
+    return RankLedger(
+        gpu, rows, replays_in(timeline, steps, rows, process), work_of(timeline, gpu), host_of(timeline, gpu)
+    )
 
 
 def replays_in(timeline: Timeline, steps: Steps, rows: pl.DataFrame, process: int) -> pl.DataFrame:
@@ -84,7 +86,7 @@ def replays_in(timeline: Timeline, steps: Steps, rows: pl.DataFrame, process: in
     return mine.with_columns(step=pl.Series(step)).filter(pl.Series(within, dtype=pl.Boolean))
 
 
-def correct_lane(lane: Lane, costs: Costs, factor: float = 1.0) -> Corrected:
+def correct_lane(lane: RankLedger, costs: Costs, factor: float = 1.0) -> Corrected:
     """Return the lane's decode steps with `factor` times the costs taken off."""
     shifted = shift(lane.work, lane.host, costs, factor)
     rows = _rows(lane, shifted)
@@ -113,14 +115,14 @@ def _moved(work: Work, shifted: Shifted, times: pl.Series) -> Floats:
     return moved
 
 
-def _per_row(lane: Lane, starts: NDArray[np.int64], values: Floats) -> Floats:
+def _per_row(lane: RankLedger, starts: NDArray[np.int64], values: Floats) -> Floats:
     """Add up what begins in each decode step."""
     row = np.searchsorted(lane.rows["start_ns"].to_numpy(), starts, side="right") - 1
     inside = (row >= 0) & (starts < lane.rows["end_ns"].to_numpy()[np.maximum(row, 0)])
     return np.bincount(row[inside], weights=values[inside], minlength=len(lane.rows)).astype(np.float64)
 
 
-def _rows(lane: Lane, shifted: Shifted) -> pl.DataFrame:
+def _rows(lane: RankLedger, shifted: Shifted) -> pl.DataFrame:
     """Return the corrected ledger: seams by class, the rest of the step split as measured; each row sums exactly."""
     work, raw = lane.work, lane.rows
     seam_starts = np.concatenate((work.starts[:1] - 1, work.ends[:-1]))
@@ -158,7 +160,7 @@ def _known(raw: pl.DataFrame, name: str) -> Floats:
     return raw[name].fill_null(0).to_numpy().astype(float)
 
 
-def _inner(lane: Lane, shifted: Shifted, inner: Floats, lost: Floats) -> dict[str, Floats]:
+def _inner(lane: RankLedger, shifted: Shifted, inner: Floats, lost: Floats) -> dict[str, Floats]:
     """Split what is left of each step into busy time and intra-graph gaps: each loses what was taken off it."""
     gaps = _per_row(lane, lane.work.starts, shifted.added.gaps_ns)
     both = gaps + _per_row(lane, lane.work.starts, shifted.added.busy_ns)

@@ -10,7 +10,7 @@ import polars as pl
 
 from bubblefinder.errors import CannotAnswerError
 from bubblefinder.intervals import covered_before
-from bubblefinder.overhead.corrected import COLUMNS, Corrected, Lane, replays_in, role_medians
+from bubblefinder.overhead.corrected import COLUMNS, Corrected, RankLedger, replays_in, role_medians
 from bubblefinder.overhead.model import Cost, Costs, Overhead
 from bubblefinder.overhead.summary import summarise
 from bubblefinder.steps.find import find_steps
@@ -31,7 +31,7 @@ _GUESS = Cost(1.0, 0.0, 1.0)
 _LONGER = 1.05
 
 
-def correct_by_reference(timeline: Timeline, lane: Lane, trace: Trace, measured: Costs | None) -> Overhead:
+def correct_by_reference(timeline: Timeline, lane: RankLedger, trace: Trace, measured: Costs | None) -> Overhead:
     """Return the correction of a lane by a graph-mode capture of the same workload.
 
     Step lengths, gaps between replays and replay lengths are the reference's. The inside of each replay is the node
@@ -103,7 +103,7 @@ def _listed(roles: set[str]) -> str:
     return ", ".join(sorted(roles)) or "no graphs"
 
 
-def _idle_by_role(timeline: Timeline, lane: Lane) -> dict[str, tuple[float, float]]:
+def _idle_by_role(timeline: Timeline, lane: RankLedger) -> dict[str, tuple[float, float]]:
     """Return median length and median idle time inside the replays of each role of the node capture."""
     pieces = on_gpu(timeline.pieces, lane.gpu).select("start_ns", "end_ns", "idle_class")
     cover = cover_of(pieces.filter(pl.col("idle_class") == int(IdleClass.INTRA_GRAPH)))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bubblefinder.overhead.corrected import CLASSES, Corrected, Lane, shares_of
+from bubblefinder.overhead.corrected import CLASSES, Corrected, RankLedger, shares_of
 from bubblefinder.overhead.model import Overhead, Shares
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def summarise(
-    lane: Lane, middle: Corrected, ends: Sequence[Corrected], method: Method, parameters: dict[str, object]
+    lane: RankLedger, middle: Corrected, ends: Sequence[Corrected], method: Method, parameters: dict[str, object]
 ) -> Overhead:
     """Return the correction as told to the user; a share whose range is wider than its value is withheld."""
     traced = float(np.median(lane.rows["duration_ns"].to_numpy()))

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from bubblefinder.replay.changes import CaptureEager, HostSpeed, RemoveWaits
-from bubblefinder.replay.predict import Lane, Prediction, predict, steps_after
+from bubblefinder.replay.predict import Prediction, predict, steps_after
 from bubblefinder.replay.recoverable import everywhere
 
 if TYPE_CHECKING:
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from bubblefinder.causes.model import Causes
     from bubblefinder.replay.changes import Change
     from bubblefinder.replay.model import Model
+    from bubblefinder.timeline.rank import Rank
 
 WORTHWHILE: Final = 0.001
 """A further fix that gains less of the step ends the order."""
@@ -89,19 +90,19 @@ def _text(site: SiteFacts) -> str:
     return ", ".join(part for part in parts if part)
 
 
-def best_order(model: Model, fixes: Sequence[Fix], lane: Lane) -> tuple[Stage, ...]:
+def best_order(model: Model, fixes: Sequence[Fix], rank: Rank) -> tuple[Stage, ...]:
     """Return the fixes in the order in which each gains most on top of those before it, while it is worthwhile."""
-    alone = {fix: steps_after(model, [fix.change])[lane] for fix in fixes}
+    alone = {fix: steps_after(model, [fix.change])[rank] for fix in fixes}
     left = sorted(fixes, key=alone.__getitem__)[:_CANDIDATES]
     stages: list[Stage] = []
     changes: list[Change] = []
-    step = steps_after(model, [])[lane]
+    step = steps_after(model, [])[rank]
     while left:
-        steps = [steps_after(model, [*changes, fix.change])[lane] for fix in left]
+        steps = [steps_after(model, [*changes, fix.change])[rank] for fix in left]
         best = min(range(len(left)), key=steps.__getitem__)
         if step - steps[best] < WORTHWHILE * step:
             break
         fix, step = left.pop(best), steps[best]
         changes.append(fix.change)
-        stages.append(Stage(fix, predict(model, changes)[lane]))
+        stages.append(Stage(fix, predict(model, changes)[rank]))
     return tuple(stages)

@@ -11,6 +11,7 @@ from bubblefinder.replay.changes import HostSpeed, draft_of
 from bubblefinder.replay.critical_path import Bound, bound_of
 from bubblefinder.replay.model import Lag
 from bubblefinder.replay.run import replay
+from bubblefinder.timeline.rank import Rank
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,9 +27,6 @@ HOST_NOISE: Final = 0.125
 """How far the host work of two captures of one program lies from the middle: five captures spread over a quarter."""
 _SIGMA: Final = 1.4826
 """Standard deviation over median absolute deviation, of a normal distribution."""
-
-Lane = tuple[int, int]
-"""A physical GPU and a process key."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,18 +60,18 @@ class Prediction:
         return self.now_ns - self.step_ns
 
 
-def predict(model: Model, changes: Sequence[Change]) -> dict[Lane, Prediction]:
+def predict(model: Model, changes: Sequence[Change]) -> dict[Rank, Prediction]:
     """Return the step of every process and GPU with decode steps after all the changes together."""
     draft, times = _cautious(model, changes)
     best, worst = _extreme(model, changes, 1 + HOST_NOISE), _extreme(model, changes, 1 - HOST_NOISE)
     notes = (*draft.notes, *_notes(model))
     found = {}
-    for (gpu, process), windows in _lanes(model).items():
+    for rank, windows in _windows(model).items():
         least = _least(model, draft, windows)
         now, step, low, high = (_step(windows, moments, least) for moments in (model.recorded, times, best, worst))
-        found[gpu, process] = Prediction(
-            gpu=gpu,
-            process=process,
+        found[rank] = Prediction(
+            gpu=rank.gpu,
+            process=rank.process,
             now_ns=now,
             step_ns=min(step, now),
             low_ns=min(low, step, now),
@@ -84,18 +82,18 @@ def predict(model: Model, changes: Sequence[Change]) -> dict[Lane, Prediction]:
     return found
 
 
-def steps_after(model: Model, changes: Sequence[Change]) -> dict[Lane, int]:
+def steps_after(model: Model, changes: Sequence[Change]) -> dict[Rank, int]:
     """Return only the predicted steps."""
     draft, times = _cautious(model, changes)
     return {
-        lane: min(_step(windows, times, _least(model, draft, windows)), _step(windows, model.recorded))
-        for lane, windows in _lanes(model).items()
+        rank: min(_step(windows, times, _least(model, draft, windows)), _step(windows, model.recorded))
+        for rank, windows in _windows(model).items()
     }
 
 
-def _lanes(model: Model) -> dict[Lane, pl.DataFrame]:
-    lanes = model.windows.partition_by("gpu", "process", as_dict=True, maintain_order=True)
-    return {(int(gpu), int(process)): windows for (gpu, process), windows in lanes.items()}
+def _windows(model: Model) -> dict[Rank, pl.DataFrame]:
+    parts = model.windows.partition_by("gpu", "process", as_dict=True, maintain_order=True)
+    return {Rank(int(gpu), int(process)): windows for (gpu, process), windows in parts.items()}
 
 
 def _cautious(model: Model, changes: Sequence[Change]) -> tuple[Draft, Ints]:
@@ -114,8 +112,8 @@ def host_spread(model: Model) -> float:
     moment, work = model.arcs.target[host], model.arcs.lag[host]
     process = model.calls["process"].to_numpy()[model.arcs.owner[host]]
     spreads = []
-    for (_, name), windows in _lanes(model).items():
-        mine = process == name
+    for rank, windows in _windows(model).items():
+        mine = process == rank.process
         edges = np.append(windows["begin"].to_numpy(), windows["end"].to_numpy()[-1])
         step = np.searchsorted(edges, moment[mine], side="right") - 1
         inside = (step >= 0) & (step < len(windows))

@@ -9,10 +9,9 @@ import polars as pl
 
 from bubblefinder.causes.facts import RoleFacts, SiteFacts, StepFacts
 from bubblefinder.causes.places import general
-from bubblefinder.replay.build import build_model
 from bubblefinder.replay.changes import CaptureEager, HostSpeed, RemoveWaits
-from bubblefinder.replay.predict import Lane, Prediction, predict
-from bubblefinder.timeline.model import CaptureMode
+from bubblefinder.replay.predict import Prediction, predict
+from bubblefinder.timeline.rank import Rank
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -20,8 +19,6 @@ if TYPE_CHECKING:
     from bubblefinder.causes.facts import Facts
     from bubblefinder.causes.model import Causes
     from bubblefinder.replay.model import Model
-    from bubblefinder.steps.model import Steps
-    from bubblefinder.timeline.model import Timeline
 
 NEVER_LATE: Final = HostSpeed(1e9)
 """A host whose work takes no time; the waits stay."""
@@ -44,13 +41,13 @@ class Recoverable:
 
     Attributes:
         sites: by the sites of a finding, as in `SiteFacts.sites`: without their waits, on every rank.
-        hosts: by GPU and process: with a host that is never late.
-        roles: by GPU, process and role: with an eager phase captured as a graph.
+        hosts: by rank: with a host that is never late.
+        roles: by rank and role: with an eager phase captured as a graph.
     """
 
     sites: dict[tuple[int, ...], Prediction] = field(default_factory=dict)
-    hosts: dict[Lane, Prediction] = field(default_factory=dict)
-    roles: dict[tuple[int, int, str], Prediction] = field(default_factory=dict)
+    hosts: dict[Rank, Prediction] = field(default_factory=dict)
+    roles: dict[tuple[Rank, str], Prediction] = field(default_factory=dict)
 
     def fill(self, facts: Facts) -> Facts:
         """Return the facts with what is recoverable of each."""
@@ -65,8 +62,12 @@ class Recoverable:
         if isinstance(subject, SiteFacts):
             return self.sites.get(subject.sites)
         if isinstance(subject, StepFacts):
-            return self.hosts.get((subject.gpu, subject.process))
-        return self.roles.get((subject.gpu, subject.process, subject.role)) if isinstance(subject, RoleFacts) else None
+            return self.hosts.get(Rank(subject.gpu, subject.process))
+        return (
+            self.roles.get((Rank(subject.gpu, subject.process), subject.role))
+            if isinstance(subject, RoleFacts)
+            else None
+        )
 
     def _filled(self, site: SiteFacts) -> SiteFacts:
         found = self.of(site)
@@ -77,12 +78,9 @@ class Recoverable:
         return replace(step, host_slow_recoverable_ns=found.recoverable_ns) if found else step
 
 
-def recoverable(timeline: Timeline, steps: Steps, causes: Causes, facts: Facts) -> Recoverable:
+def recoverable(model: Model | None, causes: Causes, facts: Facts) -> Recoverable:
     """Return what the median step would lose without each cause; nothing where no step can be timed."""
-    if timeline.mode is CaptureMode.UNSEEN or steps.windows.is_empty():
-        return Recoverable()
-    model = build_model(timeline, steps, causes)
-    if model.windows.is_empty():
+    if model is None or model.windows.is_empty():
         return Recoverable()
     return Recoverable(
         sites=dict(_by_site(model, causes, facts)),
@@ -92,21 +90,21 @@ def recoverable(timeline: Timeline, steps: Steps, causes: Causes, facts: Facts) 
 
 
 def _by_site(model: Model, causes: Causes, facts: Facts) -> Iterable[tuple[tuple[int, ...], Prediction]]:
-    known: dict[frozenset[int], dict[Lane, Prediction]] = {}
+    known: dict[frozenset[int], dict[Rank, Prediction]] = {}
     for site in facts.sites:
         removed = everywhere(causes, site.sites)
         if removed not in known:
             known[removed] = predict(model, [RemoveWaits(removed)])
-        if found := known[removed].get((site.gpu, site.process)):
+        if found := known[removed].get(Rank(site.gpu, site.process)):
             yield site.sites, found
 
 
-def _by_role(model: Model, facts: Facts) -> Iterable[tuple[tuple[int, int, str], Prediction]]:
-    eager = [(step.gpu, step.process, role.role) for step in facts.steps for role in step.roles if role.eager]
-    captured = {name: predict(model, [CaptureEager(name)]) for _, _, name in eager}
-    for gpu, process, name in eager:
-        if found := captured[name].get((gpu, process)):
-            yield (gpu, process, name), found
+def _by_role(model: Model, facts: Facts) -> Iterable[tuple[tuple[Rank, str], Prediction]]:
+    eager = [(Rank(step.gpu, step.process), role.role) for step in facts.steps for role in step.roles if role.eager]
+    captured = {name: predict(model, [CaptureEager(name)]) for _, name in eager}
+    for rank, name in eager:
+        if found := captured[name].get(rank):
+            yield (rank, name), found
 
 
 def everywhere(causes: Causes, sites: tuple[int, ...]) -> frozenset[int]:

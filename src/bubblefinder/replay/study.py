@@ -6,30 +6,26 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from bubblefinder.causes.facts_build import build_facts
-from bubblefinder.causes.find import find_causes
 from bubblefinder.errors import CannotAnswerError, UsageError
 from bubblefinder.overhead.calibration import read_calibration
 from bubblefinder.overhead.model import Source
-from bubblefinder.replay.build import build_model
 from bubblefinder.replay.changes import CloseGaps, DropKernels, NoProfiler, kernel_time
 from bubblefinder.replay.fixes import Fix, find_fixes
 from bubblefinder.replay.predict import predict
 from bubblefinder.replay.untraced import call_costs, corrected, profiler_costs, replay_costs, without_tracing
-from bubblefinder.steps.find import find_steps
-from bubblefinder.timeline.build import build_timeline
 from bubblefinder.timeline.model import CaptureMode
+from bubblefinder.timeline.rank import Rank
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
+    from bubblefinder.causes.facts import Facts
+    from bubblefinder.causes.model import Causes
     from bubblefinder.overhead.model import Overhead
     from bubblefinder.replay.model import Model
-    from bubblefinder.replay.predict import Lane, Prediction
+    from bubblefinder.replay.predict import Prediction
     from bubblefinder.steps.model import Steps
     from bubblefinder.timeline.model import Timeline
-    from bubblefinder.trace.model import Trace
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,14 +37,14 @@ class Study:
         steps: its decode steps.
         model: the recorded run.
         fixes: what can be cured.
-        lanes: the GPUs and processes with decode steps that can be timed.
+        ranks: those with decode steps that can be timed.
     """
 
     timeline: Timeline
     steps: Steps
     model: Model
     fixes: tuple[Fix, ...]
-    lanes: tuple[Lane, ...]
+    ranks: tuple[Rank, ...]
 
     def drop_kernels(self, pattern: str) -> DropKernels:
         """Return the change that removes the kernels whose name matches a regular expression.
@@ -80,58 +76,48 @@ class Study:
             )
         return CloseGaps(share)
 
-    def without_profiler(self, lane: Lane, calibration: Path | None) -> NoProfiler:
+    def without_profiler(self, rank: Rank, calibration: Path | None) -> NoProfiler:
         """Return the change that takes the profiler away, by what is known of its cost on such a machine.
 
         Raises:
             CannotAnswerError: nothing is known of it, or the capture can't tell how much it is.
         """
-        costs = profiler_costs(self.timeline, lane[0], calibration)
-        self._corrected(lane, calibration)
+        costs = profiler_costs(self.timeline, rank.gpu, calibration)
+        self._corrected(rank, calibration)
         return NoProfiler(
             replay_costs(self.timeline, self.model.blocks, costs), call_costs(self.timeline, self.model.calls, costs)
         )
 
-    def untraced(self, lane: Lane, calibration: Path | None) -> Prediction:
+    def untraced(self, rank: Rank, calibration: Path | None) -> Prediction:
         """Return the step with the profiler taken away and nothing else: the answer that a report gives.
 
         Raises:
             CannotAnswerError: nothing is known of its cost, or the capture can't tell how much it is.
         """
-        change = self.without_profiler(lane, calibration)
-        return without_tracing(predict(self.model, [change])[lane], self._corrected(lane, calibration))
+        change = self.without_profiler(rank, calibration)
+        return without_tracing(predict(self.model, [change])[rank], self._corrected(rank, calibration))
 
-    def _corrected(self, lane: Lane, calibration: Path | None) -> Overhead:
+    def _corrected(self, rank: Rank, calibration: Path | None) -> Overhead:
         source = Source(calibration=read_calibration(calibration) if calibration else None, bundled=not calibration)
-        return corrected(self.timeline, self.steps, lane, source)
+        return corrected(self.timeline, self.steps, rank, source)
 
 
-def study_of(trace: Trace, step_by: str | None, progress: Callable[[str], None] = lambda _: None) -> Study:
+def study_of(timeline: Timeline, steps: Steps, model: Model | None, causes: Causes, facts: Facts) -> Study:
     """Return a capture ready for questions.
 
     Raises:
         CannotAnswerError: no decode step can be timed, or graph work is missing.
     """
-    progress("timeline")
-    timeline = build_timeline(trace)
     if timeline.mode is CaptureMode.UNSEEN:
         raise CannotAnswerError(
             "the export lacks the GPU work of its CUDA graph launches, so nothing can be predicted",
             hint="export the .nsys-rep again with Nsight Systems 2024.2 or newer",
         )
-    progress("steps")
-    steps = find_steps(timeline, step_by)
-    progress("causes")
-    causes = find_causes(timeline, steps)
-    facts = build_facts(timeline, steps, causes)
-    progress("what if")
-    model = build_model(timeline, steps, causes)
-    if model.windows.is_empty():
+    if model is None or model.windows.is_empty():
         if any(len(device.processes) > 1 for device in timeline.devices):
             raise CannotAnswerError(
                 "several processes share the GPU, and whether the others would fill what one frees, nothing shows",
                 hint="capture the process with the GPU to itself",
             )
         raise CannotAnswerError("no decode step was found, so there is none to predict", hint="name one with --step-by")
-    lanes = tuple((int(gpu), int(process)) for gpu, process in model.windows.select("gpu", "process").unique().rows())
-    return Study(timeline, steps, model, find_fixes(causes, facts), tuple(sorted(lanes)))
+    return Study(timeline, steps, model, find_fixes(causes, facts), tuple(Rank.in_rows(model.windows)))

@@ -1,4 +1,4 @@
-"""From a path to a Report: every stage once, in order."""
+"""From an analysis to a Report: which rank it is on, what the rules say of it, and its sections."""
 
 from __future__ import annotations
 
@@ -6,15 +6,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from bubblefinder._version import __version__
-from bubblefinder.causes.facts_build import build_facts
-from bubblefinder.causes.find import find_causes
 from bubblefinder.errors import CannotAnswerError
 from bubblefinder.overhead.model import Source
-from bubblefinder.replay.recoverable import recoverable
+from bubblefinder.pipeline import Analysis
 from bubblefinder.report.detail import detail
 from bubblefinder.report.findings import benign, expected, finding
 from bubblefinder.report.ledgers import (
-    Lane,
     bubble_share,
     decode_rows,
     device_report,
@@ -40,17 +37,14 @@ from bubblefinder.report.overhead import overhead_report
 from bubblefinder.rules.config import Config
 from bubblefinder.rules.engine import run_rules
 from bubblefinder.rules.packs import load_packs
-from bubblefinder.steps.find import find_steps
-from bubblefinder.timeline.build import build_timeline
 from bubblefinder.timeline.model import CaptureMode
-from bubblefinder.trace.model import pid_of
+from bubblefinder.timeline.rank import Rank, ranks_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     import polars as pl
 
-    from bubblefinder.steps.model import Steps
     from bubblefinder.timeline.model import Timeline
     from bubblefinder.trace.model import QualityNote, Trace
 
@@ -85,49 +79,38 @@ class Options:
 def analyze_trace(
     trace: Trace, options: Options | None = None, *, progress: Callable[[str], None] = lambda _: None
 ) -> Report:
-    """Return the report on a loaded trace.
+    """Return the report on a loaded trace, see `report_of`.
 
     Args:
         trace: the capture.
         options: what was asked for.
         progress: called with the name of each stage as it begins.
+    """
+    asked = options or Options()
+    return report_of(Analysis(trace, asked.window, asked.step_by, progress), asked)
+
+
+def report_of(analysis: Analysis, options: Options | None = None) -> Report:
+    """Return the report on an analysis.
+
+    Args:
+        analysis: the capture and what was found in it.
+        options: what was asked for; window and steps were found as the analysis was told.
 
     Raises:
         CannotAnswerError: the capture lacks what was asked for.
         UsageError: an option is wrong.
     """
     asked = options or Options()
-    progress("timeline")
-    return analyze_timeline(build_timeline(trace, asked.window), asked, progress=progress)
-
-
-def analyze_timeline(timeline: Timeline, asked: Options, *, progress: Callable[[str], None] = lambda _: None) -> Report:
-    """Return the report on a timeline, for callers that also use the timeline itself.
-
-    Args:
-        timeline: the timeline of the window that was asked for.
-        asked: what was asked for.
-        progress: called with the name of each stage as it begins.
-
-    Raises:
-        CannotAnswerError: the capture lacks what was asked for.
-        UsageError: an option is wrong.
-    """
-    progress("steps")
-    steps = find_steps(timeline, asked.step_by)
+    timeline, steps = analysis.timeline, analysis.steps
     windows = windows_with_ledger(timeline, steps, asked.steps)
-    lane = _lane(timeline, windows, asked)
-    progress("causes")
-    causes = find_causes(timeline, steps)
+    rank = _rank(timeline, windows, asked)
     packs = load_packs(asked.rules.rules)
-    facts = build_facts(timeline, steps, causes)
-    progress("what if")
-    cured = recoverable(timeline, steps, causes, facts)
-    verdicts = run_rules(cured.fill(facts), packs, asked.rules, (lane.gpu, lane.process) if lane else None)
-    progress("overhead")
-    rows = decode_rows(windows, lane) if lane else windows.clear()
-    overhead = overhead_report(timeline, steps, rows, asked.overhead)
-    progress("report")
+    cured = analysis.recoverable
+    verdicts = run_rules(cured.fill(analysis.facts), packs, asked.rules, rank)
+    analysis.progress("overhead")
+    overhead = overhead_report(timeline, steps, _decode(windows, rank), asked.overhead)
+    analysis.progress("report")
     return Report(
         schema=SCHEMA,
         tool=Tool(name="bubblefinder", version=__version__),
@@ -135,53 +118,55 @@ def analyze_timeline(timeline: Timeline, asked: Options, *, progress: Callable[[
         trace=_facts(timeline),
         quality=_quality((*timeline.trace.notes, *timeline.notes, *steps.notes)),
         devices=[device_report(timeline, device) for device in timeline.devices],
-        steps=_steps(timeline, steps, windows, lane),
+        steps=_steps(analysis, windows, rank),
         overhead=overhead,
         findings=[finding(match, cured) for match in verdicts.findings],
-        benign=[] if timeline.mode is CaptureMode.UNSEEN else benign(timeline, steps, causes),
+        benign=[] if timeline.mode is CaptureMode.UNSEEN else benign(analysis),
         expected=[expected(covered, cured) for covered in verdicts.expected],
-        detail=detail(timeline, steps, causes, lane, packs.category, launch_shapes=asked.launch_shapes),
+        detail=detail(analysis, rank, packs.category, launch_shapes=asked.launch_shapes),
     )
 
 
-def _lane(timeline: Timeline, windows: pl.DataFrame, asked: Options) -> Lane | None:
-    """Return the lane to report: the lowest GPU with decode steps, or the one asked for."""
-    known = [Lane(device.gpu, process) for device in timeline.devices for process in device.processes]
-    fitting = [lane for lane in known if asked.gpu in (None, lane.gpu) and asked.pid in (None, pid_of(lane.process))]
+def _decode(windows: pl.DataFrame, rank: Rank | None) -> pl.DataFrame:
+    return decode_rows(windows, rank) if rank else windows.clear()
+
+
+def _rank(timeline: Timeline, windows: pl.DataFrame, asked: Options) -> Rank | None:
+    """Return the rank to report: the lowest with decode steps, or the one asked for."""
+    known = ranks_of(timeline)
+    fitting = [rank for rank in known if asked.gpu in (None, rank.gpu) and asked.pid in (None, rank.pid)]
     if not fitting:
-        there = ", ".join(f"GPU {lane.gpu} with process {pid_of(lane.process)}" for lane in known)
+        there = ", ".join(f"GPU {rank.gpu} with process {rank.pid}" for rank in known)
         raise CannotAnswerError("the GPU or process asked for has no operations here", hint=f"the capture has {there}")
-    with_steps = [lane for lane in fitting if len(decode_rows(windows, lane))]
+    with_steps = [rank for rank in fitting if len(decode_rows(windows, rank))]
     if asked.steps and not with_steps:
         raise CannotAnswerError("no decode step has such an index", hint="`--json` lists the steps with their index")
     return with_steps[0] if with_steps else None
 
 
-def _steps(timeline: Timeline, steps: Steps, windows: pl.DataFrame, lane: Lane | None) -> StepsReport:
-    found = [
-        Lane(gpu, process) for gpu, process in windows.select("gpu", "process").unique(maintain_order=True).iter_rows()
-    ]
-    by_device = [(one, decode_rows(windows, one)) for one in found]
-    rows = decode_rows(windows, lane) if lane else windows.clear()
-    mine = windows.filter((windows["gpu"] == lane.gpu) & (windows["process"] == lane.process)) if lane else windows
+def _steps(analysis: Analysis, windows: pl.DataFrame, rank: Rank | None) -> StepsReport:
+    timeline, steps = analysis.timeline, analysis.steps
+    by_device = [(one, decode_rows(windows, one)) for one in Rank.in_rows(windows)]
+    rows = _decode(windows, rank)
+    mine = windows.filter(rank.mine) if rank else windows
     excluded = mine["excluded"].drop_nulls().value_counts().sort("excluded").iter_rows()
-    told = steps.of(lane.gpu, lane.process) if lane else steps.of()
-    replays = lane is not None and not timeline.replays.filter(timeline.replays["gpu"] == lane.gpu).is_empty()
+    told = steps.of(rank)
+    replays = rank is not None and not timeline.replays.filter(timeline.replays["gpu"] == rank.gpu).is_empty()
     return StepsReport(
         method=told.method,
         confidence=told.confidence,
         count=len(rows),
         excluded=dict(excluded),
-        gpu=lane.gpu if lane else None,
-        pid=pid_of(lane.process) if lane else None,
-        roles=roles(timeline, steps, rows, lane) if lane else [],
+        gpu=rank.gpu if rank else None,
+        pid=rank.pid if rank else None,
+        roles=roles(timeline, steps, rows, rank) if rank else [],
         per_step=per_step(rows),
         by_device=[
-            DeviceSteps(gpu=one.gpu, pid=pid_of(one.process), count=len(theirs), per_step=per_step(theirs))
+            DeviceSteps(gpu=one.gpu, pid=one.pid, count=len(theirs), per_step=per_step(theirs))
             for one, theirs in by_device
         ],
         bubble_share=bubble_share(rows, has_replays=replays)
-        if lane
+        if rank
         else BubbleShare(intra_graph=None, inter_graph=None, total=None),
         rows=step_rows(windows),
         mark=told.mark,

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from bubblefinder.errors import CannotAnswerError
-from bubblefinder.steps.find import find_steps
-from bubblefinder.timeline.build import build_timeline
+from bubblefinder.pipeline import Analysis
 from bubblefinder.timeline.model import CaptureMode
 from bubblefinder.timeline.ranges import user_ranges
 from bubblefinder.trace.model import GRAPH, KERNEL, MEMCPY, MEMSET, QualityNote
@@ -54,8 +53,9 @@ class Examination:
 
 def examine(trace: Trace) -> Examination:
     """Return what the capture is and can answer; never fails for lack of GPU work."""
+    analysis = Analysis(trace)
     try:
-        timeline = build_timeline(trace)
+        timeline = analysis.timeline
     except CannotAnswerError as error:
         told = str(error).removeprefix(f"{trace.info.name}: ")
         note = QualityNote("no-gpu-activity", "error", f"{told}; {error.hint}")
@@ -67,7 +67,7 @@ def examine(trace: Trace) -> Examination:
             (note, *sorted(trace.notes, key=lambda one: _LEVELS.index(one.level))),
             _PROFILE.format(mode="node"),
         )
-    steps = find_steps(timeline)
+    steps = analysis.steps
     lanes = steps.windows.filter(steps.windows["excluded"].is_null()).group_by("gpu", "process").len().sort("gpu")
     found = " + ".join(str(number) for number in lanes["len"])
     by = f"{steps.method} ({steps.mark})" if steps.mark else steps.method

@@ -15,10 +15,9 @@ from bubblefinder.units import duration
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from bubblefinder.causes.model import Causes
+    from bubblefinder.pipeline import Analysis
     from bubblefinder.replay.recoverable import Recoverable
     from bubblefinder.rules.model import ExpectedMatch, Match
-    from bubblefinder.steps.model import Steps
     from bubblefinder.timeline.model import Timeline
 
 _SITE = ("api", "copy_kind", "memory_kind", "nvtx", "frame", "after_role", "before_role")
@@ -65,14 +64,16 @@ def _site(subject: Any) -> Site:  # noqa: ANN401 - any of the rules' subjects
     return Site(bytes=getattr(subject, "bytes", None), **known)
 
 
-def benign(timeline: Timeline, steps: Steps, causes: Causes) -> list[Benign]:
+def benign(analysis: Analysis) -> list[Benign]:
     """Return the sites whose waits never drained a GPU in the decode steps, longest wait first."""
-    decode = steps.windows.with_row_index("window_index").filter(pl.col("excluded").is_null())
+    decode = analysis.steps.windows.with_row_index("window_index").filter(pl.col("excluded").is_null())
     counts = {(gpu, process): number for gpu, process, number in decode.group_by("gpu", "process").len().iter_rows()}
-    waits = causes.waits.filter(~pl.col("joined")).join(decode.select("window_index"), on="window_index", how="semi")
+    waits = analysis.causes.waits.filter(~pl.col("joined")).join(
+        decode.select("window_index"), on="window_index", how="semi"
+    )
     fed = waits.filter(~pl.col("drained").any().over("site"))
     groups = fed.group_by(*_SITE, "process", maintain_order=True)
-    entries = [_benign(timeline, rows, counts) for _, rows in groups]
+    entries = [_benign(analysis.timeline, rows, counts) for _, rows in groups]
     return sorted(entries, key=lambda entry: -(entry.host_blocked_ns.p50 or 0))
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -26,18 +25,11 @@ from bubblefinder.trace.model import pid_of
 
 if TYPE_CHECKING:
     from bubblefinder.steps.model import Steps
+    from bubblefinder.timeline.rank import Rank
 
 NOT_SELECTED: Final = "not_selected"
 STEP_CLASSES: Final = ("duration", *LEDGER_CLASSES)
 _NS: Final = tuple(f"{name}_ns" for name in STEP_CLASSES)
-
-
-@dataclass(frozen=True, slots=True)
-class Lane:
-    """One process on one GPU whose decode steps are counted."""
-
-    gpu: int
-    process: int
 
 
 def windows_with_ledger(timeline: Timeline, steps: Steps, selected: tuple[int, int] | None) -> pl.DataFrame:
@@ -96,11 +88,9 @@ def device_report(timeline: Timeline, device: Device) -> DeviceReport:
     )
 
 
-def decode_rows(windows: pl.DataFrame, lane: Lane) -> pl.DataFrame:
-    """Return the decode steps of a lane."""
-    return windows.filter(
-        (pl.col("gpu") == lane.gpu) & (pl.col("process") == lane.process) & pl.col("excluded").is_null()
-    )
+def decode_rows(windows: pl.DataFrame, rank: Rank) -> pl.DataFrame:
+    """Return the decode steps of a rank."""
+    return windows.filter(rank.mine & pl.col("excluded").is_null())
 
 
 def per_step(rows: pl.DataFrame) -> dict[str, Stats]:
@@ -145,19 +135,16 @@ def step_rows(windows: pl.DataFrame) -> list[StepRow]:
     ]
 
 
-def roles(timeline: Timeline, steps: Steps, rows: pl.DataFrame, lane: Lane) -> list[Role]:
+def roles(timeline: Timeline, steps: Steps, rows: pl.DataFrame, rank: Rank) -> list[Role]:
     """Return the roles of a decode step in the order in which they come: how often, how long, how idle inside."""
     decode = rows.select("gpu", "process", "start_ns").join(
         steps.windows.with_row_index("window_index").select("gpu", "process", "start_ns", "window_index"),
         on=["gpu", "process", "start_ns"],
     )["window_index"]
-    pieces = on_gpu(timeline.pieces, lane.gpu).select("start_ns", "end_ns", "idle_class")
+    pieces = on_gpu(timeline.pieces, rank.gpu).select("start_ns", "end_ns", "idle_class")
     cover = cover_of(pieces.filter(pl.col("idle_class") == IdleClass.INTRA_GRAPH))
     mine = timeline.replays.hstack(steps.replays).filter(
-        (pl.col("gpu") == lane.gpu)
-        & (pl.col("process") == lane.process)
-        & pl.col("window_index").is_in(decode.implode())
-        & pl.col("role").is_not_null(),
+        rank.mine & pl.col("window_index").is_in(decode.implode()) & pl.col("role").is_not_null(),
     )
     idle = covered_before(mine["end_ns"].to_numpy(), cover) - covered_before(mine["start_ns"].to_numpy(), cover)
     grouped = (

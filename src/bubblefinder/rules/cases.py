@@ -10,14 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from bubblefinder.causes.facts_build import build_facts
-from bubblefinder.causes.find import find_causes
+from bubblefinder.pipeline import Analysis
 from bubblefinder.rules.config import Config
 from bubblefinder.rules.engine import run_rules
 from bubblefinder.rules.model import Confidence, Line, RuleId, Severity
 from bubblefinder.rules.suggest import read_toml, validate
-from bubblefinder.steps.find import find_steps
-from bubblefinder.timeline.build import build_timeline
 from bubblefinder.trace.drawn import draw
 
 if TYPE_CHECKING:
@@ -97,9 +94,7 @@ def picture(case: Case) -> str:
 
 def judge(case: Case, packs: Packs) -> tuple[Match, ...]:
     """Return the findings on a case's timeline."""
-    timeline = build_timeline(draw(picture(case), us_per_char=case.us_per_char))
-    steps = find_steps(timeline)
-    return run_rules(build_facts(timeline, steps, find_causes(timeline, steps)), packs, Config()).findings
+    return run_rules(Analysis(draw(picture(case), us_per_char=case.us_per_char)).facts, packs, Config()).findings
 
 
 def complaints(rule: str, case: Case, packs: Packs) -> list[str]:

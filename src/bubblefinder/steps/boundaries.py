@@ -11,11 +11,11 @@ from bubblefinder.trace.model import GRAPH, KERNEL
 
 if TYPE_CHECKING:
     from bubblefinder.intervals import Ints
-    from bubblefinder.steps.lane import Lane
+    from bubblefinder.steps.lane import RankWork
     from bubblefinder.timeline.model import Timeline
 
 
-def seam_boundaries(timeline: Timeline, lane: Lane, starts: Ints) -> Ints:
+def seam_boundaries(timeline: Timeline, lane: RankWork, starts: Ints) -> Ints:
     """Return one boundary a cycle: the operation that ends the widest gap of the seam before it.
 
     So the copies that prepare a step belong to it. The first cycle of the capture has no seam before it.
@@ -56,7 +56,7 @@ def _first_cut(candidates: pl.DataFrame, first_replay_ns: int) -> int:
     return int(before["start_ns"][0]) if prepares else first_replay_ns
 
 
-def _seam_operations(timeline: Timeline, lane: Lane, starts: Ints) -> pl.DataFrame:
+def _seam_operations(timeline: Timeline, lane: RankWork, starts: Ints) -> pl.DataFrame:
     """Return the operations at which a seam may be cut: start_ns, eager or else a replay's first, gap_ns it ends."""
     firsts = lane.replays[starts]["replay_index"]
     replay = timeline.operations["replay_index"]
@@ -81,7 +81,7 @@ def _seam_operations(timeline: Timeline, lane: Lane, starts: Ints) -> pl.DataFra
     )
 
 
-def lane_launches(lane: Lane, calls: pl.DataFrame) -> pl.DataFrame:
+def lane_launches(lane: RankWork, calls: pl.DataFrame) -> pl.DataFrame:
     """Return the calls that launched work of the lane: call_start_ns, thread, op_start_ns (its first), weight, ahead.
 
     `weight` is the number of operations; in a lane with replays it is 1 for a graph launch and 0 for others, so that

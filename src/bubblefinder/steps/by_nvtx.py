@@ -17,7 +17,7 @@ from bubblefinder.trace.model import KERNEL
 
 if TYPE_CHECKING:
     from bubblefinder.intervals import Ints
-    from bubblefinder.steps.lane import Lane
+    from bubblefinder.steps.lane import RankWork
     from bubblefinder.steps.model import Confidence
     from bubblefinder.timeline.model import Timeline
 
@@ -45,7 +45,7 @@ class Mark:
     confidence: Confidence
 
 
-def asked_mark(timeline: Timeline, lane: Lane, pattern: str) -> Mark | None:
+def asked_mark(timeline: Timeline, lane: RankWork, pattern: str) -> Mark | None:
     """Return the mark that the user named by a regular expression; null if no such range launches work of the lane.
 
     Raises:
@@ -62,7 +62,7 @@ def asked_mark(timeline: Timeline, lane: Lane, pattern: str) -> Mark | None:
     return Mark(pattern, boundaries, "high") if len(boundaries) else None
 
 
-def find_mark(timeline: Timeline, lane: Lane, cycles: Ints, *, trusted: bool, recurring: bool) -> Mark | None:
+def find_mark(timeline: Timeline, lane: RankWork, cycles: Ints, *, trusted: bool, recurring: bool) -> Mark | None:
     """Return the best mark: one that comes once a cycle, else, where no cycle is sure, one that covers the launches.
 
     Known names win, then the outermost (longest) range. A known one may come more often than the cycles: a
@@ -150,7 +150,7 @@ def _covers(launches: pl.DataFrame, marks: pl.DataFrame, share: float) -> bool:
     return int(launched_inside(launches, marks)["weight"].sum()) >= share * int(launches["weight"].sum())
 
 
-def _begins(lane: Lane, boundaries: Ints, cycles: Ints) -> bool:
+def _begins(lane: RankWork, boundaries: Ints, cycles: Ints) -> bool:
     """Tell whether most marks begin where cycles do: a range around a part of the step comes once a step as well."""
     if not len(cycles):
         return True

@@ -12,7 +12,7 @@ from bubblefinder.trace.model import COPY_KINDS, KERNEL, MEMCPY
 
 if TYPE_CHECKING:
     from bubblefinder.intervals import Ints
-    from bubblefinder.steps.lane import Lane
+    from bubblefinder.steps.lane import RankWork
 
 _FEWEST: Final = 3
 _REGULAR: Final = 0.6
@@ -44,7 +44,7 @@ class Sequence:
     sure: bool
 
 
-def find_sequence(lane: Lane) -> Sequence | None:
+def find_sequence(lane: RankWork) -> Sequence | None:
     """Return the repeating sequence of a lane's operations, or none.
 
     An operation that comes once a step keeps its distance, in operations, from one step to the next.
@@ -73,14 +73,14 @@ def find_sequence(lane: Lane) -> Sequence | None:
     return Sequence(boundaries, float(anchor["regular"]), anchor["pause"] is not None, sure)
 
 
-def borne_out(lane: Lane, boundaries: Ints) -> bool:
+def borne_out(lane: RankWork, boundaries: Ints) -> bool:
     """Tell whether most of the steps read results, or, where none are read, are given input: parts of a step don't."""
     copies = host_copies(lane)
     with_copies = len(np.unique(np.searchsorted(boundaries, copies[copies >= boundaries[0]], side="right")))
     return len(copies) < _FEWEST or with_copies >= _COVERS * len(boundaries)
 
 
-def host_copies(lane: Lane) -> Ints:
+def host_copies(lane: RankWork) -> Ints:
     """Return when results were copied to the host; where that never recurs, when input was copied to the GPU."""
     read, given = (
         lane.operations.filter(pl.col("copy_kind") == kind)["start_ns"].to_numpy() for kind in (_TO_HOST, _TO_DEVICE)
@@ -88,7 +88,7 @@ def host_copies(lane: Lane) -> Ints:
     return read if len(read) >= _FEWEST else given
 
 
-def _steps_in(lane: Lane, regular: pl.DataFrame, longest: float, operations: int) -> tuple[int, int]:
+def _steps_in(lane: RankWork, regular: pl.DataFrame, longest: float, operations: int) -> tuple[int, int]:
     """Return how many shorter cycles the longest holds, and the copies in each: 1 and 0 if it is one.
 
     Batch sizes may alternate: then operations of no size come once in each of them, and as many copies.

@@ -14,11 +14,12 @@ from bubblefinder.steps.boundaries import seam_boundaries
 from bubblefinder.steps.by_cadence import Cadence, find_cadence
 from bubblefinder.steps.by_nvtx import Mark, asked_mark, find_mark
 from bubblefinder.steps.by_sequence import find_sequence
-from bubblefinder.steps.lane import Lane, lanes
+from bubblefinder.steps.lane import RankWork, lanes
 from bubblefinder.steps.model import StepDetection, Steps
 from bubblefinder.steps.roles import replay_roles, role_frame
 from bubblefinder.steps.signatures import replay_signatures
 from bubblefinder.steps.windows import lane_windows
+from bubblefinder.timeline.rank import Rank
 from bubblefinder.trace.model import KERNEL, QualityNote
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ class _Found:
     `anchors` are moments surely inside each step; marks that come more or less often than trusted steps are refused.
     """
 
-    lane: Lane
+    lane: RankWork
     method: str
     confidence: Confidence
     mark: str | None
@@ -71,7 +72,7 @@ def find_steps(timeline: Timeline, step_by: str | None = None) -> Steps:
         return _none(timeline)
     windows = pl.concat([lane_windows(timeline, steps.lane, steps.boundaries, steps.roles) for steps in found])
     return Steps(
-        detections={(steps.lane.gpu, steps.lane.process): _detection(steps, found) for steps in found},
+        detections={Rank(steps.lane.gpu, steps.lane.process): _detection(steps, found) for steps in found},
         windows=windows,
         replays=_replay_frame(timeline, found, windows),
         notes=_notes(found),
@@ -107,7 +108,7 @@ def _parse(step_by: str | None) -> tuple[str | None, str]:
     return method, pattern
 
 
-def _find(timeline: Timeline, lane: Lane, method: str | None, pattern: str) -> _Found | None:
+def _find(timeline: Timeline, lane: RankWork, method: str | None, pattern: str) -> _Found | None:
     if method == "kernel":
         return _by_kernel(timeline, lane, pattern)
     cadence = find_cadence(replay_signatures(timeline, lane)) if len(lane.replays) > 1 else None
@@ -147,7 +148,7 @@ def _better(mark: Mark, cycles: _Found | None) -> bool:
     return cycles.confidence == "low" and len(mark.boundaries) <= len(cycles.boundaries)
 
 
-def _by_cadence(timeline: Timeline, lane: Lane, cadence: Cadence | None, roles: pl.DataFrame) -> _Found | None:
+def _by_cadence(timeline: Timeline, lane: RankWork, cadence: Cadence | None, roles: pl.DataFrame) -> _Found | None:
     if cadence is None or len(starts := cadence.starts) < 2:  # noqa: PLR2004 - one closed step at least
         return None
     regular = cadence.score >= _CONFIDENT and len(starts) >= _MANY
@@ -165,14 +166,14 @@ def _by_cadence(timeline: Timeline, lane: Lane, cadence: Cadence | None, roles: 
     )
 
 
-def _mostly_replays(lane: Lane) -> bool:
+def _mostly_replays(lane: RankWork) -> bool:
     """Tell a lane that spends more time in replays than outside: the sequence of the rest says nothing of its steps."""
     outside = pl.col("replay_index").is_null() & (pl.col("kind") == KERNEL)
     inside = lane.replays.select((pl.col("end_ns") - pl.col("start_ns")).sum()).item()
     return bool(inside > lane.operations.filter(outside).select((pl.col("end_ns") - pl.col("start_ns")).sum()).item())
 
 
-def _by_sequence(lane: Lane, roles: pl.DataFrame) -> _Found | None:
+def _by_sequence(lane: RankWork, roles: pl.DataFrame) -> _Found | None:
     sequence = find_sequence(lane)
     if sequence is None:
         return None
@@ -182,7 +183,7 @@ def _by_sequence(lane: Lane, roles: pl.DataFrame) -> _Found | None:
     return _Found(lane, "sequence", confidence, None, sequence.boundaries, sequence.boundaries, roles, trusted=trusted)
 
 
-def _by_kernel(timeline: Timeline, lane: Lane, pattern: str) -> _Found | None:
+def _by_kernel(timeline: Timeline, lane: RankWork, pattern: str) -> _Found | None:
     try:
         expression = re.compile(pattern)
     except re.error as error:
@@ -200,14 +201,14 @@ def _by_kernel(timeline: Timeline, lane: Lane, pattern: str) -> _Found | None:
     )
 
 
-def _once(lane: Lane, boundaries: Ints) -> Confidence:
+def _once(lane: RankWork, boundaries: Ints) -> Confidence:
     """Doubt a kernel that comes several times in one replay: it hardly comes once a step."""
     starts, ends = lane.replays["start_ns"].to_numpy(), lane.replays["end_ns"].to_numpy()
     inside = np.searchsorted(boundaries, ends) - np.searchsorted(boundaries, starts)
     return "low" if len(inside) and inside.max() > 1 else "medium"
 
 
-def _no_roles(lane: Lane) -> pl.DataFrame:
+def _no_roles(lane: RankWork) -> pl.DataFrame:
     return lane.replays.select(
         "replay_index", role=pl.lit(None, dtype=pl.String), position=pl.lit(None, dtype=pl.Int64)
     )

@@ -1,4 +1,4 @@
-"""A lane: what one process did on one GPU, which is where a cadence is looked for."""
+"""What one rank did on its GPU, which is where a cadence is looked for."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 
 from bubblefinder.timeline.apis import CallRole
+from bubblefinder.timeline.rank import Rank
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,7 +24,7 @@ _FOUND_BY: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Lane:
+class RankWork:
     """The operations and replays of one process on one GPU, in time order.
 
     Attributes:
@@ -43,24 +44,24 @@ class Lane:
     replays: pl.DataFrame
 
 
-def lanes(timeline: Timeline) -> Iterator[Lane]:
+def lanes(timeline: Timeline) -> Iterator[RankWork]:
     """Yield every (GPU, process) with operations, lowest GPU first."""
     operations = timeline.operations.select("gpu", "process", *_FOUND_BY).with_row_index("op_index")
     replays = timeline.replays.with_row_index("replay_index")
     for device in timeline.devices:
         for process in device.processes:
             alone = len(timeline.devices) == len(device.processes) == 1
-            mine = (pl.col("gpu") == device.gpu) & (pl.col("process") == process)
+            mine = Rank(device.gpu, process).mine
             work = operations if alone else operations.filter(mine)
-            yield Lane(device.gpu, process, device.start_ns, device.end_ns, work, replays.filter(mine))
+            yield RankWork(device.gpu, process, device.start_ns, device.end_ns, work, replays.filter(mine))
 
 
-def eager_operations(lane: Lane) -> pl.DataFrame:
+def eager_operations(lane: RankWork) -> pl.DataFrame:
     """Return the lane's operations outside any replay."""
     return lane.operations.filter(pl.col("replay_index").is_null())
 
 
-def host_work_before(timeline: Timeline, lane: Lane) -> Ints:
+def host_work_before(timeline: Timeline, lane: RankWork) -> Ints:
     """Return, before each replay, the host time since the previous replay's launch call ended, without waits.
 
     The waits are those of the launching thread; blocking copies count as waits. -1 where a launch

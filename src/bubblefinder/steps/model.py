@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal
 if TYPE_CHECKING:
     import polars as pl
 
+    from bubblefinder.timeline.rank import Rank
     from bubblefinder.trace.model import QualityNote
 
 
@@ -34,7 +35,7 @@ class Steps:
     """The windows of every (GPU, process) with a cadence.
 
     Attributes:
-        detections: how they were found, by (GPU, process), the first lane first; empty if there are none.
+        detections: how they were found, by rank, the first one first; empty if there are none.
         windows: index (per GPU and process), gpu, process, start_ns, end_ns, excluded (null for a
             decode step, else head, tail, capture_start or prefill). The windows of one (GPU,
             process) tile the GPU's span. Sorted by (gpu, process, start_ns).
@@ -43,15 +44,15 @@ class Steps:
         notes: what finding the steps found out.
     """
 
-    detections: dict[tuple[int, int], StepDetection]
+    detections: dict[Rank, StepDetection]
     windows: pl.DataFrame
     replays: pl.DataFrame
     notes: tuple[QualityNote, ...] = ()
 
-    def of(self, gpu: int | None = None, process: int | None = None) -> StepDetection:
-        """Return how the steps of a lane were found, or those of the first lane."""
+    def of(self, rank: Rank | None = None) -> StepDetection:
+        """Return how the steps of a rank were found, or those of the first one."""
         first = next(iter(self.detections.values()), StepDetection("none", "low", None))
-        return first if gpu is None or process is None else self.detections.get((gpu, process), first)
+        return self.detections.get(rank, first) if rank else first
 
     @property
     def method(self) -> str:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from bubblefinder.intervals import Bools, Ints
     from bubblefinder.steps.by_cadence import Cadence
-    from bubblefinder.steps.lane import Lane
+    from bubblefinder.steps.lane import RankWork
     from bubblefinder.timeline.model import Timeline
 
 FOREIGN_ROLE: Final = "other"
@@ -35,7 +35,7 @@ _DOMINANT: Final = 1.5
 _PIECES: Final = 8
 
 
-def replay_roles(timeline: Timeline, lane: Lane, cadence: Cadence) -> list[str]:
+def replay_roles(timeline: Timeline, lane: RankWork, cadence: Cadence) -> list[str]:
     """Return the role of each replay of the lane.
 
     Places of the cycle are named by the ranges around their launch calls where these tell any two apart;
@@ -56,7 +56,7 @@ def word_of(text: str) -> str | None:
     return next((role for role, pattern in _WORDS if pattern.search(spoken)), None)
 
 
-def _by_nvtx(timeline: Timeline, lane: Lane, cadence: Cadence) -> list[str]:
+def _by_nvtx(timeline: Timeline, lane: RankWork, cadence: Cadence) -> list[str]:
     """Return what the ranges around the launch calls call each place of the cycle; empty where they don't."""
     ranges = user_ranges(timeline.trace.nvtx)
     index = lane.replays["call_index"]
@@ -91,7 +91,7 @@ def _telling(stack: Sequence[str]) -> str | None:
     return next((role for role in spoken if role != "decode"), spoken[0] if spoken else None)
 
 
-def _by_shape(lane: Lane, cadence: Cadence) -> list[str]:
+def _by_shape(lane: RankWork, cadence: Cadence) -> list[str]:
     """Name the places by length: one that dominates verifies, what precedes it drafts, what follows extends.
 
     That is how draft / verify / draft-extend loops look; a cycle without such a replay is named decode.
@@ -108,7 +108,7 @@ def _by_shape(lane: Lane, cadence: Cadence) -> list[str]:
     return ["draft"] * longest + ["verify"] + ["draft-extend"] * (cadence.period - longest - 1)
 
 
-def role_frame(lane: Lane, roles: list[str], cadence: Cadence) -> pl.DataFrame:
+def role_frame(lane: RankWork, roles: list[str], cadence: Cadence) -> pl.DataFrame:
     """Return replay_index, role and position (place in the cycle, null for foreign replays)."""
     return pl.DataFrame(
         {

@@ -16,7 +16,7 @@ from bubblefinder.trace.model import KERNEL, MEMCPY
 
 if TYPE_CHECKING:
     from bubblefinder.intervals import Bools, Ints
-    from bubblefinder.steps.lane import Lane
+    from bubblefinder.steps.lane import RankWork
     from bubblefinder.timeline.model import Timeline
 
 KERNELS, OTHERS, TO_DEVICE, TO_HOST, ACROSS = 1, 2, 4, 8, 16
@@ -62,7 +62,7 @@ class Signatures:
         return NODES_RATIO if self.counted else LENGTH_RATIO
 
 
-def replay_signatures(timeline: Timeline, lane: Lane) -> Signatures:
+def replay_signatures(timeline: Timeline, lane: RankWork) -> Signatures:
     """Return what the replays of a lane look like."""
     ids = lane.replays["graph"].fill_null(-1).to_numpy()
     sizes, counted = _sizes(lane)
@@ -79,7 +79,7 @@ def symbols(rows: Ints) -> Ints:
     return np.unique(rows, axis=0, return_inverse=True)[1].reshape(-1).astype(np.int64)
 
 
-def _sizes(lane: Lane) -> tuple[Ints, bool]:
+def _sizes(lane: RankWork) -> tuple[Ints, bool]:
     """Return the median size of each replay's graph and whether that is a count of nodes."""
     counted = not lane.replays["nodes"].null_count()
     size = pl.col("nodes") if counted else pl.col("end_ns") - pl.col("start_ns")
@@ -97,7 +97,7 @@ def _size_classes(sizes: Ints, ids: Ints, ratio: float) -> Ints:
     return np.searchsorted(upper, sizes, side="right").astype(np.int64)
 
 
-def _split_by_names(lane: Lane, kinds: Ints, ids: Ints) -> Ints:
+def _split_by_names(lane: RankWork, kinds: Ints, ids: Ints) -> Ints:
     """Tell apart graphs of one size whose nodes have hardly a name in common."""
     fullest = lane.replays.with_columns(graph=pl.col("graph").fill_null(-1)).sort(
         "nodes", "replay_index", descending=[True, False]
@@ -125,7 +125,7 @@ def _alike(one: dict[int, int], other: dict[int, int]) -> bool:
     return not all(squares) or product >= _STRANGERS * float(np.sqrt(squares[0]) * np.sqrt(squares[1]))
 
 
-def _launched_before(timeline: Timeline, lane: Lane) -> Ints:
+def _launched_before(timeline: Timeline, lane: RankWork) -> Ints:
     """Return what was launched eagerly between each replay and the one before, as bits: kernels, copies by direction.
 
     In the order of the launch calls: a copy of a host that runs ahead may run at any time. Where most launch calls
@@ -172,7 +172,7 @@ def _bits(eager: pl.DataFrame) -> Ints:
     return eager.select(bit).to_series().cast(pl.Int64).to_numpy()
 
 
-def _idle(lane: Lane) -> Ints:
+def _idle(lane: RankWork) -> Ints:
     starts, ends = lane.replays["start_ns"].to_numpy(), lane.replays["end_ns"].to_numpy()
     idle = np.full(len(starts), -1, np.int64)
     idle[1:] = np.maximum(starts[1:] - np.maximum.accumulate(ends)[:-1], 0)

@@ -15,7 +15,7 @@ from bubblefinder.trace.model import KERNEL
 
 if TYPE_CHECKING:
     from bubblefinder.intervals import Bools, Ints
-    from bubblefinder.steps.lane import Lane
+    from bubblefinder.steps.lane import RankWork
     from bubblefinder.timeline.model import Timeline
 
 HEAD: Final = "head"
@@ -33,7 +33,7 @@ _MORE_WORK: Final = 1.5
 _FEWEST: Final = 2
 
 
-def lane_windows(timeline: Timeline, lane: Lane, boundaries: Ints, roles: pl.DataFrame) -> pl.DataFrame:
+def lane_windows(timeline: Timeline, lane: RankWork, boundaries: Ints, roles: pl.DataFrame) -> pl.DataFrame:
     """Return the windows that tile the GPU's span: index, gpu, process, start_ns, end_ns, excluded.
 
     Args:
@@ -68,7 +68,7 @@ def lane_windows(timeline: Timeline, lane: Lane, boundaries: Ints, roles: pl.Dat
     )
 
 
-def _stands_out(lane: Lane, starts: Ints, ends: Ints, steady: Ints, roles: pl.DataFrame) -> bool:
+def _stands_out(lane: RankWork, starts: Ints, ends: Ints, steady: Ints, roles: pl.DataFrame) -> bool:
     """Tell whether the first step is longer than the rest, as a whole or in the replays of one role."""
     lengths = [(ends - starts)[steady]]
     spans = lane.replays.join(roles, on="replay_index").with_columns(
@@ -88,12 +88,12 @@ def _above_the_rest(values: Ints) -> bool:
     return bool(values[0] > _STANDS_OUT * middle + _MADS * np.median(np.abs(rest - middle)))
 
 
-def _prefill(timeline: Timeline, lane: Lane, starts: Ints, ends: Ints, roles: pl.DataFrame) -> Bools:
+def _prefill(timeline: Timeline, lane: RankWork, starts: Ints, ends: Ints, roles: pl.DataFrame) -> Bools:
     """Tell the windows with prefill work: by the ranges that launched it, or by long work foreign to the steps."""
     return _prefill_by_nvtx(timeline, lane, starts) | _prefill_by_work(lane, starts, ends, roles)
 
 
-def _prefill_by_nvtx(timeline: Timeline, lane: Lane, starts: Ints) -> Bools:
+def _prefill_by_nvtx(timeline: Timeline, lane: RankWork, starts: Ints) -> Bools:
     marks = user_ranges(timeline.trace.nvtx).filter(
         (pl.col("process") == lane.process) & pl.col("text").str.contains(_PREFILL_TEXT)
     )
@@ -105,7 +105,7 @@ def _prefill_by_nvtx(timeline: Timeline, lane: Lane, starts: Ints) -> Bools:
     return hit
 
 
-def _prefill_by_work(lane: Lane, starts: Ints, ends: Ints, roles: pl.DataFrame) -> Bools:
+def _prefill_by_work(lane: RankWork, starts: Ints, ends: Ints, roles: pl.DataFrame) -> Bools:
     """Tell windows in which work foreign to the steps ran for a quarter of a usual step, unlike the rest.
 
     Foreign are, where steps are replays, eager kernels and graphs of no role, else kernels of names that few
@@ -130,7 +130,7 @@ def _begun_before(prefill: Bools, kernels: pl.DataFrame, starts: Ints) -> Bools:
     return np.append(prefill[1:], np.False_) & (count > _UNLIKE * np.median(count))
 
 
-def _prefill_by_graph(lane: Lane, starts: Ints, ends: Ints, roles: pl.DataFrame) -> Bools:
+def _prefill_by_graph(lane: RankWork, starts: Ints, ends: Ints, roles: pl.DataFrame) -> Bools:
     """Tell windows with long graphs that never play a part in a step: beside a whole one, alone, or far longer."""
     played = lane.replays.join(roles, on="replay_index").with_columns(
         foreign=pl.col("role").eq_missing(FOREIGN_ROLE),

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from bubblefinder.web.process import WORKER, Outcome, Worker
-from bubblefinder.web.worker import FINISHED, Analysis
+from bubblefinder.web.worker import FINISHED, Upload
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -81,11 +81,11 @@ class Jobs:
                 del self._attempts[run.id]
                 attempt.settled.set()
 
-    def _analysis(self, run: StoredRun) -> Analysis:
+    def _analysis(self, run: StoredRun) -> Upload:
         scratch = self._folder.scratch(run.id)
         shutil.rmtree(scratch, ignore_errors=True)
         left = self._limits.disk_bytes - self._folder.stored_bytes()
-        return Analysis(
+        return Upload(
             upload=str(self._folder.upload(run.id)),
             scratch=str(scratch / str(run.attempts)),
             name=run.name,

@@ -47,7 +47,7 @@ class Limit:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Analysis:
+class Upload:
     """A trace to report on; paths are the server's own."""
 
     upload: str
@@ -82,7 +82,7 @@ def main() -> int:
     _confine(Limit(**order["limit"]))
     try:
         done = (
-            analyse(Analysis(**order["analysis"]), tell)
+            analyse(Upload(**order["analysis"]), tell)
             if "analysis" in order
             else compare(Comparison(**order["comparison"]))
         )
@@ -97,7 +97,7 @@ def main() -> int:
     return 0
 
 
-def analyse(job: Analysis, tell: Callable[..., None]) -> dict[str, Any]:
+def analyse(job: Upload, tell: Callable[..., None]) -> dict[str, Any]:
     """Write the outputs of a job into its scratch folder and return what the list of runs shows of it."""
     from bubblefinder.web.archive import Bounds, unpack
 
@@ -107,21 +107,20 @@ def analyse(job: Analysis, tell: Callable[..., None]) -> dict[str, Any]:
     tell(stage="unpack")
     path = unpack(Path(job.upload), job.name, scratch, Bounds(job.unpacked_bytes, job.archive_files))
     tell(stage="load")
-    from bubblefinder.report.build import Options, analyze_timeline
+    from bubblefinder.pipeline import Analysis
+    from bubblefinder.report.build import Options, report_of
     from bubblefinder.report.model import Run
-    from bubblefinder.timeline.build import build_timeline
     from bubblefinder.trace.open import open_trace
     from bubblefinder.web.tracks import write_events
 
     trace = open_trace(path, unpack_limit=job.unpacked_bytes)
-    tell(stage="timeline")
-    timeline = build_timeline(replace(trace, info=replace(trace.info, name=job.name)))
-    options = Options(run=Run(label=job.label, commit=job.commit))
-    report = analyze_timeline(timeline, options, progress=lambda stage: tell(stage=stage))
+    named = replace(trace, info=replace(trace.info, name=job.name))
+    analysis = Analysis(named, progress=lambda stage: tell(stage=stage))
+    report = report_of(analysis, Options(run=Run(label=job.label, commit=job.commit)))
     folder = scratch / FINISHED
     folder.mkdir(mode=0o700)
     _write_report(report, folder)
-    write_events(timeline, folder / EVENTS)
+    write_events(analysis.timeline, folder / EVENTS)
     return summary(report)
 
 

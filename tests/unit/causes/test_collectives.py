@@ -4,7 +4,6 @@ import polars as pl
 import pytest
 
 from bubblefinder.causes.collectives import find_collectives, find_joint_replays
-from bubblefinder.causes.facts_build import build_facts
 from tests.judged import Judged, drawn
 
 # Rank 1 comes 3 us late to every all-reduce; rank 0 waits for it inside its kernel.
@@ -33,7 +32,7 @@ def test_operations_that_overlap_on_every_rank_are_one_collective(judged: Judged
 
 
 def test_the_late_rank_is_the_one_with_the_shortest_collective(judged: Judged) -> None:
-    first, second = build_facts(judged.timeline, judged.steps, judged.causes).steps
+    first, second = judged.facts.steps
     assert first.skews == ()
     (skew,) = second.skews
     assert (skew.gpu, skew.waiting_gpu, skew.skew_p50_ns) == (1, 0, 3_000)

@@ -7,8 +7,6 @@ import pytest
 from hypothesis import given, settings
 
 from bubblefinder.causes.decode import lanes
-from bubblefinder.causes.facts_build import build_facts
-from bubblefinder.replay.recoverable import recoverable
 from bubblefinder.timeline.model import IdleClass
 from bubblefinder.trace.open import open_trace
 from tests.captures import captures
@@ -33,7 +31,7 @@ UNSEEN = """
 def test_unseen_graph_work_leaves_no_facts() -> None:
     judged = drawn(UNSEEN)
     assert judged.timeline.mode == "unseen"
-    facts = build_facts(judged.timeline, judged.steps, judged.causes)
+    facts = judged.facts
     assert facts.sites == ()
     assert facts.steps == ()
 
@@ -43,7 +41,7 @@ def test_unseen_graph_work_leaves_no_facts() -> None:
 )
 def test_causes_never_claim_more_than_a_step_idles(sample: Callable[[str], Path], capture: str) -> None:
     judged = judge(open_trace(sample(capture)))
-    facts = build_facts(judged.timeline, judged.steps, judged.causes)
+    facts = judged.facts
     for lane, step in zip(lanes(judged.timeline, judged.steps, judged.causes), facts.steps, strict=True):
         host = np.isin(lane.piece_class, (IdleClass.HOST_LATE, IdleClass.LAUNCHING)) & ~lane.charged
         rest = np.isin(lane.piece_class, (IdleClass.QUEUED, IdleClass.INTRA_GRAPH)) & ~lane.charged
@@ -60,8 +58,8 @@ def test_causes_never_claim_more_than_a_step_idles(sample: Callable[[str], Path]
 @given(captures())
 def test_facts_and_replays_of_odd_captures(trace: Trace) -> None:
     judged = judge(trace)
-    facts = build_facts(judged.timeline, judged.steps, judged.causes)
-    cured = recoverable(judged.timeline, judged.steps, judged.causes, facts)
+    facts = judged.facts
+    cured = judged.recoverable
     for site in cured.fill(facts).sites:
         assert site.steps_affected <= site.steps
         assert site.recoverable_ns is None or site.recoverable_ns >= 0
@@ -89,7 +87,7 @@ def ahead(made: Loop) -> None:
 
 def test_a_host_that_never_gets_ahead_without_a_wait_is_slow() -> None:
     judged = judge(loop(read=False, host_us=3_000))
-    (step,) = build_facts(judged.timeline, judged.steps, judged.causes).steps
+    (step,) = judged.facts.steps
     assert step.waits_share == 0
     assert step.host_slow_share == pytest.approx(step.inter_share, abs=0.01)
     assert step.host_slow_share is not None
@@ -103,7 +101,7 @@ def test_a_host_that_never_gets_ahead_without_a_wait_is_slow() -> None:
 
 def test_a_host_that_runs_ahead_is_not_slow() -> None:
     judged = judge(loop(read=False, host_us=50))
-    (step,) = build_facts(judged.timeline, judged.steps, judged.causes).steps
+    (step,) = judged.facts.steps
     assert step.host_slow_share == pytest.approx(0, abs=0.001)
     assert step.run_ahead_share is not None
     assert step.run_ahead_share > 0.9

@@ -4,7 +4,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from bubblefinder.causes.facts_build import build_facts
 from bubblefinder.causes.launches import PHASE_LAUNCHES
 from tests.judged import drawn
 from tests.unit.causes.test_sites import steps
@@ -15,7 +14,7 @@ if TYPE_CHECKING:
 
 def step_facts(picture: str) -> StepFacts:
     judged = drawn(picture)
-    (facts,) = build_facts(judged.timeline, judged.steps, judged.causes).steps
+    (facts,) = judged.facts.steps
     return facts
 
 

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 import polars as pl
 import pytest
 
-from bubblefinder.causes.facts_build import build_facts
 from tests.judged import drawn, judge
 from tests.unit.causes.test_sites import CPU, PLAN, steps
 
@@ -16,7 +15,7 @@ if TYPE_CHECKING:
 
 def sites(picture: str) -> tuple[SiteFacts, ...]:
     judged = drawn(picture)
-    return build_facts(judged.timeline, judged.steps, judged.causes).sites
+    return judged.facts.sites
 
 
 def test_a_read_once_a_step_counts_once_though_it_is_a_copy_and_a_synchronisation() -> None:
@@ -36,7 +35,7 @@ def test_blocked_time_is_that_of_all_waits_of_a_step_and_the_bubble_that_of_the_
 
 def test_evidence_is_the_calls_and_then_their_copies_as_stored() -> None:
     judged = drawn(CPU)
-    (site,) = build_facts(judged.timeline, judged.steps, judged.causes).sites
+    (site,) = judged.facts.sites
     tables = [row.table for row in site.evidence]
     assert tables == ["CUPTI_ACTIVITY_KIND_RUNTIME"] * 3 + ["CUPTI_ACTIVITY_KIND_MEMCPY"] * 3
     calls = judged.timeline.trace.calls.rows_by_key("row", named=True, unique=True)
@@ -51,7 +50,7 @@ def test_a_read_that_only_a_prefill_waits_for_says_nothing_of_the_steps() -> Non
     judged = drawn(f"api | {api}\ngpu0 s7 | {gpu}\n{legend}")
     assert "prefill" in judged.steps.windows["excluded"].to_list()
     assert judged.causes.sites["drained"].any()
-    assert build_facts(judged.timeline, judged.steps, judged.causes).sites == ()
+    assert judged.facts.sites == ()
 
 
 def test_three_reads_of_one_plan_are_one_record_with_three_members() -> None:
@@ -97,7 +96,7 @@ def test_without_contexts_a_stream_is_told_by_its_number_and_without_numbers_not
         known, operations=known.operations.with_columns(pl.lit(None, known.operations.schema[column]).alias(column))
     )
     judged = judge(trace)
-    (site,) = build_facts(judged.timeline, judged.steps, judged.causes).sites
+    (site,) = judged.facts.sites
     assert site.private_stream is private
 
 

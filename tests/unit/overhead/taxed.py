@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from bubblefinder.overhead.corrected import COLUMNS, Lane, lane_of
+from bubblefinder.overhead.corrected import COLUMNS, RankLedger, lane_of
 from bubblefinder.steps.find import find_steps
 from bubblefinder.timeline.build import build_timeline
 from bubblefinder.timeline.ledger import window_ledger
@@ -139,7 +139,7 @@ def decode(trace: Trace) -> tuple[Timeline, Steps, pl.DataFrame]:
     return timeline, steps, lengths.hstack(ledger)
 
 
-def lane(trace: Trace) -> Lane:
+def lane(trace: Trace) -> RankLedger:
     return lane_of(*decode(trace))
 
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bubblefinder.overhead.corrected import Lane, correct_lane, role_medians, shares_of
+from bubblefinder.overhead.corrected import RankLedger, correct_lane, role_medians, shares_of
 from bubblefinder.overhead.device import work_of
 from bubblefinder.overhead.host import host_of
 from bubblefinder.overhead.model import Cost, Costs, Shares
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 MS = 1_000_000
 
 
-def lanes(trace: Trace, cuts: list[int]) -> Iterator[Lane]:
+def lanes(trace: Trace, cuts: list[int]) -> Iterator[RankLedger]:
     """Every GPU of a capture, cut into windows at starts of operations."""
     timeline = build_timeline(trace)
     for device in timeline.devices:
@@ -39,7 +39,7 @@ def lanes(trace: Trace, cuts: list[int]) -> Iterator[Lane]:
         windows = pl.DataFrame({"index": range(len(edges) - 1), "start_ns": edges[:-1], "end_ns": edges[1:]})
         rows = windows.with_columns(duration_ns=pl.col("end_ns") - pl.col("start_ns")).hstack(ledger)
         replays = timeline.replays.filter(mine).with_columns(role=pl.lit("decode"), position=pl.lit(0))
-        yield Lane(device.gpu, rows, replays, work_of(timeline, device.gpu), host_of(timeline, device.gpu))
+        yield RankLedger(device.gpu, rows, replays, work_of(timeline, device.gpu), host_of(timeline, device.gpu))
 
 
 def every_cost(ns: float, gap_share: float) -> Costs:

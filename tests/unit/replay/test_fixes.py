@@ -1,10 +1,9 @@
 from __future__ import annotations
 
-from bubblefinder.causes.facts_build import build_facts
-from bubblefinder.replay.build import build_model
 from bubblefinder.replay.changes import HostSpeed, RemoveWaits
 from bubblefinder.replay.fixes import best_order, find_fixes
-from bubblefinder.replay.recoverable import everywhere, recoverable
+from bubblefinder.replay.recoverable import everywhere
+from bubblefinder.timeline.rank import Rank
 from tests.judged import drawn
 from tests.unit.causes.test_sites import PLAN, steps
 from tests.unit.replay.test_build import LATE, LEGEND
@@ -23,17 +22,18 @@ TWO = (
 
 def test_each_group_of_waits_is_a_fix_named_by_its_range() -> None:
     judged = drawn(TWO)
-    fixes = find_fixes(judged.causes, build_facts(judged.timeline, judged.steps, judged.causes))
+    fixes = find_fixes(judged.causes, judged.facts)
     assert [fix.name for fix in fixes if isinstance(fix.change, RemoveWaits)] == ["first", "second"]
     assert "pageable DtoH 8 B, 1 a step" in fixes[0].text
 
 
 def test_the_order_takes_the_best_fix_first_and_stops_when_nothing_is_worthwhile() -> None:
     judged = drawn(TWO)
-    facts = build_facts(judged.timeline, judged.steps, judged.causes)
-    model = build_model(judged.timeline, judged.steps, judged.causes)
+    facts = judged.facts
+    model = judged.model
+    assert model is not None
     fixes = [fix for fix in find_fixes(judged.causes, facts) if isinstance(fix.change, RemoveWaits)]
-    lane = next(iter({(step.gpu, step.process) for step in facts.steps}))
+    lane = next(iter({Rank(step.gpu, step.process) for step in facts.steps}))
     stages = best_order(model, fixes, lane)
     steps_then = [stage.then.step_ns for stage in stages]
     assert steps_then == sorted(steps_then, reverse=True)
@@ -50,10 +50,10 @@ def test_the_same_wait_of_another_rank_goes_too() -> None:
         line.split("|")[0] + "| " + line.split("| ", 1)[1] * 5 for line in LATE.splitlines() if "|" in line
     )
     judged = drawn(picture + LEGEND)
-    facts = build_facts(judged.timeline, judged.steps, judged.causes)
+    facts = judged.facts
     assert len(judged.causes.sites) == 2
     assert everywhere(judged.causes, (0,)) == {0, 1}
-    found = recoverable(judged.timeline, judged.steps, judged.causes, facts)
+    found = judged.recoverable
     assert set(found.sites) == {site.sites for site in facts.sites}
     filled = found.fill(facts)
     assert all(site.recoverable_ns is not None and site.recoverable_ns > 0 for site in filled.sites)
@@ -64,5 +64,5 @@ def test_a_late_host_is_offered_a_faster_one() -> None:
     judged = drawn(
         steps("G...................", ".gg.ff..............", "[step              ]", times=6) + "G = graph 5 g f\n",
     )
-    (fix,) = find_fixes(judged.causes, build_facts(judged.timeline, judged.steps, judged.causes))
+    (fix,) = find_fixes(judged.causes, judged.facts)
     assert fix.change == HostSpeed(2)

@@ -19,12 +19,15 @@ from tests.modelled import model_drawn, model_of
 from tests.unit.replay.test_changes import ALL, HOST, READ
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from bubblefinder.replay.changes import Change
     from bubblefinder.replay.predict import Prediction
+    from bubblefinder.timeline.rank import Rank
     from bubblefinder.trace.model import Trace
 
 
-def only(found: dict[tuple[int, int], Prediction]) -> Prediction:
+def only(found: Mapping[Rank, Prediction]) -> Prediction:
     (then,) = found.values()
     return then
 

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from bubblefinder.replay.build import build_model
 from bubblefinder.replay.record import FEWEST_STEPS, MOST_LAUNCHES, MOST_STEPS, find_blocks, span_of_steps
 from tests.judged import Judged, drawn, judge
 from tests.loops import Loop
@@ -26,7 +25,8 @@ def test_a_replay_is_one_block_with_its_inside_and_an_operation_is_another() -> 
 
 def test_the_middle_of_a_long_capture_is_replayed() -> None:
     judged = looped(MOST_STEPS + 40)
-    model = build_model(judged.timeline, judged.steps, judged.causes)
+    model = judged.model
+    assert model is not None
     assert MOST_STEPS - 2 <= len(model.windows) <= MOST_STEPS
     start, end = span_of_steps(judged.timeline, judged.steps, judged.causes)
     device = judged.timeline.devices[0]
@@ -51,5 +51,6 @@ def test_fewer_steps_are_replayed_where_a_step_has_very_many_launches() -> None:
         loop.read()
         loop.range("decode_step", begin)
     judged = judge(loop.sketch.trace())
-    model = build_model(judged.timeline, judged.steps, judged.causes)
+    model = judged.model
+    assert model is not None
     assert FEWEST_STEPS <= len(model.windows) <= 21

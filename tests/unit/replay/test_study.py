@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from bubblefinder.errors import CannotAnswerError, UsageError
-from bubblefinder.replay.study import Study, study_of
+from bubblefinder.pipeline import Analysis
 from bubblefinder.report.build import analyze_trace
 from bubblefinder.timeline.apis import CallRole
 from bubblefinder.trace.drawn import draw
@@ -20,23 +20,25 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from bubblefinder.replay.study import Study
+
 
 @pytest.fixture(scope="module")
 def node(sample: Callable[[str], Path]) -> Study:
-    return study_of(open_trace(sample("nextn_before.node")), None)
+    return Analysis(open_trace(sample("nextn_before.node"))).study
 
 
 def test_the_stages_are_told_as_they_begin() -> None:
     told: list[str] = []
-    study_of(draw(NODES, us_per_char=1), None, told.append)
+    _ = Analysis(draw(NODES, us_per_char=1), progress=told.append).study
     assert told == ["timeline", "steps", "causes", "what if"]
 
 
 def test_unseen_graph_work_and_missing_steps_cant_be_studied() -> None:
     with pytest.raises(CannotAnswerError, match="lacks the GPU work"):
-        study_of(draw(UNSEEN), None)
+        _ = Analysis(draw(UNSEEN)).study
     with pytest.raises(CannotAnswerError, match="no decode step"):
-        study_of(draw("api | A\ngpu0 s7 | .A"), None)
+        _ = Analysis(draw("api | A\ngpu0 s7 | .A")).study
 
 
 def test_nothing_is_predicted_where_another_process_uses_the_gpu() -> None:
@@ -46,7 +48,7 @@ def test_nothing_is_predicted_where_another_process_uses_the_gpu() -> None:
         for tenant in tenants:
             tenant.step()
     with pytest.raises(CannotAnswerError, match="several processes share the GPU"):
-        study_of(sketch.trace(), None)
+        _ = Analysis(sketch.trace()).study
     report = analyze_trace(sketch.trace())
     assert report.steps.count > 0
     assert [finding.recoverable_ns for finding in report.findings if finding.recoverable_ns is not None] == []
@@ -62,7 +64,7 @@ def test_kernels_are_dropped_by_name(node: Study) -> None:
 
 
 def test_the_profilers_time_is_a_price_a_node_and_the_excess_of_a_launch(node: Study) -> None:
-    (lane,) = node.lanes
+    (lane,) = node.ranks
     change = node.without_profiler(lane, None)
     blocks = node.model.blocks.with_columns(added=np.array(change.block_ns))
     verify = blocks.filter(blocks["nodes"] > 1_000)
@@ -78,6 +80,6 @@ def test_the_profilers_time_is_a_price_a_node_and_the_excess_of_a_launch(node: S
 
 
 def test_an_unknown_machine_has_no_price() -> None:
-    study = study_of(draw(NODES, us_per_char=1), None)
+    study = Analysis(draw(NODES, us_per_char=1)).study
     with pytest.raises(CannotAnswerError, match="cost is unknown here"):
-        study.without_profiler(study.lanes[0], None)
+        study.without_profiler(study.ranks[0], None)

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 
 from bubblefinder.errors import CannotAnswerError
-from bubblefinder.report.build import Options, analyze_timeline, analyze_trace
+from bubblefinder.pipeline import Analysis
+from bubblefinder.report.build import Options, analyze_trace, report_of
 from bubblefinder.report.model import INTER_CLASSES, LEDGER_CLASSES, Report, StepRow
-from bubblefinder.timeline.build import build_timeline
 from bubblefinder.trace.drawn import draw
 from bubblefinder.trace.model import QualityNote, Trace
 from bubblefinder.trace.sketch import Sketch
@@ -45,11 +45,12 @@ def report() -> Report:
     return analyze_trace(loop())
 
 
-def test_a_timeline_built_before_gives_the_same_report() -> None:
+def test_each_stage_of_an_analysis_runs_once_for_all_its_reports() -> None:
     trace, told = draw(STEP), list[str]()
-    report = analyze_timeline(build_timeline(trace), Options(), progress=told.append)
-    assert report == analyze_trace(trace)
-    assert told[0] == "steps"
+    analysis = Analysis(trace, progress=told.append)
+    assert analysis.timeline.operations.height
+    assert report_of(analysis) == report_of(analysis) == analyze_trace(trace)
+    assert [name for name in told if told.count(name) == 1] == ["timeline", "steps", "causes", "what if"]
 
 
 def test_every_row_sums_to_its_duration_and_the_rows_tile_the_span(report: Report) -> None:

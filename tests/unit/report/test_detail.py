@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
+from bubblefinder.pipeline import Analysis
 from bubblefinder.report.detail import detail
 from bubblefinder.report.pictures import Detail
 from bubblefinder.timeline.model import CaptureMode
+from bubblefinder.trace.drawn import draw
 from tests.unit.report.detail.analysed import STEPS, loop
 
 
 def test_a_loop_has_all_of_them() -> None:
     one = loop()
-    found = detail(one.timeline, one.steps, one.causes)
-    assert found == detail(one.timeline, one.steps, one.causes, one.lane)
+    found = detail(one)
+    assert found == detail(one, one.rank)
     assert found.gaps
     assert found.histograms
     assert found.kernels
@@ -24,7 +24,9 @@ def test_a_loop_has_all_of_them() -> None:
 
 
 def test_unseen_graph_work_and_no_steps_have_none() -> None:
-    one = loop()
-    unseen = replace(one.timeline, mode=CaptureMode.UNSEEN)
-    assert detail(unseen, one.steps, one.causes) == Detail()
-    assert detail(one.timeline, replace(one.steps, windows=one.steps.windows.clear()), one.causes) == Detail()
+    unseen = Analysis(
+        draw("nvtx | " + "[step   ]" * 6 + "\napi | " + "G........" * 6 + "\ngpu0 s7 | " + "........." * 6)
+    )
+    assert unseen.timeline.mode is CaptureMode.UNSEEN
+    assert detail(unseen) == Detail()
+    assert detail(Analysis(draw("api | A..B\ngpu0 | .A...B"))) == Detail()

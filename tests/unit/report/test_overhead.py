@@ -1,20 +1,19 @@
 from __future__ import annotations
 
 from bubblefinder.overhead.model import Source
+from bubblefinder.pipeline import Analysis
 from bubblefinder.report import json
-from bubblefinder.report.ledgers import Lane, decode_rows, windows_with_ledger
+from bubblefinder.report.ledgers import decode_rows, windows_with_ledger
 from bubblefinder.report.model import OverheadReport
 from bubblefinder.report.overhead import overhead_report
-from bubblefinder.steps.find import find_steps
-from bubblefinder.timeline.build import build_timeline
+from bubblefinder.timeline.rank import Rank
 from tests.unit.overhead.taxed import PROCESS, Loop, Tax, on_h200
 
 
 def section(source: Source, cupti: str | None = "13.0") -> OverheadReport:
-    timeline = build_timeline(on_h200(Loop(Tax(node=130), 100, reads=True).run(8), cupti))
-    steps = find_steps(timeline)
-    rows = decode_rows(windows_with_ledger(timeline, steps, None), Lane(0, PROCESS))
-    return overhead_report(timeline, steps, rows, source)
+    found = Analysis(on_h200(Loop(Tax(node=130), 100, reads=True).run(8), cupti))
+    rows = decode_rows(windows_with_ledger(found.timeline, found.steps, None), Rank(0, PROCESS))
+    return overhead_report(found.timeline, found.steps, rows, source)
 
 
 def test_raw_and_corrected_stand_side_by_side() -> None:

@@ -4,6 +4,7 @@ import polars as pl
 import pytest
 
 from bubblefinder.errors import CannotAnswerError, UsageError
+from bubblefinder.timeline.rank import Rank
 from bubblefinder.trace.drawn import draw
 from bubblefinder.trace.sketch import Sketch
 from tests.captures import moved, relabelled
@@ -450,8 +451,8 @@ def test_each_lane_says_how_its_steps_were_found() -> None:
         other.read()
     steps = steps_of(sketch.trace())
     assert (steps.method, steps.confidence, steps.mark) == ("nvtx", "high", "decode_step")
-    assert steps.of(0, engine.process) == steps.of()
-    assert (steps.of(0, other.process).method, steps.of(0, other.process).confidence) == ("sequence", "low")
+    assert steps.of(Rank(0, engine.process)) == steps.of()
+    assert (steps.of(Rank(0, other.process)).method, steps.of(Rank(0, other.process)).confidence) == ("sequence", "low")
 
 
 def test_a_mark_asked_for_cuts_the_lanes_that_have_it() -> None:

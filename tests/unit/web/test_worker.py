@@ -14,7 +14,7 @@ from bubblefinder.errors import EXIT_INPUT
 from bubblefinder.report.read import read_report
 from bubblefinder.timeline import build
 from bubblefinder.web.events import window
-from bubblefinder.web.worker import STAGES, Analysis, Comparison, Limit, analyse
+from bubblefinder.web.worker import STAGES, Comparison, Limit, Upload, analyse
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -40,10 +40,10 @@ def work(limit: Limit = LIMIT, **jobs: Any) -> tuple[list[dict[str, Any]], int]:
         return said, process.wait()
 
 
-def analysis(upload: Path, tmp_path: Path, **values: Any) -> Analysis:
+def analysis(upload: Path, tmp_path: Path, **values: Any) -> Upload:
     scratch = tmp_path / "scratch" / upload.name
     job = {"upload": str(upload), "scratch": str(scratch), "name": "shown.sqlite", "label": "nightly", "commit": "abc"}
-    return Analysis(**job | {"unpacked_bytes": 1 << 30, "archive_files": 100} | values)
+    return Upload(**job | {"unpacked_bytes": 1 << 30, "archive_files": 100} | values)
 
 
 def test_a_capture_becomes_every_output(sample: Sample, tmp_path: Path) -> None:

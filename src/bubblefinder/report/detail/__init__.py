@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from bubblefinder.report.detail import kernels, tables, timelines
 from bubblefinder.report.detail.account import accounts
-from bubblefinder.report.detail.lane import decode_windows, lane_of
+from bubblefinder.report.detail.windows import decode_windows, rank_of
 from bubblefinder.report.pictures import Detail
 from bubblefinder.timeline.model import CaptureMode
 
@@ -15,35 +15,31 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-    from bubblefinder.causes.model import Causes
-    from bubblefinder.report.ledgers import Lane
-    from bubblefinder.steps.model import Steps
+    from bubblefinder.pipeline import Analysis
     from bubblefinder.timeline.model import Timeline
+    from bubblefinder.timeline.rank import Rank
 
 MOST_STEPS: Final = 256
 """Kernels and gaps are counted in so many steps at most, evenly spread: what comes in every step is in these."""
 
 
 def detail(
-    timeline: Timeline,
-    steps: Steps,
-    causes: Causes | None,
-    lane: Lane | None = None,
+    analysis: Analysis,
+    rank: Rank | None = None,
     category: Callable[[str], str | None] = lambda _: None,
     *,
     launch_shapes: bool = False,
 ) -> Detail:
-    """Return what the pictures show of one process on one GPU; nothing where graph work went unseen.
+    """Return what the pictures show of one rank; nothing where graph work went unseen.
 
     Args:
-        timeline: the timeline.
-        steps: its steps.
-        causes: its waits; without them no wait is drawn as one to blame.
-        lane: the process and GPU to draw; null for the lowest GPU with decode steps.
+        analysis: the capture and what was found in it.
+        rank: the one to draw; null for the lowest with decode steps.
         category: says what a kernel does by its name.
         launch_shapes: whether to read how the kernels of the steps were launched.
     """
-    drawn = lane or lane_of(steps)
+    timeline, steps = analysis.timeline, analysis.steps
+    drawn = rank or rank_of(steps)
     if drawn is None or timeline.mode is CaptureMode.UNSEEN:
         return Detail()
     decode = decode_windows(steps, drawn)
@@ -62,8 +58,8 @@ def detail(
         runs=kernels.kernel_runs(work, len(counted), timeline.trace.names),
         launches_per_step=tables.launches_per_step(timeline, decode, drawn),
         pdl_overlap_share=kernels.overlap_share(work),
-        timelines=timelines.step_timelines(timeline, steps, causes, decode, drawn),
-        accounts=accounts(timeline, steps, causes, _shapes(timeline) if launch_shapes else None),
+        timelines=timelines.step_timelines(analysis, decode, drawn),
+        accounts=accounts(timeline, steps, analysis.causes, _shapes(timeline) if launch_shapes else None),
     )
 
 

@@ -12,7 +12,7 @@ from bubblefinder.intervals import split
 from bubblefinder.report.account import Account, EagerAccount, RoleAccount, Shapes
 from bubblefinder.report.detail.host_account import calls_of, idle_of
 from bubblefinder.report.detail.kernels import kernel_name
-from bubblefinder.report.ledgers import Lane
+from bubblefinder.timeline.rank import Rank
 from bubblefinder.timeline.model import CaptureMode, IdleClass, on_gpu
 from bubblefinder.trace.model import COPY_KINDS, GRAPH, KERNEL, MEMSET, pid_of
 
@@ -58,11 +58,11 @@ def accounts(
     if timeline.mode is CaptureMode.UNSEEN:
         return []
     decode = steps.windows.filter(pl.col("excluded").is_null()).select("gpu", "process").unique().sort("gpu", "process")
-    return [_account(timeline, steps, causes, Lane(gpu, process), shapes) for gpu, process in decode.iter_rows()]
+    return [_account(timeline, steps, causes, Rank(gpu, process), shapes) for gpu, process in decode.iter_rows()]
 
 
 def _account(
-    timeline: Timeline, steps: Steps, causes: Causes | None, lane: Lane, shapes: pl.DataFrame | None
+    timeline: Timeline, steps: Steps, causes: Causes | None, lane: Rank, shapes: pl.DataFrame | None
 ) -> Account:
     mine = steps.windows.filter((pl.col("gpu") == lane.gpu) & (pl.col("process") == lane.process))
     windows = Windows(mine["start_ns"].to_numpy(), mine["excluded"].is_null().to_numpy())
@@ -82,7 +82,7 @@ def _account(
     )
 
 
-def _work(timeline: Timeline, steps: Steps, lane: Lane, windows: Windows) -> pl.DataFrame:
+def _work(timeline: Timeline, steps: Steps, lane: Rank, windows: Windows) -> pl.DataFrame:
     """Return the operations of a GPU that count for its decode steps, each with the sums that it adds.
 
     Each operation adds to the busy time what reaches beyond all that had begun before it: what runs side by side
@@ -114,7 +114,7 @@ def _summed(owner: Ints, lengths: Ints, windows: Ints, count: int) -> Ints:
     return sums
 
 
-def _ended(timeline: Timeline, lane: Lane, windows: Windows, count: int) -> Ints:
+def _ended(timeline: Timeline, lane: Rank, windows: Windows, count: int) -> Ints:
     """Return the idle time inside replays that each operation of the GPU ended."""
     pieces = on_gpu(timeline.pieces, lane.gpu).filter(pl.col("idle_class") == IdleClass.INTRA_GRAPH)
     lower, upper, owner = split(pieces["start_ns"].to_numpy(), pieces["end_ns"].to_numpy(), windows.starts)

@@ -18,9 +18,10 @@ if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet
 
     from bubblefinder.causes.model import Causes
-    from bubblefinder.report.ledgers import Lane
+    from bubblefinder.pipeline import Analysis
     from bubblefinder.steps.model import Steps
     from bubblefinder.timeline.model import Timeline
+    from bubblefinder.timeline.rank import Rank
 
 CELLS: Final = 500
 """Thin intervals that fall into the same part of the step are drawn as one."""
@@ -31,15 +32,16 @@ MAX_GAPS: Final = 300
 
 
 def device_bars(
-    timeline: Timeline, steps: Steps, causes: Causes | None, lane: Lane, span: tuple[int, int]
+    analysis: Analysis, rank: Rank, span: tuple[int, int]
 ) -> tuple[list[TimelineBar], int, AbstractSet[int]]:
     """Return the bars of a GPU in `span`, how many intervals they merge or lack, and the launch calls behind them."""
-    replays = _within(timeline.replays.hstack(steps.replays), lane.gpu, span)
-    operations = _within(timeline.operations.with_row_index("op_index"), lane.gpu, span)
-    streams, streams_dropped = _stream_bars(operations.filter(pl.col("kind") != GRAPH), timeline, lane, span)
-    gaps, gaps_dropped = _gap_bars(timeline, steps, lane, span)
+    timeline, steps = analysis.timeline, analysis.steps
+    replays = _within(timeline.replays.hstack(steps.replays), rank.gpu, span)
+    operations = _within(timeline.operations.with_row_index("op_index"), rank.gpu, span)
+    streams, streams_dropped = _stream_bars(operations.filter(pl.col("kind") != GRAPH), timeline, rank, span)
+    gaps, gaps_dropped = _gap_bars(timeline, steps, rank, span)
     shown = _longest(replays, MAX_REPLAYS)
-    bars = [*_replay_bars(shown, lane), *streams, *_drains(timeline, causes, lane, span), *gaps]
+    bars = [*_replay_bars(shown, rank), *streams, *_drains(timeline, analysis.causes, rank, span), *gaps]
     dropped = streams_dropped + gaps_dropped + len(replays) - len(shown)
     return bars, dropped, set(operations["call_index"].drop_nulls().to_list())
 
@@ -77,10 +79,10 @@ def _longest(rows: pl.DataFrame, limit: int) -> pl.DataFrame:
     return rows.sort(pl.col("end_ns") - pl.col("start_ns"), descending=True).head(limit).sort("start_ns")
 
 
-def _replay_bars(replays: pl.DataFrame, lane: Lane) -> list[TimelineBar]:
+def _replay_bars(replays: pl.DataFrame, rank: Rank) -> list[TimelineBar]:
     return [
         TimelineBar(
-            track=f"GPU {lane.gpu} · graph replays",
+            track=f"GPU {rank.gpu} · graph replays",
             kind="replay",
             name=plain(role or "replay", 80),
             start_ns=start,
@@ -92,7 +94,7 @@ def _replay_bars(replays: pl.DataFrame, lane: Lane) -> list[TimelineBar]:
 
 
 def _stream_bars(
-    operations: pl.DataFrame, timeline: Timeline, lane: Lane, span: tuple[int, int]
+    operations: pl.DataFrame, timeline: Timeline, rank: Rank, span: tuple[int, int]
 ) -> tuple[list[TimelineBar], int]:
     length = (pl.col("end_ns") - pl.col("start_ns")).sum()
     busiest = operations.group_by("stream").agg(length).sort("end_ns", descending=True)["stream"].head(MAX_STREAMS)
@@ -101,7 +103,7 @@ def _stream_bars(
     for stream in busiest.sort():
         mine = operations.filter(pl.col("stream").eq_missing(stream)).with_columns(label=pl.col("op_index"))
         rows = merged(mine, ["replay_index"], span)
-        track = f"GPU {lane.gpu} · " + ("unknown stream" if stream is None else f"stream {stream}")
+        track = f"GPU {rank.gpu} · " + ("unknown stream" if stream is None else f"stream {stream}")
         bars += [_operation_bar(timeline, track, row) for row in rows.iter_rows(named=True)]
         drawn += len(rows)
     return bars, len(operations) - drawn
@@ -132,13 +134,13 @@ def _fill(row: dict[str, int]) -> float:
     return round(min(row["covered_ns"] / max(row["end_ns"] - row["start_ns"], 1), 1.0), 4)
 
 
-def _gap_bars(timeline: Timeline, steps: Steps, lane: Lane, span: tuple[int, int]) -> tuple[list[TimelineBar], int]:
-    pieces = _within(timeline.pieces, lane.gpu, span)
+def _gap_bars(timeline: Timeline, steps: Steps, rank: Rank, span: tuple[int, int]) -> tuple[list[TimelineBar], int]:
+    pieces = _within(timeline.pieces, rank.gpu, span)
     inner = pl.col("idle_class") == IdleClass.INTRA_GRAPH
     outer = _longest(pieces.filter(~inner), MAX_GAPS)
     runs = pieces.with_columns(label=pl.lit(0), run=(~inner).cum_sum()).filter(inner)
     thin = merged(runs, ["run"], span)
-    track = f"GPU {lane.gpu} · idle"
+    track = f"GPU {rank.gpu} · idle"
     seams = _seams(timeline, steps)
     bars = [
         TimelineBar(track=track, kind=class_name(idle_class), name=seams(gap), start_ns=start, end_ns=end)
@@ -170,16 +172,14 @@ def _seams(timeline: Timeline, steps: Steps) -> Callable[[int], str]:
     return name
 
 
-def _drains(timeline: Timeline, causes: Causes | None, lane: Lane, span: tuple[int, int]) -> list[TimelineBar]:
-    if causes is None:
-        return []
+def _drains(timeline: Timeline, causes: Causes, rank: Rank, span: tuple[int, int]) -> list[TimelineBar]:
     opened = causes.charges.filter(pl.col("opened"))
     pieces = timeline.pieces[opened["piece_index"]].with_columns(api=causes.waits["api"].gather(opened["wait_index"]))
-    gaps = _within(timeline.gaps.with_row_index("gap_index"), lane.gpu, span)
+    gaps = _within(timeline.gaps.with_row_index("gap_index"), rank.gpu, span)
     first = pieces.group_by("gap_index").agg(pl.col("api").first()).join(gaps, on="gap_index").sort("start_ns")
     return [
         TimelineBar(
-            track=f"GPU {lane.gpu} · idle", kind="drain", name=f"ran dry under {plain(api, 80)}", start_ns=at, end_ns=at
+            track=f"GPU {rank.gpu} · idle", kind="drain", name=f"ran dry under {plain(api, 80)}", start_ns=at, end_ns=at
         )
         for at, api in first.select("start_ns", pl.col("api").cast(pl.String)).iter_rows()
     ]

@@ -15,8 +15,9 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
     from bubblefinder.causes.model import Causes
-    from bubblefinder.report.ledgers import Lane
+    from bubblefinder.pipeline import Analysis
     from bubblefinder.timeline.model import Timeline
+    from bubblefinder.timeline.rank import Rank
 
 MAX_CALLS: Final = 300
 MAX_RANGES: Final = 120
@@ -26,19 +27,19 @@ _LAUNCHES: Final = (CallRole.LAUNCH_GRAPH, CallRole.LAUNCH_KERNEL)
 
 
 def host_bars(
-    timeline: Timeline, causes: Causes | None, lane: Lane, span: tuple[int, int], launches: Collection[int]
+    analysis: Analysis, rank: Rank, span: tuple[int, int], launches: Collection[int]
 ) -> tuple[list[TimelineBar], int]:
     """Return the bars of the threads that launched or waited in `span`, and how many were left out.
 
     Args:
-        timeline: the timeline.
-        causes: tells the waits to blame from those under which the GPU stayed fed.
-        lane: the process whose threads are drawn.
+        analysis: the timeline, and which waits are to blame.
+        rank: the process whose threads are drawn.
         span: [start, end) of what is drawn.
         launches: positions of the launch calls whose work the step holds.
     """
-    calls = _overlapping(timeline.calls.with_row_index("call_index"), span).filter(pl.col("process") == lane.process)
-    kinds = _kinds(calls, causes)
+    timeline = analysis.timeline
+    calls = _overlapping(timeline.calls.with_row_index("call_index"), span).filter(pl.col("process") == rank.process)
+    kinds = _kinds(calls, analysis.causes)
     busy = (
         kinds.filter(pl.col("kind") != "api").group_by("thread").len().sort("len", "thread", descending=[True, False])
     )
@@ -61,8 +62,8 @@ def thread_title(timeline: Timeline, thread: int) -> str:
     return f"{plain(name, 40)} {thread & 0xFF_FFFF}"
 
 
-def _kinds(calls: pl.DataFrame, causes: Causes | None) -> pl.DataFrame:
-    waits = causes.waits.group_by("call_index").agg(pl.col("drained").any()) if causes else _no_waits()
+def _kinds(calls: pl.DataFrame, causes: Causes) -> pl.DataFrame:
+    waits = causes.waits.group_by("call_index").agg(pl.col("drained").any())
     return calls.join(waits, on="call_index", how="left", maintain_order="left").with_columns(
         kind=pl.when(pl.col("drained").fill_null(value=False))
         .then(pl.lit("blamed_wait"))
@@ -72,10 +73,6 @@ def _kinds(calls: pl.DataFrame, causes: Causes | None) -> pl.DataFrame:
         .then(pl.lit("launch"))
         .otherwise(pl.lit("api"))
     )
-
-
-def _no_waits() -> pl.DataFrame:
-    return pl.DataFrame(schema={"call_index": pl.UInt32, "drained": pl.Boolean})
 
 
 def _overlapping(rows: pl.DataFrame, span: tuple[int, int]) -> pl.DataFrame:

@@ -20,7 +20,7 @@ from bubblefinder.trace.model import COPY_KINDS
 if TYPE_CHECKING:
     from bubblefinder.causes.model import Causes
     from bubblefinder.intervals import Bools, Ints
-    from bubblefinder.report.ledgers import Lane
+    from bubblefinder.timeline.rank import Rank
     from bubblefinder.steps.model import Steps
     from bubblefinder.timeline.model import Timeline
 
@@ -33,7 +33,7 @@ _KEY: Final = ("gap_class", "wait", "during", "place", "before")
 
 
 def idle_of(
-    timeline: Timeline, steps: Steps, causes: Causes | None, lane: Lane, starts: Ints, decode: Bools
+    timeline: Timeline, steps: Steps, causes: Causes | None, lane: Rank, starts: Ints, decode: Bools
 ) -> list[IdleAccount]:
     """Return the idle time outside replays in the decode steps of a rank, the longest first.
 
@@ -176,7 +176,7 @@ def wait_name(place: pl.Expr) -> pl.Expr:
     return pl.concat_str(pl.col("api").cast(pl.String), copied, within)
 
 
-def calls_of(timeline: Timeline, steps: Steps, lane: Lane, span: tuple[int, int]) -> list[CallAccount]:
+def calls_of(timeline: Timeline, steps: Steps, lane: Rank, span: tuple[int, int]) -> list[CallAccount]:
     """Return the calls that a rank's launching threads made between two times, by what they do, the longest first."""
     used = timeline.operations.filter((pl.col("gpu") == lane.gpu) & (pl.col("process") == lane.process))
     launched = used.select("call_index", "copy_kind", "replay_index", "blocking").drop_nulls("call_index")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from bubblefinder.report.detail.lane import inside
+from bubblefinder.report.detail.windows import inside
 from bubblefinder.report.pictures import KernelRow, KernelRun
 from bubblefinder.report.words import plain
 from bubblefinder.timeline.model import on_gpu
@@ -15,9 +15,9 @@ from bubblefinder.trace.model import KERNEL
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from bubblefinder.report.ledgers import Lane
     from bubblefinder.steps.model import Steps
     from bubblefinder.timeline.model import Timeline
+    from bubblefinder.timeline.rank import Rank
 
 MAX_KERNELS: Final = 40
 MAX_RUNS: Final = 12
@@ -27,13 +27,13 @@ MIN_RUN: Final = 3
 NAME_LENGTH: Final = 400
 
 
-def decode_operations(timeline: Timeline, steps: Steps, decode: pl.DataFrame, lane: Lane) -> pl.DataFrame:
+def decode_operations(timeline: Timeline, steps: Steps, decode: pl.DataFrame, rank: Rank) -> pl.DataFrame:
     """Return the operations of the decode steps with `role` and `window_index`, by start."""
     roles = pl.Enum(steps.replays["role"].drop_nulls().unique().sort())
     replays = steps.replays.select(pl.col("role").cast(roles)).with_row_index("replay_index")
     told = ("kind", "start_ns", "end_ns", "stream", "name", "call_index", "replay_index")
-    within = inside(on_gpu(timeline.operations.select("gpu", "process", *told), lane.gpu), decode)
-    mine = within.filter(pl.col("process") == lane.process).drop("gpu", "process")
+    within = inside(on_gpu(timeline.operations.select("gpu", "process", *told), rank.gpu), decode)
+    mine = within.filter(pl.col("process") == rank.process).drop("gpu", "process")
     return mine.join(replays, on="replay_index", how="left", maintain_order="left")
 
 

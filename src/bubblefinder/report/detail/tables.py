@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
-from bubblefinder.report.detail.lane import inside
+from bubblefinder.report.detail.windows import inside
 from bubblefinder.report.pictures import GapRow, Histogram, IdleSpan, LeadRow
 from bubblefinder.timeline.apis import CallRole
 from bubblefinder.timeline.model import IdleClass, on_gpu
-from bubblefinder.trace.model import COPY_KINDS, pid_of
+from bubblefinder.trace.model import COPY_KINDS
 
 if TYPE_CHECKING:
-    from bubblefinder.report.ledgers import Lane
     from bubblefinder.steps.model import Steps
     from bubblefinder.timeline.model import Timeline
+    from bubblefinder.timeline.rank import Rank
 
 MAX_GAPS: Final = 30
 MAX_LEADS: Final = 1_500
@@ -33,9 +33,9 @@ def class_name(idle_class: int) -> str:
     return IdleClass(idle_class).name.lower()
 
 
-def idle_pieces(timeline: Timeline, decode: pl.DataFrame, lane: Lane) -> pl.DataFrame:
+def idle_pieces(timeline: Timeline, decode: pl.DataFrame, rank: Rank) -> pl.DataFrame:
     """Return the idle pieces of the decode steps: gap_index, idle_class and length."""
-    pieces = on_gpu(timeline.pieces, lane.gpu).select("gap_index", "idle_class", "start_ns", "end_ns")
+    pieces = on_gpu(timeline.pieces, rank.gpu).select("gap_index", "idle_class", "start_ns", "end_ns")
     return inside(pieces, decode).select("gap_index", "idle_class", length=pl.col("end_ns") - pl.col("start_ns"))
 
 
@@ -113,16 +113,14 @@ def histograms(pieces: pl.DataFrame) -> list[Histogram]:
     ]
 
 
-def lead_rows(timeline: Timeline, steps: Steps, lane: Lane) -> list[LeadRow]:
+def lead_rows(timeline: Timeline, steps: Steps, rank: Rank) -> list[LeadRow]:
     """Return the launch lead of each graph launch of a lane, evenly thinned; windows of all kinds."""
-    replays = timeline.replays.hstack(steps.replays).filter(
-        (pl.col("gpu") == lane.gpu) & (pl.col("process") == lane.process) & pl.col("window_index").is_not_null()
-    )
+    replays = timeline.replays.hstack(steps.replays).filter(rank.mine & pl.col("window_index").is_not_null())
     windows = steps.windows.select("index").with_row_index("window_index")
     calls = timeline.calls.select(
         "role", call_start_ns=pl.col("start_ns"), call_end_ns=pl.col("end_ns")
     ).with_row_index("call_index")
-    leads = timeline.leads.filter((pl.col("gpu") == lane.gpu) & pl.col("lead_ns").is_not_null())
+    leads = timeline.leads.filter((pl.col("gpu") == rank.gpu) & pl.col("lead_ns").is_not_null())
     rows = (
         leads.select("call_index", "lead_ns")
         .join(calls.filter(pl.col("role") == CallRole.LAUNCH_GRAPH).drop("role"), on="call_index")
@@ -132,22 +130,22 @@ def lead_rows(timeline: Timeline, steps: Steps, lane: Lane) -> list[LeadRow]:
         .select("index", "role", "start_ns", "end_ns", "call_start_ns", "call_end_ns", "lead_ns")
     )
     kept = rows.gather_every(math.ceil(len(rows) / MAX_LEADS) or 1)
-    return [LeadRow(gpu=lane.gpu, pid=pid_of(lane.process), **row) for row in kept.to_dicts()]
+    return [LeadRow(gpu=rank.gpu, pid=rank.pid, **row) for row in kept.to_dicts()]
 
 
-def launches_per_step(timeline: Timeline, decode: pl.DataFrame, lane: Lane) -> float:
+def launches_per_step(timeline: Timeline, decode: pl.DataFrame, rank: Rank) -> float:
     """Return how many calls of the lane's process put work on the GPU in a decode step."""
-    leads = timeline.leads.filter(pl.col("gpu") == lane.gpu)
+    leads = timeline.leads.filter(pl.col("gpu") == rank.gpu)
     first = timeline.operations.select("start_ns", "process")[leads["op_index"]]
-    return len(inside(first.filter(pl.col("process") == lane.process), decode)) / len(decode)
+    return len(inside(first.filter(pl.col("process") == rank.process), decode)) / len(decode)
 
 
-def idle_spans(timeline: Timeline, lane: Lane) -> tuple[list[IdleSpan], int]:
+def idle_spans(timeline: Timeline, rank: Rank) -> tuple[list[IdleSpan], int]:
     """Return the longest idle pieces outside the graphs in time order, and how many were left out."""
-    pieces = timeline.pieces.filter((pl.col("gpu") == lane.gpu) & (pl.col("idle_class") != IdleClass.INTRA_GRAPH))
+    pieces = timeline.pieces.filter((pl.col("gpu") == rank.gpu) & (pl.col("idle_class") != IdleClass.INTRA_GRAPH))
     longest = pieces.sort(pl.col("end_ns") - pl.col("start_ns"), descending=True).head(MAX_IDLE).sort("start_ns")
     spans = [
-        IdleSpan(gpu=lane.gpu, gap_class=class_name(idle_class), start_ns=start, end_ns=end)
+        IdleSpan(gpu=rank.gpu, gap_class=class_name(idle_class), start_ns=start, end_ns=end)
         for start, end, idle_class in longest.select("start_ns", "end_ns", "idle_class").iter_rows()
     ]
     return spans, len(pieces) - len(longest)

@@ -2,45 +2,33 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from typing import TYPE_CHECKING
 
-from bubblefinder.causes.find import find_causes
-from bubblefinder.report.detail.lane import decode_windows, lane_of
-from bubblefinder.steps.find import find_steps
-from bubblefinder.timeline.build import build_timeline
+from bubblefinder.pipeline import Analysis
+from bubblefinder.report.detail.windows import decode_windows, rank_of
 from tests.loops import Loop
 
 if TYPE_CHECKING:
     import polars as pl
 
-    from bubblefinder.causes.model import Causes
-    from bubblefinder.report.ledgers import Lane
-    from bubblefinder.steps.model import Steps
-    from bubblefinder.timeline.model import Timeline
-    from bubblefinder.trace.model import Trace
+    from bubblefinder.timeline.rank import Rank
 
 STEPS = 8
 
 
-@dataclass(frozen=True, slots=True)
-class Analysed:
+class Analysed(Analysis):
     """What the details are drawn from."""
 
-    timeline: Timeline
-    steps: Steps
-    causes: Causes
-    lane: Lane
-    decode: pl.DataFrame
+    @cached_property
+    def rank(self) -> Rank:
+        found = rank_of(self.steps)
+        assert found is not None
+        return found
 
-
-def analysed(trace: Trace) -> Analysed:
-    timeline = build_timeline(trace)
-    steps = find_steps(timeline, None)
-    lane = lane_of(steps)
-    assert lane is not None
-    return Analysed(timeline, steps, find_causes(timeline, steps), lane, decode_windows(steps, lane))
+    @cached_property
+    def decode(self) -> pl.DataFrame:
+        return decode_windows(self.steps, self.rank)
 
 
 @cache
@@ -49,4 +37,4 @@ def loop(*, node_mode: bool = True) -> Analysed:
     made = Loop(node_mode=node_mode)
     for _ in range(STEPS):
         made.step()
-    return analysed(made.sketch.trace())
+    return Analysed(made.sketch.trace())

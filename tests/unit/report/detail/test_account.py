@@ -12,7 +12,7 @@ from bubblefinder.report.detail.account import FOREIGN, OTHERS, REPLAY, accounts
 from bubblefinder.trace.model import KERNEL
 from tests.loops import DRAFT, EXTEND, VERIFY, Loop, disturbed
 from tests.simulate import Graph, Machine, nodes
-from tests.unit.report.detail.analysed import Analysed, analysed, loop
+from tests.unit.report.detail.analysed import Analysed, loop
 
 if TYPE_CHECKING:
     from bubblefinder.report.account import Account, RoleAccount
@@ -36,7 +36,7 @@ def total(account: Account) -> int:
 
 @pytest.mark.parametrize("seed", range(12))
 def test_its_parts_sum_to_the_steps_to_the_nanosecond(seed: int) -> None:
-    one = analysed(disturbed(seed).sketch.trace())
+    one = Analysed(disturbed(seed).sketch.trace())
     account = only(one)
     assert total(account) == account.duration_ns
     assert account.duration_ns == int((one.decode["end_ns"] - one.decode["start_ns"]).sum())
@@ -74,7 +74,7 @@ def test_a_node_that_begins_early_adds_only_what_it_runs_alone() -> None:
             made.free -= overlap
             made.run(KERNEL, 10, correlation, name=f"k{number}", graph_node=6 << 32 | number)
         made.read()
-    account = only(analysed(made.sketch.trace()))
+    account = only(Analysed(made.sketch.trace()))
     (graph,) = account.roles
     assert graph.early_ns == [0] + [3 * US * account.steps] * 29
     assert graph.own_ns == [10 * US * account.steps] + [7 * US * account.steps] * 29
@@ -108,7 +108,7 @@ def test_eager_names_beyond_the_longest_are_one_row(monkeypatch: pytest.MonkeyPa
         made.step()
         for number in range(6):
             made.kernel(f"glue_{number}", 5)
-    account = only(analysed(made.sketch.trace()))
+    account = only(Analysed(made.sketch.trace()))
     assert [account.names[e.name] for e in account.eager][-1] == OTHERS
     assert len(account.eager) == 4
     assert total(account) == account.duration_ns
@@ -126,7 +126,7 @@ def test_the_work_of_another_process_on_the_gpu_is_told_apart() -> None:
         other.not_before(mine.now)
         if number % 3 == 0:
             other.kernel("theirs", 20)
-    one = analysed(machine.trace())
+    one = Analysed(machine.trace())
     account = next(a for a in accounts(one.timeline, one.steps, one.causes) if a.pid == 1001)
     assert FOREIGN in account.names
     assert total(account) == account.duration_ns

@@ -9,7 +9,7 @@ import pytest
 from bubblefinder.report.detail import host_account
 from bubblefinder.report.detail.account import accounts
 from tests.simulate import Graph, Machine, nodes
-from tests.unit.report.detail.analysed import analysed
+from tests.unit.report.detail.analysed import Analysed
 
 if TYPE_CHECKING:
     from bubblefinder.report.account import Account, IdleAccount
@@ -35,7 +35,7 @@ def loop(*, pause_every: int = 0, sleep_us: float = 0, read: bool = True, steps:
                 host.read()
         else:
             host.wait_for(host.record())
-    one = analysed(machine.trace())
+    one = Analysed(machine.trace())
     (account,) = accounts(one.timeline, one.steps, one.causes)
     return account
 

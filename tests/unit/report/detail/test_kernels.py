@@ -10,14 +10,14 @@ import pytest
 from bubblefinder.report.detail import kernels
 from bubblefinder.trace.model import KERNEL
 from tests.loops import Graph, Loop
-from tests.unit.report.detail.analysed import Analysed, analysed, loop
+from tests.unit.report.detail.analysed import Analysed, loop
 
 if TYPE_CHECKING:
     from bubblefinder.report.pictures import KernelRow
 
 
 def rows(one: Analysed) -> list[KernelRow]:
-    operations = kernels.decode_operations(one.timeline, one.steps, one.decode, one.lane)
+    operations = kernels.decode_operations(one.timeline, one.steps, one.decode, one.rank)
     return kernels.kernel_rows(operations, len(one.decode), one.timeline.trace.names, lambda name: name[:3])
 
 
@@ -42,8 +42,8 @@ def test_runs_of_small_kernels_are_found_and_summed() -> None:
         made.step((Graph(6, (big, small, small, small, small, big, small, small), 10),))
     sizes = {big: 20_000, small: 2_000}
     trace = made.sketch.trace()
-    one = analysed(trace)
-    operations = kernels.decode_operations(one.timeline, one.steps, one.decode, one.lane)
+    one = Analysed(trace)
+    operations = kernels.decode_operations(one.timeline, one.steps, one.decode, one.rank)
     names = one.timeline.trace.names
     lengths = [sizes.get(names.get(name, ""), 1_000) for name in operations["name"]]
     shrunk = operations.with_columns(end_ns=operations["start_ns"] + pl.Series(lengths))
@@ -55,7 +55,7 @@ def test_runs_of_small_kernels_are_found_and_summed() -> None:
 
 def test_overlap_counts_kernels_that_begin_before_the_one_before_ends() -> None:
     one = loop()
-    operations = kernels.decode_operations(one.timeline, one.steps, one.decode, one.lane)
+    operations = kernels.decode_operations(one.timeline, one.steps, one.decode, one.rank)
     assert kernels.overlap_share(operations) == 0
     inside = operations.filter((operations["kind"] == KERNEL) & operations["replay_index"].is_not_null())
     longer = inside.with_columns(end_ns=inside["end_ns"] + 2_000)

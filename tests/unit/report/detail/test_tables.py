@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from bubblefinder.report.detail import tables
-from bubblefinder.report.detail.lane import inside
+from bubblefinder.report.detail.windows import inside
 from bubblefinder.timeline.model import IdleClass
 from tests.unit.report.detail.analysed import Analysed, loop
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def recurring(one: Analysed) -> list[GapRow]:
-    pieces = tables.idle_pieces(one.timeline, one.decode, one.lane)
+    pieces = tables.idle_pieces(one.timeline, one.decode, one.rank)
     return tables.gap_rows(one.timeline, one.steps, pieces, len(one.decode))
 
 
@@ -45,7 +45,7 @@ def test_a_gap_is_told_by_its_roles_and_the_call_that_ended_it() -> None:
 def test_the_histograms_count_every_piece_once_on_shared_edges() -> None:
     one = loop()
     pieces = inside(one.timeline.pieces, one.decode)
-    histograms = tables.histograms(tables.idle_pieces(one.timeline, one.decode, one.lane))
+    histograms = tables.histograms(tables.idle_pieces(one.timeline, one.decode, one.rank))
     assert sum(sum(histogram.counts) for histogram in histograms) == len(pieces)
     assert len({tuple(histogram.edges_ns) for histogram in histograms}) == 1
     edges = histograms[0].edges_ns
@@ -60,7 +60,7 @@ def test_the_histograms_count_every_piece_once_on_shared_edges() -> None:
 
 def test_a_lead_is_the_end_of_the_work_before_minus_the_end_of_the_call() -> None:
     one = loop()
-    leads = tables.lead_rows(one.timeline, one.steps, one.lane)
+    leads = tables.lead_rows(one.timeline, one.steps, one.rank)
     ends = one.timeline.operations["end_ns"]
     starts = one.timeline.operations["start_ns"]
     assert len(leads) == 3 * len(one.steps.windows)
@@ -74,7 +74,7 @@ def test_a_lead_is_the_end_of_the_work_before_minus_the_end_of_the_call() -> Non
 def test_leads_are_thinned_evenly(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tables, "MAX_LEADS", 5)
     one = loop()
-    leads = tables.lead_rows(one.timeline, one.steps, one.lane)
+    leads = tables.lead_rows(one.timeline, one.steps, one.rank)
     assert len(leads) <= 5
     assert leads[-1].index - leads[0].index >= len(one.steps.windows) - 3
 
@@ -82,10 +82,10 @@ def test_leads_are_thinned_evenly(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_longest_idle_spans_stay_and_the_rest_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     one = loop()
     outside = one.timeline.pieces.filter(pl.col("idle_class") != IdleClass.INTRA_GRAPH)
-    every, none = tables.idle_spans(one.timeline, one.lane)
+    every, none = tables.idle_spans(one.timeline, one.rank)
     assert (len(every), none) == (len(outside), 0)
     monkeypatch.setattr(tables, "MAX_IDLE", 3)
-    spans, dropped = tables.idle_spans(one.timeline, one.lane)
+    spans, dropped = tables.idle_spans(one.timeline, one.rank)
     assert dropped == len(outside) - 3
     lengths = sorted(((span.end_ns - span.start_ns) for span in every), reverse=True)
     assert sorted((span.end_ns - span.start_ns for span in spans), reverse=True) == lengths[:3]

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 def drawn(*, node_mode: bool = True) -> list[StepTimeline]:
     one = loop(node_mode=node_mode)
-    return step_timelines(one.timeline, one.steps, one.causes, one.decode, one.lane)
+    return step_timelines(one, one.decode, one.rank)
 
 
 def test_the_median_and_the_longest_step_are_drawn() -> None:
@@ -57,12 +57,6 @@ def test_the_blocking_read_is_blamed_and_its_drain_marked() -> None:
     assert drain.name == "ran dry under cudaMemcpyAsync"
     assert drain.start_ns == drain.end_ns
     assert any(bar.start_ns == drain.start_ns for bar in step.bars if bar.kind in LEDGER_CLASSES[1:])
-
-
-def test_without_causes_no_wait_is_blamed() -> None:
-    one = loop()
-    step = step_timelines(one.timeline, one.steps, None, one.decode, one.lane)[0]
-    assert {bar.kind for bar in step.bars} & {"blamed_wait", "drain"} == set()
 
 
 def test_every_replay_is_linked_to_its_launch() -> None:

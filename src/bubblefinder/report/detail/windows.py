@@ -8,23 +8,20 @@ import numpy as np
 import polars as pl
 
 from bubblefinder.intervals import every_position
-from bubblefinder.report.ledgers import Lane
+from bubblefinder.timeline.rank import Rank
 
 if TYPE_CHECKING:
     from bubblefinder.steps.model import Steps
 
 
-def lane_of(steps: Steps) -> Lane | None:
-    """Return the lowest GPU with decode steps and its process; null without decode steps."""
-    decode = steps.windows.filter(pl.col("excluded").is_null()).sort("gpu", "process")
-    return Lane(int(decode["gpu"][0]), int(decode["process"][0])) if len(decode) else None
+def rank_of(steps: Steps) -> Rank | None:
+    """Return the lowest rank with decode steps; null without decode steps."""
+    return next(iter(Rank.in_rows(steps.windows.filter(pl.col("excluded").is_null()))), None)
 
 
-def decode_windows(steps: Steps, lane: Lane) -> pl.DataFrame:
-    """Return the decode steps of a lane with `window_index`, their position in the steps' windows."""
-    return steps.windows.with_row_index("window_index").filter(
-        (pl.col("gpu") == lane.gpu) & (pl.col("process") == lane.process) & pl.col("excluded").is_null()
-    )
+def decode_windows(steps: Steps, rank: Rank) -> pl.DataFrame:
+    """Return the decode steps of a rank with `window_index`, their position in the steps' windows."""
+    return steps.windows.with_row_index("window_index").filter(rank.mine & pl.col("excluded").is_null())
 
 
 def inside(rows: pl.DataFrame, windows: pl.DataFrame) -> pl.DataFrame:

@@ -6,16 +6,16 @@ from dataclasses import replace
 
 import polars as pl
 
-from bubblefinder.report.detail.lane import decode_windows, inside, lane_of
+from bubblefinder.report.detail.windows import decode_windows, inside, rank_of
 from tests.unit.report.detail.analysed import loop
 
 
 def test_only_decode_steps_of_the_lowest_gpu_count() -> None:
     one = loop()
-    assert one.lane.gpu == 0
-    assert set(decode_windows(one.steps, one.lane)["excluded"]) == {None}
+    assert one.rank.gpu == 0
+    assert set(decode_windows(one.steps, one.rank)["excluded"]) == {None}
     none = one.steps.windows.with_columns(excluded=pl.lit("head"))
-    assert lane_of(replace(one.steps, windows=none)) is None
+    assert rank_of(replace(one.steps, windows=none)) is None
 
 
 def test_rows_belong_to_the_window_they_start_in() -> None:

@@ -1,0 +1,107 @@
+"""What was found in one capture, stage by stage: the only place that joins the stages."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from bubblefinder.causes.facts_build import build_facts
+from bubblefinder.causes.find import find_causes
+from bubblefinder.replay.build import build_model
+from bubblefinder.replay.recoverable import Recoverable, recoverable
+from bubblefinder.replay.study import Study, study_of
+from bubblefinder.steps.find import find_steps
+from bubblefinder.timeline.build import build_timeline
+from bubblefinder.timeline.model import CaptureMode
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from bubblefinder.causes.facts import Facts
+    from bubblefinder.causes.model import Causes
+    from bubblefinder.replay.model import Model
+    from bubblefinder.steps.model import Steps
+    from bubblefinder.timeline.model import Timeline
+    from bubblefinder.trace.model import Trace
+
+
+def _silent(_: str) -> None:
+    """Report no progress."""
+
+
+@dataclass(frozen=True, eq=False)
+class Analysis:
+    """One capture and what each stage found in it.
+
+    A stage runs when it is first asked for, once, after those that it builds on; a fault of the
+    capture is raised there.
+
+    Attributes:
+        trace: the capture.
+        window: only operations that start in [start, end), ns from the capture's start.
+        step_by: how to find the steps, see `steps.find.find_steps`.
+        progress: called with the name of each stage as it begins.
+    """
+
+    trace: Trace
+    window: tuple[int, int] | None = None
+    step_by: str | None = None
+    progress: Callable[[str], None] = field(default=_silent, repr=False)
+
+    @cached_property
+    def timeline(self) -> Timeline:
+        """Every operation on its GPU with the call that launched it, and every idle moment classed.
+
+        Raises:
+            CannotAnswerError: the capture holds no GPU work, or none in the window.
+        """
+        self.progress("timeline")
+        return build_timeline(self.trace, self.window)
+
+    @cached_property
+    def steps(self) -> Steps:
+        """The decode steps, and the role of every replay.
+
+        Raises:
+            UsageError: `step_by` is no way to find steps.
+            CannotAnswerError: nothing in the capture fits `step_by`.
+        """
+        timeline = self.timeline
+        self.progress("steps")
+        return find_steps(timeline, self.step_by)
+
+    @cached_property
+    def causes(self) -> Causes:
+        """The waits of the host, what each is charged with, and where it stands in the program."""
+        steps = self.steps
+        self.progress("causes")
+        return find_causes(self.timeline, steps)
+
+    @cached_property
+    def facts(self) -> Facts:
+        """What rules look at, one record a subject; what is recoverable of each isn't filled in."""
+        return build_facts(self.timeline, self.steps, self.causes)
+
+    @cached_property
+    def model(self) -> Model | None:
+        """The recorded run, to be run again with changes; null where graph work is missing or no step was found."""
+        causes = self.causes
+        if self.timeline.mode is CaptureMode.UNSEEN or self.steps.windows.is_empty():
+            return None
+        self.progress("what if")
+        return build_model(self.timeline, self.steps, causes)
+
+    @cached_property
+    def recoverable(self) -> Recoverable:
+        """What the median step would lose without each cause; empty where no step can be timed."""
+        return recoverable(self.model, self.causes, self.facts)
+
+    @cached_property
+    def study(self) -> Study:
+        """The recorded run and what can be changed in it.
+
+        Raises:
+            CannotAnswerError: no decode step can be timed, or graph work is missing.
+        """
+        return study_of(self.timeline, self.steps, self.model, self.causes, self.facts)
