@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from bubblefinder.replay.build import build_model
 from bubblefinder.replay.predict import predict
 from tests.judged import Judged, drawn, judge
 
@@ -25,8 +26,7 @@ def model_drawn(picture: str) -> Model:
 
 
 def _model(judged: Judged) -> Model:
-    assert judged.model is not None
-    return judged.model
+    return build_model(judged.timeline, judged.steps, judged.causes)
 
 
 def steps_us(model: Model, changes: Sequence[Change] = ()) -> list[float]:

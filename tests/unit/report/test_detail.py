@@ -7,6 +7,7 @@ from bubblefinder.report.detail import detail
 from bubblefinder.report.pictures import Detail
 from bubblefinder.timeline.model import CaptureMode
 from bubblefinder.trace.drawn import draw
+from tests.unit.causes.test_facts_build import UNSEEN
 from tests.unit.report.detail.analysed import STEPS, loop
 
 
@@ -24,9 +25,7 @@ def test_a_loop_has_all_of_them() -> None:
 
 
 def test_unseen_graph_work_and_no_steps_have_none() -> None:
-    unseen = Analysis(
-        draw("nvtx | " + "[step   ]" * 6 + "\napi | " + "G........" * 6 + "\ngpu0 s7 | " + "........." * 6)
-    )
+    unseen = Analysis(draw(UNSEEN))
     assert unseen.timeline.mode is CaptureMode.UNSEEN
     assert detail(unseen) == Detail()
     assert detail(Analysis(draw("api | A..B\ngpu0 | .A...B"))) == Detail()

@@ -12,15 +12,12 @@ import pytest
 
 from bubblefinder.errors import EXIT_INPUT
 from bubblefinder.report.read import read_report
-from bubblefinder.timeline import build
 from bubblefinder.web.events import window
 from bubblefinder.web.worker import STAGES, Comparison, Limit, Upload, analyse
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
-
-    from bubblefinder.timeline.model import Timeline
 
     Sample = Callable[[str], Path]
 
@@ -69,19 +66,9 @@ def test_a_capture_becomes_every_output(sample: Sample, tmp_path: Path) -> None:
 def test_the_report_and_the_drawn_timeline_come_from_one_timeline(
     sample: Sample, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    built: list[Timeline] = []
-
-    def build_timeline(*arguments: Any) -> Timeline:
-        built.append(original(*arguments))
-        return built[-1]
-
-    original = build.build_timeline
-    monkeypatch.setattr(build, "build_timeline", build_timeline)
-    monkeypatch.setattr("bubblefinder.report.build.build_timeline", build_timeline)
     monkeypatch.setattr(tempfile, "tempdir", None)
     said: list[str] = []
     analyse(analysis(sample("nextn_before.graph"), tmp_path), lambda **told: said.extend(told.values()))
-    assert len(built) == 1
     assert said.count("timeline") == 1
 
 
