@@ -21,9 +21,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from bubblefinder.overhead.model import Costs, Overhead, Source
-    from bubblefinder.replay.predict import Lane, Prediction
+    from bubblefinder.replay.predict import Prediction
     from bubblefinder.steps.model import Steps
     from bubblefinder.timeline.model import Timeline
+    from bubblefinder.timeline.rank import Rank
 
 
 def profiler_costs(timeline: Timeline, gpu: int, calibration: Path | None) -> Costs:
@@ -45,17 +46,14 @@ def profiler_costs(timeline: Timeline, gpu: int, calibration: Path | None) -> Co
     return fitting[0].graph if timeline.mode is CaptureMode.GRAPH else fitting[0].node
 
 
-def corrected(timeline: Timeline, steps: Steps, lane: Lane, source: Source) -> Overhead:
-    """Return the correction of a lane's decode steps, as a report has it.
+def corrected(timeline: Timeline, steps: Steps, rank: Rank, source: Source) -> Overhead:
+    """Return the correction of a rank's decode steps, as a report has it.
 
     Raises:
         CannotAnswerError: nothing is known of the profiler's cost, or the capture can't tell how much it is.
     """
-    gpu, process = lane
-    windows = steps.windows.filter(
-        (pl.col("gpu") == gpu) & (pl.col("process") == process) & pl.col("excluded").is_null()
-    )
-    ledger = window_ledger(timeline, gpu, windows["start_ns"].to_numpy(), windows["end_ns"].to_numpy())
+    windows = steps.windows.filter(rank.mine & pl.col("excluded").is_null())
+    ledger = window_ledger(timeline, rank.gpu, windows["start_ns"].to_numpy(), windows["end_ns"].to_numpy())
     rows = windows.hstack(ledger).with_columns(duration_ns=pl.col("end_ns") - pl.col("start_ns"))
     found = correct(timeline, steps, rows, source)
     if found.corrected_step_ns is None:
