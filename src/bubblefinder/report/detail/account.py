@@ -12,8 +12,8 @@ from bubblefinder.intervals import split
 from bubblefinder.report.account import Account, EagerAccount, RoleAccount, Shapes
 from bubblefinder.report.detail.host_account import calls_of, idle_of
 from bubblefinder.report.detail.kernels import kernel_name
-from bubblefinder.timeline.rank import Rank
 from bubblefinder.timeline.model import CaptureMode, IdleClass, on_gpu
+from bubblefinder.timeline.rank import Rank
 from bubblefinder.trace.model import COPY_KINDS, GRAPH, KERNEL, MEMSET, pid_of
 
 if TYPE_CHECKING:

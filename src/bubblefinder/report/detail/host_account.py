@@ -20,9 +20,9 @@ from bubblefinder.trace.model import COPY_KINDS
 if TYPE_CHECKING:
     from bubblefinder.causes.model import Causes
     from bubblefinder.intervals import Bools, Ints
-    from bubblefinder.timeline.rank import Rank
     from bubblefinder.steps.model import Steps
     from bubblefinder.timeline.model import Timeline
+    from bubblefinder.timeline.rank import Rank
 
 HOST_WORK: Final = "host work"
 MOST_IDLE: Final = 200
