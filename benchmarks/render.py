@@ -12,8 +12,8 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from bubblefinder.render.formats import FORMATS, render
 from bubblefinder.report.build import analyze_trace
-from bubblefinder.report.formats import FORMATS, render
 from bubblefinder.trace.open import open_trace
 
 if TYPE_CHECKING:

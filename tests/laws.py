@@ -10,7 +10,7 @@ from xml.etree import ElementTree as ET
 
 import polars as pl
 
-from bubblefinder.report.formats import FORMATS, render
+from bubblefinder.render.formats import FORMATS, render
 from bubblefinder.report.model import INTER_CLASSES, LEDGER_CLASSES
 from bubblefinder.report.read import embedded_json
 from bubblefinder.trace.model import CALLS_TABLE, KIND_TABLES

@@ -13,7 +13,7 @@ from bubblefinder.cli.history import history
 from bubblefinder.compare.budget import load_budget
 from bubblefinder.compare.judge import Outcome
 from bubblefinder.compare.model import Verdict
-from bubblefinder.compare.nightly import REPORTS, VERDICTS
+from bubblefinder.render.nightly import REPORTS, VERDICTS
 
 ROOT = Path(__file__).parent.parent
 DIFF, BUDGETS, CI = ((ROOT / "docs" / f"{name}.md").read_text() for name in ("diff", "budgets", "ci"))

@@ -12,10 +12,10 @@ from bubblefinder.compare.baseline import of_reports
 from bubblefinder.compare.budget import BudgetFile
 from bubblefinder.compare.diff import diff
 from bubblefinder.compare.judge import judge
-from bubblefinder.compare.render.formats import render_diff, render_judged
-from bubblefinder.compare.render.trend import html
 from bubblefinder.compare.source import load
-from tests.unit.compare.render.test_trend import a_trend
+from bubblefinder.render.diff.formats import render_diff, render_judged
+from bubblefinder.render.trend import html
+from tests.unit.render.test_trend import a_trend
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Literal
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 
+from bubblefinder.render.formats import write
 from bubblefinder.report.build import analyze_trace
-from bubblefinder.report.formats import write
 from bubblefinder.trace.open import open_trace
 from tests.unit.report.sample import graph_report, healthy_report, hostile_report, sample_report, unseen_report
 

@@ -14,12 +14,12 @@ from xml.etree import ElementTree as ET
 import polars as pl
 import pytest
 
+from bubblefinder.render.formats import render
 from bubblefinder.report.build import analyze_trace
-from bubblefinder.report.formats import render
 from bubblefinder.report.model import LEDGER_CLASSES, Report
 from bubblefinder.report.read import embedded_json
+from bubblefinder.report.sentences import class_label
 from bubblefinder.report.verdict import verdict
-from bubblefinder.report.words import class_label
 from bubblefinder.trace.open import open_trace
 from bubblefinder.units import duration, milliseconds
 

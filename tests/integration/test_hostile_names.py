@@ -11,15 +11,15 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
+from bubblefinder.render.formats import FORMATS, render
 from bubblefinder.report.build import Options, analyze_trace
-from bubblefinder.report.formats import FORMATS, render
 from bubblefinder.report.model import Run
 from bubblefinder.trace.model import Process
 from tests.loops import Graph, Loop
+from tests.unit.render.report.test_html import Page as HtmlPage
+from tests.unit.render.report.test_markdown import ALLOWED
+from tests.unit.render.report.test_markdown import Page as MarkdownPage
 from tests.unit.report.sample import HOSTILE
-from tests.unit.report.test_html import Page as HtmlPage
-from tests.unit.report.test_markdown import ALLOWED
-from tests.unit.report.test_markdown import Page as MarkdownPage
 
 if TYPE_CHECKING:
     from bubblefinder.report.model import Report

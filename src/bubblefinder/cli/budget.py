@@ -28,7 +28,7 @@ def init(
     """Propose budgets that these runs keep. They leave room for the noise between captures."""
     from bubblefinder.cli.outputs import check_target, load_all
     from bubblefinder.compare.propose import propose
-    from bubblefinder.report.formats import write_whole
+    from bubblefinder.render.formats import write_whole
 
     if output:
         check_target(output)
@@ -80,8 +80,8 @@ def check(
     from bubblefinder.cli.outputs import Outputs, load_all, today
     from bubblefinder.compare.budget import load_budget
     from bubblefinder.compare.judge import judge
-    from bubblefinder.compare.render.formats import JUDGED_FORMATS, render_judged
     from bubblefinder.compare.source import labelled
+    from bubblefinder.render.diff.formats import JUDGED_FORMATS, render_judged
 
     outputs = Outputs(JUDGED_FORMATS, "json" if json else output_format, output or [], quiet=quiet)
     if baseline and history:

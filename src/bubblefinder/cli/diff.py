@@ -94,8 +94,8 @@ def diff(
     """Compare two captures, or several a side, per step. Exit 1 if head is worse, 3 if they can't be compared."""
     from bubblefinder.cli.outputs import Outputs, load_all
     from bubblefinder.compare.diff import diff as compare
-    from bubblefinder.compare.render.formats import DIFF_FORMATS, render_diff
     from bubblefinder.compare.source import labelled
+    from bubblefinder.render.diff.formats import DIFF_FORMATS, render_diff
 
     outputs = Outputs(DIFF_FORMATS, "json" if json else output_format, output or [], quiet=quiet)
     sides = _sides(captures or [], base or [], head or [])

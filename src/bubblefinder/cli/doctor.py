@@ -13,7 +13,7 @@ def doctor(
     The last line is the nsys command that would answer more.
     """
     from bubblefinder.cli.common import stages
-    from bubblefinder.report.doctor import examine, print_examination
+    from bubblefinder.render.doctor import examine, print_examination
     from bubblefinder.trace.open import open_trace
 
     with stages(quiet=False):

@@ -67,11 +67,11 @@ def show(number: Number, file: File = DEFAULT) -> None:
     from bubblefinder.compare.history import run, values
     from bubblefinder.compare.metrics import METRICS
     from bubblefinder.compare.quantity import format_limit
-    from bubblefinder.compare.render.tables import Table
-    from bubblefinder.compare.render.text import draw
+    from bubblefinder.compare.sentences import place
     from bubblefinder.compare.store import open_store
-    from bubblefinder.compare.words import place
-    from bubblefinder.report.words import plain
+    from bubblefinder.render.diff.tables import Table
+    from bubblefinder.render.diff.text import draw
+    from bubblefinder.report.sentences import plain
 
     with open_store(file) as database:
         found, table = run(database, number), values(database, number)
@@ -98,10 +98,10 @@ def trend(
     """Draw a metric over time. Say since which run it moved, and what else changed with it."""
     from bubblefinder.cli.common import parse_meta
     from bubblefinder.cli.outputs import check_target
-    from bubblefinder.compare.render import trend as drawing
     from bubblefinder.compare.store import open_store
     from bubblefinder.compare.trend import trend as find
-    from bubblefinder.report.formats import write_whole
+    from bubblefinder.render import trend as drawing
+    from bubblefinder.render.formats import write_whole
 
     if output:
         check_target(output)
@@ -155,13 +155,13 @@ def export(
 def _say(line: str) -> None:
     """Print a line, in several where the terminal is narrower."""
     from bubblefinder.cli.common import terminal_width
-    from bubblefinder.compare.render.text import prose
+    from bubblefinder.render.diff.text import prose
 
     typer.echo(prose(line, terminal_width(), " " * 7))
 
 
 def _line(run: StoredRun) -> str:
-    from bubblefinder.report.words import plain
+    from bubblefinder.report.sentences import plain
 
     added = f"{run.added_at[:16].replace('T', ' ')} UTC"
     told = [f"run {run.id}", added, plain(run.label, 60), plain(run.commit, 40), plain(run.name, 80)]

@@ -16,8 +16,8 @@ def metrics(
     """
     from bubblefinder.cli.common import terminal_width
     from bubblefinder.compare.metrics import METRICS
-    from bubblefinder.compare.render.tables import Table
-    from bubblefinder.compare.render.text import draw
+    from bubblefinder.render.diff.tables import Table
+    from bubblefinder.render.diff.text import draw
 
     if json:
         import msgspec

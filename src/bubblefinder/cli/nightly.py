@@ -30,9 +30,9 @@ def nightly(
     """Analyse, judge, store and report. Exit 1 for a broken limit or an alarm, 3 if a limit can't be judged."""
     from bubblefinder.cli.outputs import load_all, today
     from bubblefinder.compare.budget import load_budget
-    from bubblefinder.compare.nightly import nightly as run_night
     from bubblefinder.compare.source import labelled
-    from bubblefinder.report.words import plain
+    from bubblefinder.render.nightly import nightly as run_night
+    from bubblefinder.report.sentences import plain
 
     budgets = load_budget(budget)
     report = labelled(load_all([capture], quiet=quiet)[0], label=label, commit=commit)

@@ -21,7 +21,7 @@ def check_format(name: str | None) -> str:
     Raises:
         UsageError: there is no such format.
     """
-    from bubblefinder.report.formats import FORMATS
+    from bubblefinder.render.formats import FORMATS
 
     if name is not None and name not in FORMATS:
         raise UsageError(f"there is no format {name!r}", hint="use one of " + " ".join(FORMATS))
@@ -46,7 +46,7 @@ def check_outputs(paths: list[Path]) -> None:
     Raises:
         UsageError: an unknown suffix or a missing folder.
     """
-    from bubblefinder.report.formats import format_for
+    from bubblefinder.render.formats import format_for
 
     for path in paths:
         format_for(path)
@@ -62,7 +62,7 @@ def emit(report: Report, form: str, paths: list[Path], *, quiet: bool, verbose: 
     Raises:
         CannotAnswerError: graph work is missing from the export, so there is no bubble to tell.
     """
-    from bubblefinder.report.formats import write
+    from bubblefinder.render.formats import write
 
     for path in paths:
         write(report, path, report_url=report_url)
@@ -81,10 +81,10 @@ def emit(report: Report, form: str, paths: list[Path], *, quiet: bool, verbose: 
 
 def print_report(report: Report, form: str, *, verbose: bool, report_url: str = "") -> None:
     """Print a report: text as wide as the terminal and coloured if it is one, other formats as they are."""
-    from bubblefinder.report.formats import render
+    from bubblefinder.render.formats import render
 
     if form == "text":
-        from bubblefinder.report.text import print_text
+        from bubblefinder.render.report.text import print_text
 
         print_text(report, verbose=verbose)
         return

@@ -41,7 +41,7 @@ class Outputs:
         Raises:
             UsageError: an unknown format or suffix, or a missing folder.
         """
-        from bubblefinder.compare.render.formats import format_of
+        from bubblefinder.render.diff.formats import format_of
 
         if form not in formats:
             raise UsageError(f"there is no format {form!r} here", hint="use one of " + " ".join(formats))
@@ -56,7 +56,7 @@ class Outputs:
         `render` is given a format and how wide the terminal is, if there is one.
         """
         from bubblefinder.cli.common import terminal_width
-        from bubblefinder.report.formats import write_whole
+        from bubblefinder.render.formats import write_whole
 
         for path, form in self._files.items():
             write_whole(path, render(form, None).encode())

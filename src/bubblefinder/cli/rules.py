@@ -24,8 +24,8 @@ Folders = Annotated[
 def list_rules(folders: Folders = None) -> None:
     """List every rule. Shows id, name, what it is about, how far it is proven, its title."""
     from bubblefinder.cli.common import terminal_width
-    from bubblefinder.compare.render.tables import Table
-    from bubblefinder.compare.render.text import draw
+    from bubblefinder.render.diff.tables import Table
+    from bubblefinder.render.diff.text import draw
     from bubblefinder.rules.template import bare
 
     rows = [(rule.id, rule.name, rule.about, rule.status, bare(rule.title)) for rule in _packs(folders).rules]

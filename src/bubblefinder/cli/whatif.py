@@ -120,8 +120,8 @@ def _chosen(fixes: Sequence[Fix], asked: list[str]) -> list[Fix]:
 
 def _print(study: Study, rank: Rank, asked: Prediction | None, accept_length: float | None, *, as_json: bool) -> None:
     from bubblefinder.cli.common import terminal_width
-    from bubblefinder.cli.whatif_output import as_document, as_text
-    from bubblefinder.compare.render.text import prose
+    from bubblefinder.render.diff.text import prose
+    from bubblefinder.render.prediction import as_document, as_text
 
     if as_json:
         typer.echo(as_document(study, rank, asked, accept_length))

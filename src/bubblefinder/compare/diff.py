@@ -13,9 +13,9 @@ from bubblefinder.compare.kernels import kernel_changes
 from bubblefinder.compare.metrics import METRICS, ranks
 from bubblefinder.compare.model import SCHEMA, Capture, Diff, Noise
 from bubblefinder.compare.noise import Floors, Setting, Spread, regime, waiting_of
+from bubblefinder.compare.sentences import headline, refusal
 from bubblefinder.compare.sites import idle_that_stayed, site_changes
 from bubblefinder.compare.typical import typical_step
-from bubblefinder.compare.words import headline, refusal
 from bubblefinder.errors import UsageError
 
 if TYPE_CHECKING:

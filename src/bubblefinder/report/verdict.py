@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from bubblefinder.report.overhead_words import may_be_the_profilers_ns
-from bubblefinder.report.words import bound_words, place_words, plain
+from bubblefinder.report.overhead_sentences import may_be_the_profilers_ns
+from bubblefinder.report.sentences import bound_words, place_words, plain
 from bubblefinder.units import duration, plural, share
 
 if TYPE_CHECKING:

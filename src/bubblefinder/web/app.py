@@ -58,7 +58,7 @@ _REPORT_ASSETS: Final = {"plotly.js": "plotly", "report.js": "script", "report.c
 
 
 def _report_asset(name: str) -> str:
-    from bubblefinder.report.html import report_assets
+    from bubblefinder.render.report.html import report_assets
 
     content: str = getattr(report_assets(), _REPORT_ASSETS[name])
     return content

@@ -127,8 +127,8 @@ def analyse(job: Upload, tell: Callable[..., None]) -> dict[str, Any]:
 def compare(job: Comparison) -> dict[str, Any]:
     """Write a comparison in every format and return nothing that the server needs to know."""
     from bubblefinder.compare.diff import diff
-    from bubblefinder.compare.render.formats import render_diff
-    from bubblefinder.compare.render.html import body, style
+    from bubblefinder.render.diff.formats import render_diff
+    from bubblefinder.render.diff.html import body, style
     from bubblefinder.report.read import read_report
 
     base, head = ([read_report(Path(path)) for path in paths] for paths in (job.base, job.head))
@@ -165,8 +165,8 @@ def summary(report: Report) -> dict[str, Any]:
 
 
 def _write_report(report: Report, folder: Path) -> None:
-    from bubblefinder.report.formats import render
-    from bubblefinder.report.html import render_body
+    from bubblefinder.render.formats import render
+    from bubblefinder.render.report.html import render_body
 
     for form, name in OUTPUTS.items():
         (folder / name).write_bytes(_encoded(render(report, form)))

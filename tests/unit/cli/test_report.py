@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from bubblefinder.cli.app import main
-from bubblefinder.report.formats import write
+from bubblefinder.render.formats import write
 from bubblefinder.report.read import read_report
 from tests.unit.report.sample import sample_report, unseen_report
 

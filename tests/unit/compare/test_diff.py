@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from bubblefinder.compare.diff import Options, diff, failed
 from bubblefinder.compare.noise import Floors
-from bubblefinder.compare.render.formats import render_diff
 from bubblefinder.errors import UsageError
+from bubblefinder.render.diff.formats import render_diff
 from bubblefinder.report.model import Quantiles, Site
 from tests.unit.compare.builders import (
     MS,

@@ -8,7 +8,7 @@ import pytest
 
 from bubblefinder.compare.source import labelled, load
 from bubblefinder.errors import InputError
-from bubblefinder.report.html import render as render_html
+from bubblefinder.render.report.html import render as render_html
 from bubblefinder.report.json import render as render_json
 from tests.unit.compare.builders import a_finding, a_report
 

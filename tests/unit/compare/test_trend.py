@@ -16,7 +16,7 @@ from bubblefinder.compare.store import open_store
 from bubblefinder.compare.trend import breaks, trend
 from bubblefinder.errors import UsageError
 from tests.unit.compare.builders import MS, US, a_report, with_trace
-from tests.unit.compare.render.test_trend import a_trend
+from tests.unit.render.test_trend import a_trend
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from bubblefinder.errors import NotATraceError
-from bubblefinder.report.formats import write
+from bubblefinder.render.formats import write
 from bubblefinder.report.read import read_report
 from tests.unit.report.sample import hostile_report, sample_report
 

@@ -3,8 +3,8 @@ from __future__ import annotations
 import re
 from collections import Counter
 
-from bubblefinder.report import palette
-from bubblefinder.report.html import report_assets
+from bubblefinder.render.kit import palette
+from bubblefinder.render.report.html import report_assets
 from bubblefinder.web.legend import LEGEND, MIXED
 from bubblefinder.web.render import STATIC
 from bubblefinder.web.tracks import KINDS

@@ -9,7 +9,7 @@ import polars as pl
 from bubblefinder.report.detail.kernels import kernel_name
 from bubblefinder.report.detail.tables import class_name
 from bubblefinder.report.pictures import TimelineBar
-from bubblefinder.report.words import plain
+from bubblefinder.report.sentences import plain
 from bubblefinder.timeline.model import IdleClass, on_gpu
 from bubblefinder.trace.model import GRAPH, KERNEL, MEMCPY
 

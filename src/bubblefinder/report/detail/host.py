@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from bubblefinder.report.pictures import TimelineBar
-from bubblefinder.report.words import plain
+from bubblefinder.report.sentences import plain
 from bubblefinder.timeline.apis import CallRole
 from bubblefinder.trace.model import process_of
 

@@ -11,7 +11,7 @@ from bubblefinder.causes.places import general
 from bubblefinder.intervals import split
 from bubblefinder.report.account import CallAccount, IdleAccount
 from bubblefinder.report.detail.tables import class_name, labels
-from bubblefinder.report.words import plain
+from bubblefinder.report.sentences import plain
 from bubblefinder.timeline.apis import CallRole
 from bubblefinder.timeline.model import IdleClass, on_gpu
 from bubblefinder.timeline.ranges import innermost, user_ranges

@@ -8,7 +8,7 @@ import polars as pl
 
 from bubblefinder.report.detail.windows import inside
 from bubblefinder.report.pictures import KernelRow, KernelRun
-from bubblefinder.report.words import plain
+from bubblefinder.report.sentences import plain
 from bubblefinder.timeline.model import on_gpu
 from bubblefinder.trace.model import KERNEL
 

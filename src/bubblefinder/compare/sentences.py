@@ -1,0 +1,185 @@
+"""The sentences of a comparison, the same in every format."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from bubblefinder.report.sentences import class_label, plain
+from bubblefinder.units import UNKNOWN, count, duration, plural, share
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from bubblefinder.compare.model import Capture, Change, Diff, Noise, SiteChange, Verdict
+
+REGIMES: Final = {"gpu": "bound by the GPU", "host": "bound by the host"}
+_VERDICTS: Final[Mapping[str, str]] = {
+    "regression": "Regression",
+    "improvement": "Improvement",
+    "no change": "No change",
+    "mixed": "Mixed",
+    "incomparable": "Can't be compared",
+}
+MARKS: Final = {"better": "✓", "worse": "✗", "changed": "≠", "new": "+", "gone": "-"}
+"""A sign beside each word, since nothing is told by colour alone."""
+_NAMES: Final = {"duration": "step", "bubble": "idle", "inter_graph": "outside graphs"}
+_LABELS: Final = {
+    "bubble.share.total": "idle share",
+    "bubble.share.inter_graph": "idle share outside graphs",
+    "bubble.share.intra_graph": "idle share inside graphs",
+    "role.duration.p50": "length",
+    "role.intra_graph.p50": "idle inside",
+    "role.nodes": "nodes a replay",
+    "role.replays": "replays a step",
+    "waits.per_step": "waits a step",
+    "waits.draining.per_step": "waits a step that drained the GPU",
+    "launches.per_step": "launch calls a step",
+    "launch.lead.p50": "launch lead",
+    "launch.run_ahead.share": "run-ahead share",
+    "launch.coverage": "launch calls with a GPU record",
+    "pdl.overlap.share": "kernels that overlap by PDL",
+    "findings.count": "findings",
+    "overhead.inflation": "traced over untraced step",
+}
+MOST_TOLD: Final = 3
+MANY_CAPTURES: Final = 3
+
+
+def headline(verdict: Verdict, gated: Sequence[Change], noise: Noise, findings: Sequence[SiteChange]) -> str:
+    """Return the verdict, led by the gated metric that moved furthest, and the calls that came or went."""
+    parts = (_verdict(verdict, gated, noise), *(_came_or_went(f) for f in findings if f.structural))
+    return " ".join(parts[:MOST_TOLD])
+
+
+def _verdict(verdict: Verdict, gated: Sequence[Change], noise: Noise) -> str:
+    told = [c for c in gated if c.status in {"better", "worse", "changed"}] or list(gated)
+    if not told:
+        return f"{_VERDICTS[verdict]}."
+    first = max(told, key=_times_noise)
+    more = sum(c.status == first.status for c in told) - 1
+    also = f" {plural(more, 'other gated metric')} {'agrees' if more == 1 else 'agree'}." if more else ""
+    if verdict == "mixed":
+        better = sum(c.status == "better" for c in told)
+        also = f" Of the gated metrics, {better} got better and {sum(c.status == 'worse' for c in told)} worse."
+    moved = difference(first) or "unchanged"
+    values = f"{value(first.base.value, first.unit)} before and {value(first.head.value, first.unit)} after ({moved})"
+    return f"{_VERDICTS[verdict]}: {_subject(first)} {values}, {_relation(first, noise)}.{also}"
+
+
+def _relation(change: Change, noise: Noise) -> str:
+    line = value(change.threshold, change.unit)
+    if change.explained:
+        return f"within the noise of steps {REGIMES[noise.regime]}, but explained by the calls that came or went"
+    relation = "within" if change.status == "same" else "beyond"
+    return f"{relation} the noise of {line} for steps {REGIMES[noise.regime]}"
+
+
+def _came_or_went(change: SiteChange) -> str:
+    side = change.head if change.status == "new" else change.base
+    title = plain(side.title, 120).rstrip(".")
+    if side.recoverable_ns is None:
+        cost = f"{duration(side.bubble_ns)} of idle a step"
+    else:
+        cost = f"worth {duration(side.recoverable_ns)} a step" if side.recoverable_ns else "worth nothing by itself"
+    return f"{change.status.title()}: {title}, {cost}."
+
+
+def refusal(reasons: Sequence[str]) -> str:
+    """Return why there is no verdict."""
+    return f"{_VERDICTS['incomparable']}. {' '.join(reasons)}"
+
+
+def title_and_rest(diff: Diff) -> tuple[str, str]:
+    """Return the headline as the verdict alone and what follows it."""
+    verdict = _VERDICTS[diff.verdict]
+    return verdict, diff.headline.removeprefix(verdict).lstrip(":. ")
+
+
+def rests_on(diff: Diff) -> str:
+    """Return how many captures and steps the verdict rests on, and how much it should be believed."""
+    sides = " against ".join(
+        f"{plural(len(side), 'capture')} ({count(sum(c.steps for c in side))} steps)" for side in (diff.base, diff.head)
+    )
+    sentence = f"It rests on {sides}; confidence {diff.confidence}."
+    if diff.noise is None:
+        return f"{sides[0].upper()}{sides[1:]}."
+    if diff.noise.history:
+        return f"{sentence} The spread between captures comes from the history as well."
+    if diff.noise.degrees:
+        return sentence
+    floor = share(diff.noise.floor, 0)
+    return (
+        f"{sentence} One capture a side shows no spread between captures, so a stated floor of {floor} of the step "
+        f"stands in; {MANY_CAPTURES} captures a side would measure it."
+    )
+
+
+def place(where: Mapping[str, str | int]) -> str:
+    """Return the rank, role or severity that a metric is about, in brackets."""
+    of = ", ".join(f"{key} {plain(str(one), 60)}" for key, one in where.items())
+    return f" ({of})" if of else ""
+
+
+def metric_name(change: Change) -> str:
+    """Return what a row is about: the class or the role, with its rank where there are several."""
+    parts = change.metric.split(".")
+    if parts[0] == "step":
+        return _NAMES.get(parts[1], class_label(parts[1]))
+    of = ", ".join(_dimension(key, v) for key, v in change.where.items())
+    name = _LABELS.get(change.metric, change.metric)
+    return f"{of}: {name}" if "role" in change.where else f"{name} ({of})" if of else name
+
+
+def _dimension(key: str, of: str | int) -> str:
+    return f"rank {of}" if key == "rank" else plain(str(of), 60)
+
+
+def value(number: float | None, unit: str) -> str:
+    """Return a metric's value with its unit."""
+    if unit == "ns":
+        return duration(number)
+    if number is None:
+        return UNKNOWN
+    return share(number) if unit == "ratio" else f"{number:,.2f}".rstrip("0").rstrip(".")
+
+
+def difference(change: Change) -> str:
+    """Return the change with its sign: relative for times, absolute for shares and counts."""
+    if change.delta is None:
+        return UNKNOWN
+    if not change.delta:
+        return ""
+    if change.unit == "ratio":
+        return f"{100 * change.delta:+z.1f} points"
+    if change.unit == "count":
+        return f"{change.delta:+,.2f}".rstrip("0").rstrip(".")
+    if change.ratio is None or change.ratio <= 0 or (change.base.value or 0) <= 0:
+        return signed(change.delta)
+    return f"{100 * (change.ratio - 1):+z.1f} %"
+
+
+def signed(ns: float | None) -> str:
+    """Return a time with its sign."""
+    if ns is None:
+        return UNKNOWN
+    return f"+{duration(ns)}" if ns > 0 else duration(ns)
+
+
+def capture_name(capture: Capture) -> str:
+    """Return a capture's name with its label and commit."""
+    return " ".join(plain(text, 80) for text in (capture.name, capture.label, capture.commit) if text)
+
+
+def _times_noise(change: Change) -> float:
+    return abs(change.delta or 0) / change.threshold if change.threshold else 0.0
+
+
+def _subject(change: Change) -> str:
+    if change.metric == "step.duration.p50":
+        rank = change.where["rank"]
+        return f"a step of rank {rank} takes" if rank else "a step takes"
+    where = "".join(f" of {key} {plain(str(v), 60)}" for key, v in change.where.items() if (key, v) != ("rank", 0))
+    kind, name, *quantile = change.metric.split(".")
+    if kind == "step" and quantile:
+        return f"{_NAMES.get(name, class_label(name))} time a step ({quantile[0]}){where} is"
+    return f"{_LABELS.get(change.metric, change.metric)}{where} is"

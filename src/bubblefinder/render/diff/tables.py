@@ -1,0 +1,159 @@
+"""A comparison as tables of words, the same in every format."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from statistics import median
+from typing import TYPE_CHECKING, Final
+
+from bubblefinder.compare.sentences import MARKS, difference, metric_name, signed, value
+from bubblefinder.report.sentences import plain, site_words
+from bubblefinder.units import UNKNOWN, count, duration, milliseconds, plural
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from bubblefinder.compare.model import Capture, Change, Diff, KernelChange, KernelSide, SiteChange, SiteSide
+
+MOST_KERNELS: Final = 20
+_PDL_NOTE: Final = (
+    "A kernel launched by PDL starts early and waits inside, so its own time grows without making the step longer; "
+    "the busy time counts overlaps once."
+)
+_NOT_APART: Final = "not told apart"
+_STAYED: Final = "Not told apart: as much idle time was there, under another cause or too little for a finding."
+_BLANK: Final = {"same", "unknown"}
+_NUMBERS: Final = frozenset(
+    {"base", "head", "base p50", "head p50", "base p95", "head p95", "change", "noise", "limit", "value"}
+)
+"""Headers of columns that hold numbers, counts or times; all others hold words."""
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Rows of cells under a header; `note` says what was left out, and the last `spare` columns may be."""
+
+    title: str
+    header: tuple[str, ...]
+    rows: Sequence[tuple[str, ...]]
+    note: str = ""
+    spare: int = 0
+
+    @property
+    def words(self) -> tuple[bool, ...]:
+        """Which columns hold words: these begin at the left, numbers end at the right."""
+        return tuple(number == 0 or name not in _NUMBERS for number, name in enumerate(self.header))
+
+
+def tables(diff: Diff) -> list[Table]:
+    """Return the tables of a comparison, most important first; empty ones are left out."""
+    all_tables = [*_ledgers(diff), _findings(diff), _others(diff), _kernels(diff)]
+    return [table for table in all_tables if table.rows]
+
+
+def _ledgers(diff: Diff) -> Iterable[Table]:
+    steps = [c for c in diff.changes if c.metric.startswith("step.")]
+    ranks = sorted({c.where["rank"] for c in steps}, key=str)
+    for rank in ranks:
+        rows = _ledger([c for c in steps if c.where["rank"] == rank])
+        title = "A decode step, ms" + (f", rank {rank}" if len(ranks) > 1 else "")
+        header = ("", "base p50", "head p50", "change", "", "noise", "base p95", "head p95", "change", "")
+        yield Table(title, header, rows, spare=4)
+
+
+def _ledger(changes: list[Change]) -> list[tuple[str, ...]]:
+    table = {c.metric: c for c in changes}
+    rows = list[tuple[str, ...]]()
+    for metric, middle in table.items():
+        tail = table.get(metric.replace(".p50", ".p95"))
+        if not metric.endswith(".p50") or tail is None or _nothing(middle, tail):
+            continue
+        noise = f"±{milliseconds(middle.threshold)}" if middle.threshold is not None else UNKNOWN
+        rows.append((metric_name(middle), *_times(middle), noise, *_times(tail)))
+    return rows
+
+
+def _nothing(*changes: Change) -> bool:
+    return all(not c.base.value and not c.head.value for c in changes)
+
+
+def _times(change: Change) -> tuple[str, str, str, str]:
+    sides = (milliseconds(change.base.value), milliseconds(change.head.value))
+    return *sides, UNKNOWN if change.delta is None else f"{change.delta / 1e6:+z.3f}", _word(change.status)
+
+
+def _others(diff: Diff) -> Table:
+    """Return counts, shares and parts; those that are equal and uninteresting on both sides stay out."""
+    rows = [
+        (metric_name(c), value(c.base.value, c.unit), value(c.head.value, c.unit), difference(c), _word(c.status))
+        for c in diff.changes
+        if not c.metric.startswith("step.") and not _nothing(c)
+    ]
+    return Table("Counts, shares and parts of the step", ("", "base", "head", "change", ""), rows)
+
+
+def _findings(diff: Diff) -> Table:
+    rows = [
+        (
+            _finding_name(f),
+            _cost(f, f.base, diff.base),
+            _cost(f, f.head, diff.head),
+            signed(f.delta_ns),
+            _word(f.status),
+        )
+        for f in diff.findings
+    ]
+    apart = any(_NOT_APART in row for row in rows)
+    return Table("Findings, cost a step", ("", "base", "head", "change", ""), rows, _STAYED if apart else "")
+
+
+def _finding_name(change: SiteChange) -> str:
+    title, site = change.head.title or change.base.title or "", change.site
+    where = site_words(replace(site, nvtx=None) if site.nvtx and site.nvtx in title else site)
+    return f"{plain(title)} ({where})" if where else plain(title)
+
+
+def _cost(change: SiteChange, side: SiteSide, captures: Sequence[Capture]) -> str:
+    if not side.seen:
+        return "harmless" if side.benign else _NOT_APART if change.status == "unknown" else "absent"
+    parts = (
+        _time(side, captures),
+        f"{count(side.per_step_count)} a step" if side.per_step_count is not None else "",
+        f"in {side.seen} of {plural(len(captures), 'capture')}" if side.seen < len(captures) else "",
+    )
+    return ", ".join(part for part in parts if part) or "present"
+
+
+def _time(side: SiteSide, captures: Sequence[Capture]) -> str:
+    """Return what a finding costs a step, or the idle time of each of the few steps that have it."""
+    if side.recoverable_ns is not None:
+        return duration(side.recoverable_ns)
+    if side.bubble_ns is None:
+        return ""
+    few = side.steps_affected and 2 * side.steps_affected <= median(capture.steps for capture in captures)
+    return duration(side.bubble_ns) + (f" in each of {count(side.steps_affected)} steps" if few else "")
+
+
+def _kernels(diff: Diff) -> Table:
+    rows = [
+        (_kernel_name(k), _kernel(k.base), _kernel(k.head), signed(k.delta_ns), _word(k.status))
+        for k in diff.kernels[:MOST_KERNELS]
+    ]
+    left = len(diff.kernels) - len(rows)
+    notes = [f"{plural(left, 'kernel')} with smaller changes left out; the JSON has all."] if left else []
+    if any(c.metric == "pdl.overlap.share" and c.status in {"better", "worse"} for c in diff.changes):
+        notes.append(_PDL_NOTE)
+    return Table("Kernels, time a step", ("", "base", "head", "change", ""), rows, " ".join(notes))
+
+
+def _kernel_name(kernel: KernelChange) -> str:
+    name = plain(kernel.name, 70)
+    return f"{name} in {plain(kernel.role, 40)}" if kernel.role else name
+
+
+def _kernel(side: KernelSide | None) -> str:
+    return "absent" if side is None else f"{count(side.per_step_count)} x, {duration(side.per_step_ns)}"
+
+
+def _word(status: str) -> str:
+    return "" if status in _BLANK else f"{MARKS[status]} {status}"

@@ -1,0 +1,236 @@
+"""The HTML report: one file that works offline, under a policy that allows only its own inline parts."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json as stdlib_json
+import re
+from dataclasses import dataclass, replace
+from functools import cache
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any, Final
+
+from bubblefinder.render.kit import palette
+from bubblefinder.render.report import views
+from bubblefinder.render.report.figures import MAX_MARKS, MAX_STEPS, figures, filled_histograms, leading_rows, marks
+from bubblefinder.render.report.timeline_figure import KIND_LABELS
+from bubblefinder.report import json, sentences
+from bubblefinder.report.model import LEDGER_CLASSES, Quality
+from bubblefinder.report.overhead_sentences import overhead_words
+from bubblefinder.report.read import ELEMENT_ID
+from bubblefinder.report.verdict import verdict
+from bubblefinder.units import count, duration, milliseconds, plural, share
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from jinja2 import Environment
+
+    from bubblefinder.render.report.chart import Figure
+    from bubblefinder.report.model import Report, StepRow
+    from bubblefinder.report.pictures import StepTimeline, TimelineBar
+
+MAX_ROWS: Final = 3_000
+"""Windows that the embedded report keeps; the JSON report keeps all."""
+TABLE_ROWS: Final = 200
+"""Rows of a table on the page."""
+NOTABLE_BARS: Final = 60
+
+_SAFE: Final = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
+
+
+@dataclass(frozen=True, slots=True)
+class Assets:
+    """The page's own scripts and styles, to be inlined or served: library, script, style."""
+
+    plotly: str
+    script: str
+    style: str
+
+
+def render(report: Report) -> str:
+    """Return the whole page, with the report embedded as JSON."""
+    assets = report_assets()
+    scripts = (assets.plotly, assets.script)
+    return (
+        _environment()
+        .get_template("report.html.j2")
+        .render(
+            title=f"{sentences.plain(report.run.label or report.trace.name, 80)} · bubblefinder",
+            policy=content_policy(scripts, (assets.style, "")),
+            assets=assets,
+            body=render_body(report),
+        )
+    )
+
+
+def render_body(report: Report) -> str:
+    """Return what stands between <body> and the scripts: sections, the charts' data and the embedded report.
+
+    It holds no script that runs and no style, so any page that loads `report_assets()` can carry it.
+    """
+    drawn = figures(report)
+    return (
+        _environment()
+        .get_template("body.html.j2")
+        .render(
+            report=report,
+            verdict=verdict(report),
+            embedded=_harmless(json.encode(thinned(report)).decode()),
+            figures=_harmless(stdlib_json.dumps(drawn, separators=(",", ":"))),
+            element_id=ELEMENT_ID,
+            marks=_marks_note(drawn),
+            **_parts(report),
+        )
+    )
+
+
+@cache
+def report_assets() -> Assets:
+    """Return the scripts and the style of the page."""
+    folder = files("bubblefinder.render.report") / "assets"
+    names = ("plotly-cartesian.min.js", "report.js", "report.css")
+    plotly, script, style = (folder.joinpath(name).read_text("utf-8") for name in names)
+    return Assets(plotly=plotly, script=script, style=_themes() + style)
+
+
+def content_policy(scripts: Sequence[str], styles: Sequence[str]) -> str:
+    """Return the content security policy that allows these inline parts and nothing else."""
+    allowed = [" ".join(f"'sha256-{_digest(part)}'" for part in parts) for parts in (scripts, styles)]
+    return f"default-src 'none'; script-src {allowed[0]}; style-src {allowed[1]}; base-uri 'none'; form-action 'none'"
+
+
+def thinned(report: Report) -> Report:
+    """Return the report as the page embeds it: very long runs keep evenly spaced windows, and say so."""
+    rows = report.steps.rows
+    if len(rows) <= MAX_ROWS:
+        return report
+    kept = [rows[index * len(rows) // MAX_ROWS] for index in range(MAX_ROWS)]
+    message = (
+        f"This page embeds {len(kept):,} of {len(rows):,} windows, evenly spaced; the statistics are those of all."
+    )
+    note = Quality(code="html-rows-thinned", level="info", message=message, count=len(rows) - len(kept))
+    return replace(report, steps=replace(report.steps, rows=kept), quality=[*report.quality, note])
+
+
+def _parts(report: Report) -> dict[str, Any]:
+    rows = leading_rows(report)
+    return {
+        "key_figures": views.key_figures(report),
+        "strip": views.strip(report.steps.per_step),
+        "waterfall": views.waterfall(report),
+        "role_segments": views.role_segments(report),
+        "ranks": views.ranks(report),
+        "overhead_notes": list(overhead_words(report.overhead)),
+        "rows": rows,
+        "ledger_known": views.ledger_known(report.steps.per_step),
+        "shown_rows": rows[:TABLE_ROWS],
+        "binned": len(rows) > MAX_STEPS,
+        "histograms": filled_histograms(report),
+        "lead_stats": _lead_stats(report),
+        "sections": _sections(report, rows),
+        "notable": notable,
+        "ordered_stats": lambda stats: [(name, stats[name]) for name in ("duration", *LEDGER_CLASSES) if name in stats],
+        "kind_labels": KIND_LABELS,
+        "longest_kernel_ns": max((row.per_step_ns for row in report.detail.kernels), default=1) or 1,
+    }
+
+
+def notable(timeline: StepTimeline) -> list[TimelineBar]:
+    """Return the waits, launches, replays and wide gaps of a drawn step, the longest first."""
+    kinds = {"launch", "wait", "blamed_wait", "replay", "drain", *LEDGER_CLASSES[2:]}
+    bars = [bar for bar in timeline.bars if bar.kind in kinds]
+    return sorted(bars, key=lambda bar: bar.start_ns - bar.end_ns)[:NOTABLE_BARS]
+
+
+def _sections(report: Report, rows: Sequence[StepRow]) -> list[tuple[str, str]]:
+    detail = report.detail
+    known = (
+        ("step", "Where the step goes", views.ledger_known(report.steps.per_step)),
+        ("timelines", "Inside a step", bool(detail.timelines)),
+        ("run", "Steps over the run", bool(rows)),
+        ("findings", "Findings", True),
+        ("gaps", "Gaps", bool(detail.gaps)),
+        ("leads", "Launch lead", bool(detail.leads)),
+        ("kernels", "Kernels", bool(detail.kernels)),
+        ("ranks", "Ranks", bool(views.ranks(report))),
+        ("quality", "Quality", True),
+        ("reading", "How to read this", True),
+        ("provenance", "Provenance", True),
+    )
+    return [(target, title) for target, title, there in known if there]
+
+
+def _lead_stats(report: Report) -> list[tuple[str, int, float, int, int]]:
+    """Return role, launches, share in time, smallest and largest lead."""
+    stats = []
+    for role in dict.fromkeys(lead.role for lead in report.detail.leads):
+        leads = [lead.lead_ns for lead in report.detail.leads if lead.role == role]
+        stats.append((role or "no role", len(leads), sum(ns > 0 for ns in leads) / len(leads), min(leads), max(leads)))
+    return stats
+
+
+def _marks_note(drawn: Mapping[str, Figure]) -> str:
+    number = sum(marks(figure) for figure in drawn.values())
+    return f"The charts draw {number:,} marks; no page draws more than {MAX_MARKS:,}."
+
+
+def unbroken(text: str) -> str:
+    """Return the text with numbers tied to their units, so that no line breaks between them."""
+    return re.sub(r"(?<=\d) (?=(?:ns|us|ms|s|%)\b|%)", "\N{NO-BREAK SPACE}", text)
+
+
+def _harmless(text: str) -> str:
+    for character, escaped in _SAFE.items():
+        text = text.replace(character, escaped)
+    return text
+
+
+def _digest(text: str) -> str:
+    return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
+
+def _themes() -> str:
+    light, dark = palette.css_variables(0), palette.css_variables(1)
+    return (
+        f":root{{color-scheme:light;{light}}}\n"
+        f"@media (prefers-color-scheme: dark){{:root:not([data-theme=light]){{color-scheme:dark;{dark}}}}}\n"
+        f":root[data-theme=dark]{{color-scheme:dark;{dark}}}\n"
+    )
+
+
+@cache
+def _environment() -> Environment:
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    environment = Environment(
+        loader=PackageLoader("bubblefinder.render.report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    helpers = (
+        duration,
+        milliseconds,
+        share,
+        count,
+        plural,
+        sentences.plain,
+        sentences.class_label,
+        sentences.site_words,
+        sentences.reference_url,
+        sentences.per_step_words,
+        sentences.note_count,
+    )
+    environment.filters |= {helper.__name__: helper for helper in helpers}
+    environment.filters["unbroken"] = unbroken
+    environment.globals |= {
+        "LEDGER_CLASSES": LEDGER_CLASSES,
+        "CLASS_MEANINGS": sentences.CLASS_MEANINGS,
+        "EXCLUDED_LABELS": sentences.EXCLUDED_LABELS,
+        "MODE_LABELS": sentences.MODE_LABELS,
+        "scope_words": sentences.scope_words,
+    }
+    return environment

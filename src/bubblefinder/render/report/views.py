@@ -1,0 +1,231 @@
+"""What the page shows of a report, measured out for drawing: key figures, the step's parts, the ranks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from bubblefinder.report.model import LEDGER_CLASSES
+from bubblefinder.report.sentences import CLASS_MEANINGS, class_label, plain
+from bubblefinder.report.verdict import leading_finding
+from bubblefinder.units import UNKNOWN, duration, share
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from bubblefinder.report.model import Report, Stats
+
+WIDTH: Final = 1000
+"""Width of every drawn bar in user units; the page scales it."""
+NOTABLE_REST: Final = 0.005
+
+
+@dataclass(frozen=True, slots=True)
+class KeyFigure:
+    """A number with its name and what it rests on."""
+
+    name: str
+    value: str
+    note: str
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """A piece of a drawn bar; `x` and `width` are in user units."""
+
+    css: str
+    name: str
+    ns: float
+    x: float
+    width: float
+    share: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class WaterfallRow:
+    """A part of the step: the raw and the corrected median, each with its bar."""
+
+    css: str
+    name: str
+    meaning: str
+    raw: tuple[Segment, ...]
+    corrected: tuple[Segment, ...]
+    raw_ns: float | None
+    corrected_ns: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Rank:
+    """The mean step of one process on one GPU."""
+
+    name: str
+    count: int
+    stats: Mapping[str, Stats]
+    segments: tuple[Segment, ...]
+
+
+def key_figures(report: Report) -> list[KeyFigure]:
+    """Return the numbers under the verdict; what isn't known has no figure."""
+    steps, overhead = report.steps, report.overhead
+    figures: list[KeyFigure] = []
+    if steps.count:
+        whole = steps.per_step["duration"]
+        figures.append(KeyFigure("Decode step", duration(whole.p50), f"median; p95 {duration(whole.p95)}"))
+        figures += _idle_figures(report)
+    finding = leading_finding(report)
+    if finding is not None and finding.recoverable_ns is not None:
+        figures.append(KeyFigure("To recover", duration(finding.recoverable_ns), "a step, from the first finding"))
+    if overhead.corrected_step_ns is not None:
+        spread = " to ".join(duration(bound) for bound in overhead.range_ns or ())
+        shares = overhead.corrected_bubble_share
+        if shares is not None and shares.total is not None:
+            spread = f"{share(shares.total)} idle; {spread}" if spread else f"{share(shares.total)} idle"
+        figures.append(
+            KeyFigure("Without the profiler", duration(overhead.corrected_step_ns), spread or overhead.method)
+        )
+    return figures
+
+
+def _idle_figures(report: Report) -> list[KeyFigure]:
+    ratio, eager = report.steps.bubble_share, report.trace.capture_mode == "none"
+    figures = []
+    if ratio.inter_graph is not None:
+        figures.append(
+            KeyFigure("Idle" if eager else "Idle between replays", share(ratio.inter_graph), "of the decode time")
+        )
+    if ratio.intra_graph is not None:
+        figures.append(KeyFigure("Idle inside replays", share(ratio.intra_graph), "of the decode time"))
+    elif ratio.inter_graph is not None and not eager:
+        figures.append(KeyFigure("Idle inside replays", UNKNOWN, "not measured: graph capture"))
+    return figures
+
+
+def strip(per_step: Mapping[str, Stats]) -> tuple[Segment, ...]:
+    """Return the mean step as one bar, a segment a class; nothing where the classes don't make up the step."""
+    if not ledger_known(per_step):
+        return ()
+    means = [(name, per_step[name].mean or 0) for name in LEDGER_CLASSES if name in per_step]
+    return _lay_out(((name, class_label(name), ns) for name, ns in means if ns), per_step["duration"].mean or 0, 0.0)
+
+
+def ledger_known(per_step: Mapping[str, Stats]) -> bool:
+    """Say whether the classes that were measured add up to the step: they don't where graph work went unseen."""
+    whole = per_step["duration"].mean if "duration" in per_step else None
+    parts = sum(per_step[name].mean or 0 for name in LEDGER_CLASSES if name in per_step)
+    return bool(whole) and abs(parts - (whole or 0)) < 1
+
+
+def waterfall(report: Report) -> list[WaterfallRow]:
+    """Return the parts of the median step, each starting where the one before ends; nothing where some are unknown.
+
+    Medians of the parts need not add up to the median step; a difference of half a percent or more is the last row.
+    """
+    raw = {name: stats.p50 for name, stats in report.steps.per_step.items()}
+    corrected = report.overhead.corrected
+    if not ledger_known(report.steps.per_step):
+        return []
+    scale = max(raw["duration"] or 0, corrected.get("duration") or 0, _parts(raw), _parts(corrected))
+    rows = [
+        _row("step", "step", "the whole median step", raw.get("duration"), corrected.get("duration"), (0, 0), scale)
+    ]
+    at, corrected_at = 0.0, 0.0
+    for name in LEDGER_CLASSES:
+        value, better = raw.get(name), corrected.get(name)
+        if value or better or name == "busy":
+            rows.append(_row(name, class_label(name), CLASS_MEANINGS[name], value, better, (at, corrected_at), scale))
+            at, corrected_at = at + (value or 0), corrected_at + (better or 0)
+    rest = (raw["duration"] or 0) - at
+    if abs(rest) >= NOTABLE_REST * (raw["duration"] or 0):
+        start = min(at, raw["duration"] or 0)
+        meaning = "medians of the parts need not add up to the median step"
+        rows.append(
+            WaterfallRow(
+                "rest", "difference", meaning, (_segment("rest", "", abs(rest), start, scale),), (), rest, None
+            )
+        )
+    return rows
+
+
+def busy_by_role(report: Report) -> list[tuple[str, float]]:
+    """Return the busy time of each role in a median step, and of the rest; empty where roles overlap.
+
+    Inside a replay busy is the span without the gaps; where those were not measured, it is the span.
+    """
+    roles = [
+        (plain(role.role, 60), (role.p50_ns - (role.intra_graph_p50_ns or 0)) * role.replays_per_step)
+        for role in report.steps.roles
+    ]
+    busy = report.steps.per_step["busy"].p50 if "busy" in report.steps.per_step else None
+    if busy is None or not roles:
+        return []
+    rest = busy - sum(ns for _, ns in roles)
+    if rest < -0.01 * busy:
+        return []
+    return [*roles, ("outside graphs", max(rest, 0.0))]
+
+
+def role_segments(report: Report) -> tuple[Segment, ...]:
+    """Return the busy part of the waterfall cut by role."""
+    parts = busy_by_role(report)
+    rows = waterfall(report)
+    if not parts or not rows:
+        return ()
+    scale = WIDTH * (rows[0].raw_ns or 0) / rows[0].raw[0].width
+    return _lay_out((("busy", name, ns) for name, ns in parts if ns), scale, 0.0)
+
+
+def ranks(report: Report) -> list[Rank]:
+    """Return the devices side by side on one scale; empty for a single one."""
+    devices = [one for one in report.steps.by_device if one.count]
+    if len(devices) < 2:  # noqa: PLR2004 - side by side needs two
+        return []
+    longest = max(one.per_step["duration"].mean or 0 for one in devices)
+    return [
+        Rank(
+            f"GPU {one.gpu}, process {one.pid}",
+            one.count,
+            one.per_step,
+            _lay_out(
+                (
+                    (name, class_label(name), one.per_step[name].mean or 0)
+                    for name in LEDGER_CLASSES
+                    if name in one.per_step
+                ),
+                longest,
+                0.0,
+            ),
+        )
+        for one in devices
+    ]
+
+
+def _parts(values: Mapping[str, float | None] | Mapping[str, int | None]) -> float:
+    return sum(values.get(name) or 0 for name in LEDGER_CLASSES)
+
+
+def _row(
+    css: str,
+    name: str,
+    meaning: str,
+    raw: float | None,
+    corrected: float | None,
+    starts: tuple[float, float],
+    scale: float,
+) -> WaterfallRow:
+    drawn = tuple(
+        (_segment(css, name, value, start, scale),) if value else ()
+        for value, start in zip((raw, corrected), starts, strict=True)
+    )
+    return WaterfallRow(css, name, meaning, drawn[0], drawn[1], raw, corrected)
+
+
+def _lay_out(parts: Iterable[tuple[str, str, float]], scale: float, start: float) -> tuple[Segment, ...]:
+    segments = []
+    for css, name, ns in parts:
+        segments.append(_segment(css, name, ns, start, scale))
+        start += ns
+    return tuple(segments)
+
+
+def _segment(css: str, name: str, ns: float, start: float, scale: float) -> Segment:
+    return Segment(css, name, ns, round(WIDTH * start / scale, 2), round(max(WIDTH * ns / scale, 1.0), 2), ns / scale)

@@ -1,0 +1,151 @@
+"""A metric over time, for the terminal and as a page."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Final
+
+from bubblefinder.compare.quantity import format_limit
+from bubblefinder.compare.sentences import place
+from bubblefinder.compare.trend import SHORTEST
+from bubblefinder.render.diff.pictures import WIDTH
+from bubblefinder.render.diff.tables import Table
+from bubblefinder.report.sentences import plain
+from bubblefinder.units import UNKNOWN, plural
+
+if TYPE_CHECKING:
+    from bubblefinder.compare.trend import Point, Shift, Trend
+
+HEIGHT: Final = 240.0
+_EDGE: Final = 12.0
+_BAR: Final = 26
+
+
+@dataclass(frozen=True, slots=True)
+class Dot:
+    """A run in the drawing."""
+
+    x: float
+    y: float
+    state: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """The mean of the runs between two steps, as a line."""
+
+    x1: float
+    x2: float
+    y: float
+
+
+def text(trend: Trend) -> str:
+    """Return one line a run with its value as a bar, and a line where the metric moved."""
+    largest = max((abs(p.value) for p in trend.points), default=0) or 1.0
+    shifts = {shift.at: shift for shift in trend.shifts}
+    lines = [f"{title(trend)}: {plural(len(trend.points), 'run')}"]
+    for number, point in enumerate(trend.points):
+        if number in shifts:
+            lines.append(f"  ····· {_moved(trend, shifts[number])}")
+        lines.append(_line(trend, point, largest))
+    return "\n".join([*lines, *verdicts(trend)]) + "\n"
+
+
+def html(trend: Trend) -> str:
+    """Return a page with the runs as dots, the levels as lines, and a table of the same."""
+    from bubblefinder.render.diff.html import environment, page
+
+    numbers = [p.value for p in trend.points]
+    low, high = min(numbers), max(numbers)
+    body = (
+        environment()
+        .get_template("trend.html.j2")
+        .render(
+            title=title(trend),
+            meaning=trend.metric.meaning,
+            verdicts=[*(_moved(trend, shift) for shift in trend.shifts), *verdicts(trend)],
+            height=HEIGHT,
+            levels=_levels(trend, low, high),
+            dots=_dots(trend, low, high),
+            low=format_limit(low, trend.metric.unit),
+            high=format_limit(high, trend.metric.unit),
+            runs=_runs(trend),
+        )
+    )
+    return page(f"{title(trend)} · bubblefinder trend", body)
+
+
+def verdicts(trend: Trend) -> list[str]:
+    """Return what else is to be said: that nothing moved, or that the newest run alone can't tell."""
+    told = [] if trend.shifts else ["It has not moved beyond its noise."]
+    newest = trend.points[-1].run
+    settled = trend.shifts and trend.shifts[-1].at >= len(trend.points) - SHORTEST
+    if newest.state == "alarm" and not settled:
+        told.append(f"Run {newest.id} raised an alarm; a second run like it would tell a step from an outlier.")
+    return told
+
+
+def title(trend: Trend) -> str:
+    """Return the metric, what of, and whose."""
+    label = f", {plain(trend.label, 60)}" if trend.label else ""
+    return f"{trend.metric.id}{place(dict(trend.where))}{label}"
+
+
+def _moved(trend: Trend, shift: Shift) -> str:
+    unit, run, last = trend.metric.unit, trend.points[shift.at].run, trend.points[shift.at - 1].run
+    better = {"lower": shift.after < shift.before, "higher": shift.after > shift.before}.get(trend.metric.better)
+    word = {True: "better", False: "worse", None: "other"}[better]
+    change = f" ({100 * (shift.after / shift.before - 1):+.1f} %)" if shift.before and unit != "ratio" else ""
+    commits = f", commits {plain(last.commit, 40)} to {plain(run.commit, 40)}" if run.commit and last.commit else ""
+    told = plain("; ".join(shift.changed), 300)
+    changed = f"with it {told}" if told else "nothing recorded changed with it"
+    levels = f"{format_limit(shift.before, unit)} to {format_limit(shift.after, unit)}{change}"
+    return f"{word} since run {run.id} of {run.added_at[:10]}: {levels}{commits}; {changed}"
+
+
+def _line(trend: Trend, point: Point, largest: float) -> str:
+    run = point.run
+    bar = "█" * round(_BAR * abs(point.value) / largest)
+    words = (plain(run.commit, 12) or UNKNOWN, format_limit(point.value, trend.metric.unit))
+    state = "" if run.state == "ok" else f"  {run.state}"
+    return f"  {run.id:>5}  {run.added_at[:10]}  {words[0]:<12}  {words[1]:>9}  {bar}{state}"
+
+
+def _runs(trend: Trend) -> Table:
+    rows = [
+        (
+            f"{p.run.id} {plain(p.run.name, 80)}", p.run.added_at[:16], plain(p.run.commit, 40) or UNKNOWN,
+            format_limit(p.value, trend.metric.unit), p.run.state,
+        )
+        for p in trend.points
+    ]  # fmt: skip
+    return Table("Runs", ("run", "added", "commit", "value", "state"), rows)
+
+
+def _place(number: int, count: int) -> float:
+    return _EDGE + (WIDTH - 2 * _EDGE) * (number / (count - 1) if count > 1 else 0.5)
+
+
+def _height(value: float, low: float, high: float) -> float:
+    return HEIGHT - _EDGE - (HEIGHT - 2 * _EDGE) * ((value - low) / (high - low) if high > low else 0.5)
+
+
+def _dots(trend: Trend, low: float, high: float) -> list[Dot]:
+    count = len(trend.points)
+    return [
+        Dot(
+            _place(number, count), _height(p.value, low, high), p.run.state,
+            f"run {p.run.id}: {format_limit(p.value, trend.metric.unit)}",
+        )
+        for number, p in enumerate(trend.points)
+    ]  # fmt: skip
+
+
+def _levels(trend: Trend, low: float, high: float) -> list[Level]:
+    edges = [0, *(shift.at for shift in trend.shifts), len(trend.points)]
+    spans = pairwise(edges)
+    means = [(a, b, sum(p.value for p in trend.points[a:b]) / (b - a)) for a, b in spans]
+    count = len(trend.points)
+    return [Level(_place(a, count), _place(b - 1, count), _height(mean, low, high)) for a, b, mean in means]

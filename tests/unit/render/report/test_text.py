@@ -1,0 +1,51 @@
+"""The report at a terminal: what has nothing to say stays out."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from bubblefinder.render.report.text import render
+from bubblefinder.report.model import Quality, Site
+from tests.unit.report.sample import finding, graph_report, sample_report, unseen_report
+
+
+def labels(text: str) -> list[str]:
+    lines = text.split("\n  class ")[1].splitlines()[1:]
+    return [line.strip().split("  ")[0] for line in lines[: lines.index("")] if not line.startswith("  left out")]
+
+
+def test_where_graph_work_is_unseen_only_the_length_of_a_step_is_told() -> None:
+    assert labels(render(unseen_report())) == ["duration"]
+
+
+def test_the_inside_of_graphs_is_told_as_unknown_only_where_there_are_graphs() -> None:
+    graph = graph_report()
+    assert "inside graphs" in labels(render(graph))
+    eager = replace(graph, trace=replace(graph.trace, capture_mode="none"))
+    assert "inside graphs" not in labels(render(eager))
+
+
+def test_the_gravest_note_comes_first() -> None:
+    notes = [Quality(code=level, level=level, message=f"a {level}", count=None) for level in ("info", "warn", "error")]
+    text = render(sample_report(quality=notes), verbose=True)
+    assert text.index("a error") < text.index("a warn") < text.index("a info")
+
+
+def test_what_is_said_of_several_places_is_said_once() -> None:
+    same = [finding(title="A scalar is read", severity="info", site=Site(nvtx=name)) for name in "ab"]
+    lines = render(sample_report(findings=same)).splitlines()
+    assert [line.split(maxsplit=1)[1] for line in lines if "A scalar is read" in line] == [
+        "A scalar is read (in 2 places)"
+    ]
+
+
+def test_why_windows_were_left_out_is_told_in_words() -> None:
+    report = sample_report()
+    left_out = replace(report.steps, excluded={"not_selected": 5, "tail": 1})
+    assert "left out of the statistics: 5 not selected, 1 unclosed last window" in render(
+        replace(report, steps=left_out)
+    )
+
+
+def test_no_line_ends_in_blanks() -> None:
+    assert not [line for line in render(sample_report()).splitlines() if line != line.rstrip()]
