@@ -10,7 +10,8 @@ import polars as pl
 from bubblefinder.causes.collectives import find_collectives
 from bubblefinder.causes.decode import RankSteps, call_rows, lanes, operation_rows, p50
 from bubblefinder.causes.facts import Facts, SkewFacts, StepFacts
-from bubblefinder.causes.host_facts import hole_facts, host_work, main_thread
+from bubblefinder.causes.host_facts import hole_facts
+from bubblefinder.causes.host_time import host_time, longest, main_thread
 from bubblefinder.causes.role_facts import find_spans, role_facts, seam_facts, span_of_pieces
 from bubblefinder.causes.site_facts import site_facts
 from bubblefinder.timeline.apis import CallRole
@@ -50,9 +51,10 @@ def _step(
     spans = find_spans(timeline, causes, lane)
     owner = span_of_pieces(lane, spans)
     thread = main_thread(causes, lane)
+    host = host_time(timeline, causes, lane, thread) if thread is not None else None
     others = [other for other in every if other is not lane]
-    host = _HOST[:1] if timeline.mode is CaptureMode.NODE else _HOST
-    uncharged = np.isin(lane.piece_class, host) & ~lane.charged
+    classes = _HOST[:1] if timeline.mode is CaptureMode.NODE else _HOST
+    uncharged = np.isin(lane.piece_class, classes) & ~lane.charged
     late = lane.idle(uncharged)
     dry = timeline.pieces["gap_index"].gather(lane.piece_index[uncharged & (lane.piece_class == IdleClass.HOST_LATE)])
     return StepFacts(
@@ -67,7 +69,9 @@ def _step(
         run_ahead_share=_run_ahead(timeline, lane),
         waits_share=lane.share(lane.idle(lane.charged).sum()),
         **_launches(causes, lane),
-        host_work=host_work(timeline, causes, lane, thread) if thread is not None else (),
+        host_work_p50_ns=host.calls_p50_ns + host.between_p50_ns if host else None,
+        host_longest=longest(host) if host else (),
+        host=host,
         roles=tuple(role_facts(timeline, lane, spans, owner)),
         seams=tuple(seam_facts(timeline, causes, lane, spans, owner)),
         holes=tuple(hole_facts(timeline, causes, lane, thread, others)) if thread is not None else (),

@@ -1,4 +1,4 @@
-"""The facts of the host: where a launching thread spent its step, and the holes without any CUDA call."""
+"""The facts of the host: the holes in a launching thread, stretches without any CUDA call."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import numpy as np
 import polars as pl
 
 from bubblefinder.causes.decode import RankSteps, call_rows, p50
-from bubblefinder.causes.facts import HoleFacts, HostWork
-from bubblefinder.causes.places import general
+from bubblefinder.causes.facts import HoleFacts
+from bubblefinder.causes.host_time import main_thread
 from bubblefinder.intervals import Cover, overlap_with, union
 from bubblefinder.timeline.model import IdleClass
 from bubblefinder.timeline.ranges import innermost, user_ranges
@@ -21,73 +21,10 @@ if TYPE_CHECKING:
     from bubblefinder.intervals import Bools, Ints
     from bubblefinder.timeline.model import Timeline
 
-_STEPS_LOOKED_INTO: Final = 64
-_MOST_RANGES: Final = 30
 _HOLE_FACTOR: Final = 3
 _HOLE_FLOOR_NS: Final = 100_000
 _MOSTLY: Final = 0.5
 _COLLECTS: Final = r"(?i)\bgc\b|gc\.collect|garbage"
-
-
-def main_thread(causes: Causes, lane: RankSteps) -> int | None:
-    """Return the thread that launches most of a lane's work."""
-    mine = causes.submitted.filter((pl.col("gpu") == lane.gpu) & (pl.col("process") == lane.process))
-    threads = mine["thread"].value_counts(sort=True)
-    return None if threads.is_empty() else int(threads["thread"][0])
-
-
-def host_work(timeline: Timeline, causes: Causes, lane: RankSteps, thread: int) -> tuple[HostWork, ...]:
-    """Return the host work of a step by NVTX range, outside CUDA calls and inner ranges, longest first.
-
-    A host step lasts from the first launch of a step to the first of the next; the middle ones are looked at.
-    """
-    edges = _host_steps(causes, lane, thread)
-    if len(edges) < 2 or not lane.step_p50_ns:  # noqa: PLR2004 - one step has two edges
-        return ()
-    calls = timeline.calls.filter((pl.col("thread") == thread) & pl.col("start_ns").is_between(edges[0], edges[-1]))
-    ranges = user_ranges(timeline.trace.nvtx.filter(pl.col("thread") == thread))
-    busy = union(calls["start_ns"].to_numpy(), calls["end_ns"].to_numpy())
-    times = (edges, busy.starts, busy.ends, ranges["start_ns"].to_numpy(), ranges["end_ns"].to_numpy())
-    cuts = np.unique(np.concatenate(times))
-    cuts = cuts[(cuts >= edges[0]) & (cuts <= edges[-1])]
-    starts, ends = cuts[:-1], cuts[1:]
-    work = (ends - starts) - overlap_with(starts, ends, busy)
-    place = innermost(ranges, np.full(len(starts), thread), starts)
-    step = np.searchsorted(edges, starts, side="right") - 1
-    texts = np.array([*ranges["text"].to_list(), None], dtype=object)[place]
-    names = pl.Series(list(texts), dtype=pl.String)
-    spent = pl.DataFrame({"nvtx": names, "step": step, "work": work, "start_ns": starts})
-    return _by_range(spent, len(edges) - 1, lane.step_p50_ns)
-
-
-def _by_range(spent: pl.DataFrame, steps: int, step_p50_ns: float) -> tuple[HostWork, ...]:
-    """Return the median over the steps by range; names that differ in numbers only count as one, shown by the first."""
-    per_step = spent.group_by(general(pl.col("nvtx")).alias("place"), "step").agg(
-        pl.col("work").sum(), pl.col("nvtx").sort_by("start_ns").first()
-    )
-    usual = pl.col("step").len().over("place") * 2 >= steps
-    found = []
-    for mine in per_step.filter(usual).sort("step").partition_by("place", maintain_order=True):
-        sums = np.zeros(steps)
-        sums[mine["step"].to_numpy()] = mine["work"].to_numpy()
-        if typical := p50(sums):
-            found.append(HostWork(mine["nvtx"][0], typical, typical / step_p50_ns))
-    return tuple(sorted(found, key=lambda work: (-work.p50_ns, work.nvtx or ""))[:_MOST_RANGES])
-
-
-def _host_steps(causes: Causes, lane: RankSteps, thread: int) -> Ints:
-    """Return the starts of the host's steps around the middle of the decode steps, and the end of the last."""
-    mine = causes.submitted.filter((pl.col("thread") == thread) & (pl.col("gpu") == lane.gpu))
-    windows = lane.own(mine["window_index"])
-    keep = windows >= 0
-    numbers, first = np.unique(windows[keep], return_index=True)
-    starts = np.maximum.accumulate(mine["start_ns"].to_numpy()[keep][first]) if len(first) else np.empty(0, np.int64)
-    decode = np.flatnonzero(lane.decode[numbers])
-    if not len(decode):
-        return np.empty(0, np.int64)
-    low = max(decode[0], len(numbers) // 2 - _STEPS_LOOKED_INTO // 2)
-    high = min(decode[-1] + 1, low + _STEPS_LOOKED_INTO, len(numbers) - 1)
-    return np.unique(starts[low : high + 1])
 
 
 def hole_facts(

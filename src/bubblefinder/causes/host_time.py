@@ -1,0 +1,219 @@
+"""Where the launching thread's time goes in a step: between which roles, in which calls, in which ranges.
+
+A host step lasts from the first launch of a step to the first of the next. It is cut where calls, ranges and phases
+begin and end; every piece then has one phase, at most one call (the outermost) and at most one range (the innermost),
+so that the parts of each table sum to the step.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import polars as pl
+
+from bubblefinder.causes.facts import HostCall, HostPhase, HostRange, HostTime
+from bubblefinder.causes.places import general
+from bubblefinder.timeline.apis import CallRole
+from bubblefinder.timeline.launches import LAUNCHES
+from bubblefinder.timeline.ranges import innermost, user_ranges
+from bubblefinder.units import count, duration
+
+if TYPE_CHECKING:
+    from bubblefinder.causes.decode import RankSteps
+    from bubblefinder.causes.model import Causes
+    from bubblefinder.intervals import Ints
+    from bubblefinder.timeline.model import Timeline
+
+_STEPS_LOOKED_INTO: Final = 64
+"""Steps around the middle of a capture: more don't change a median."""
+_MOST_RANGES: Final = 30
+_MOST_CALLS: Final = 30
+_NAMED: Final = 3
+"""Phases or calls that a finding names."""
+
+
+def main_thread(causes: Causes, rank: RankSteps) -> int | None:
+    """Return the thread that launches most of a rank's work."""
+    mine = causes.submitted.filter((pl.col("gpu") == rank.gpu) & (pl.col("process") == rank.process))
+    threads = mine["thread"].value_counts(sort=True)
+    return None if threads.is_empty() else int(threads["thread"][0])
+
+
+def host_time(timeline: Timeline, causes: Causes, rank: RankSteps, thread: int) -> HostTime | None:
+    """Return where a thread's step goes; None without two steps of it."""
+    edges = host_steps(causes, rank, thread)
+    if len(edges) < 2:  # noqa: PLR2004 - one step has two edges
+        return None
+    pieces = _pieces(timeline, causes, rank, thread, edges)
+    steps = len(edges) - 1
+    called, waiting = pl.col("api").is_not_null(), pl.col("waiting")
+    return HostTime(
+        thread=timeline.trace.thread_names.get(thread),
+        steps=steps,
+        step_p50_ns=float(np.median(np.diff(edges))),
+        waiting_p50_ns=_per_step(pieces.filter(waiting), steps),
+        calls_p50_ns=_per_step(pieces.filter(called & ~waiting), steps),
+        between_p50_ns=_per_step(pieces.filter(~called), steps),
+        phases=tuple(_phases(pieces, steps)),
+        calls=tuple(_calls(pieces, steps)),
+        ranges=tuple(_ranges(pieces, steps)),
+    )
+
+
+def longest(host: HostTime) -> tuple[str, ...]:
+    """Return where the thread's own work goes, most first, in words: phases where there are any, else calls."""
+    phases = sorted(host.phases, key=lambda phase: -phase.work_ns)[:_NAMED]
+    if phases:
+        return tuple(
+            f"{phase.after_role} to {phase.before_role} {duration(phase.work_ns)}"
+            f" ({count(round(phase.launches))} launches and {count(round(phase.copies))} copies take"
+            f" {duration(phase.calls_p50_ns)} of it)"
+            for phase in phases
+        )
+    calls = [call for call in host.calls if not call.waits][:_NAMED]
+    named = tuple(f"{call.api} {duration(call.p50_ns)} ({count(round(call.per_step_count))} calls)" for call in calls)
+    return (f"between the calls {duration(host.between_p50_ns)}", *named)
+
+
+def host_steps(causes: Causes, rank: RankSteps, thread: int) -> Ints:
+    """Return the starts of the host's steps around the middle of the decode steps, and the end of the last."""
+    mine = causes.submitted.filter((pl.col("thread") == thread) & (pl.col("gpu") == rank.gpu))
+    windows = rank.own(mine["window_index"])
+    keep = windows >= 0
+    numbers, first = np.unique(windows[keep], return_index=True)
+    starts = np.maximum.accumulate(mine["start_ns"].to_numpy()[keep][first]) if len(first) else np.empty(0, np.int64)
+    decode = np.flatnonzero(rank.decode[numbers])
+    if not len(decode):
+        return np.empty(0, np.int64)
+    low = max(decode[0], len(numbers) // 2 - _STEPS_LOOKED_INTO // 2)
+    high = min(decode[-1] + 1, low + _STEPS_LOOKED_INTO, len(numbers) - 1)
+    return np.unique(starts[low : high + 1])
+
+
+def phase_starts(causes: Causes, rank: RankSteps, thread: int) -> pl.DataFrame:
+    """Return start_ns, after_role and before_role of each phase: from the launch of one role to that of the next."""
+    launched = causes.submitted.filter(
+        (pl.col("thread") == thread) & (pl.col("gpu") == rank.gpu) & pl.col("role").is_not_null()
+    )
+    firsts = launched.unique("phase", keep="first", maintain_order=True).sort("start_ns")
+    return firsts.select("start_ns", after_role="role", before_role=pl.col("role").shift(-1))
+
+
+def _pieces(timeline: Timeline, causes: Causes, rank: RankSteps, thread: int, edges: Ints) -> pl.DataFrame:
+    """Return step, ns, and of each piece: after_role, before_role, call, api, api_role, waiting, nvtx, range_index."""
+    calls = _outermost_calls(timeline, causes, thread, edges)
+    ranges = user_ranges(timeline.trace.nvtx.filter(pl.col("thread") == thread)).sort("start_ns")
+    phases = phase_starts(causes, rank, thread)
+    times = [edges, phases["start_ns"].to_numpy()]
+    times += [frame[side].to_numpy() for frame in (calls, ranges) for side in ("start_ns", "end_ns")]
+    cuts = np.unique(np.concatenate(times))
+    cuts = cuts[(cuts >= edges[0]) & (cuts <= edges[-1])]
+    starts, lengths = cuts[:-1], np.diff(cuts)
+    call = _open_at(calls, starts)
+    place = pl.Series(innermost(ranges, np.full(len(starts), thread), starts)).replace(-1, None)
+    phase = pl.Series(np.searchsorted(phases["start_ns"].to_numpy(), starts, side="right") - 1).replace(-1, None)
+    step = np.searchsorted(edges, starts, side="right") - 1
+    return (
+        pl.DataFrame({"step": step, "ns": lengths})
+        .hstack(phases.select(pl.col("after_role", "before_role").gather(phase)))
+        .hstack(calls.select(pl.col("api", "api_role", "waiting").gather(call)))
+        .with_columns(pl.col("waiting").fill_null(value=False))
+        .with_columns(call=call, nvtx=ranges["text"].gather(place), range_index=place)
+    )
+
+
+def _outermost_calls(timeline: Timeline, causes: Causes, thread: int, edges: Ints) -> pl.DataFrame:
+    """Return a thread's outermost calls in the steps, with `waiting`: whether they waited for the GPU."""
+    waits = causes.waits.filter(pl.col("thread") == thread)["call_index"].unique()
+    reach = pl.col("end_ns").cum_max().shift(1)
+    return (
+        timeline.calls.select("thread", "start_ns", "end_ns", "api", api_role="role")
+        .with_row_index("call_index")
+        .filter(pl.col("thread") == thread, pl.col("end_ns") > edges[0], pl.col("start_ns") < edges[-1])
+        .filter((pl.col("start_ns") >= reach).fill_null(value=True))
+        .with_columns(
+            pl.col("api").cast(pl.String).fill_null("unnamed"), waiting=pl.col("call_index").is_in(waits.implode())
+        )
+    )
+
+
+def _open_at(calls: pl.DataFrame, times: Ints) -> pl.Series:
+    """Return the position of the call that is open at each time, null for none."""
+    if calls.is_empty():
+        return pl.Series([None] * len(times), dtype=pl.Int64)
+    position = np.searchsorted(calls["start_ns"].to_numpy(), times, side="right") - 1
+    inside = (position >= 0) & (times < calls["end_ns"].to_numpy()[np.maximum(position, 0)])
+    return pl.Series(np.where(inside, position, -1)).replace(-1, None)
+
+
+def _per_step(pieces: pl.DataFrame, steps: int) -> float:
+    """Return the median over the steps of what some pieces take in each."""
+    return float(np.median(np.bincount(pieces["step"].to_numpy(), weights=pieces["ns"].to_numpy(), minlength=steps)))
+
+
+def _phases(pieces: pl.DataFrame, steps: int) -> list[HostPhase]:
+    """Return the phases in the order in which the step runs through them."""
+    found = []
+    for (after, before), mine in (
+        pieces.drop_nulls("after_role")
+        .partition_by("after_role", "before_role", as_dict=True, maintain_order=True)
+        .items()
+    ):
+        if before is None or mine["step"].n_unique() * 2 < steps:
+            continue
+        called = mine.filter(pl.col("api").is_not_null())
+        kinds = called.unique("call")["api_role"]
+        found.append(
+            HostPhase(
+                after_role=after,
+                before_role=before,
+                p50_ns=_per_step(mine, steps),
+                waiting_p50_ns=_per_step(called.filter("waiting"), steps),
+                calls_p50_ns=_per_step(called.filter(~pl.col("waiting")), steps),
+                between_p50_ns=_per_step(mine.filter(pl.col("api").is_null()), steps),
+                launches=float(kinds.is_in([int(role) for role in LAUNCHES]).sum()) / steps,
+                copies=float(kinds.is_in([int(CallRole.COPY), int(CallRole.MEMSET)]).sum()) / steps,
+            )
+        )
+    return found
+
+
+def _calls(pieces: pl.DataFrame, steps: int) -> list[HostCall]:
+    """Return the calls by what they are, the longest first."""
+    called = pieces.drop_nulls("api")
+    found = []
+    for (api, waiting), mine in called.partition_by("api", "waiting", as_dict=True, maintain_order=True).items():
+        lengths = mine.group_by("call").agg(pl.col("ns").sum())["ns"].to_numpy()
+        found.append(
+            HostCall(
+                api=api,
+                waits=waiting,
+                per_step_count=len(lengths) / steps,
+                call_p50_ns=float(np.median(lengths)),
+                p50_ns=_per_step(mine, steps),
+            )
+        )
+    return sorted(found, key=lambda call: (-call.p50_ns, call.api))[:_MOST_CALLS]
+
+
+def _ranges(pieces: pl.DataFrame, steps: int) -> list[HostRange]:
+    """Return the ranges of at least every other step, the longest first; names that differ in numbers only are one."""
+    if not pieces["nvtx"].count():
+        return []
+    found = []
+    for mine in pieces.with_columns(place=general(pl.col("nvtx"))).partition_by("place", maintain_order=True):
+        if mine["step"].n_unique() * 2 < steps:
+            continue
+        waiting, called = pl.col("waiting"), pl.col("api").is_not_null()
+        found.append(
+            HostRange(
+                nvtx=mine["nvtx"][0],
+                per_step_count=mine["range_index"].drop_nulls().n_unique() / steps if mine["nvtx"][0] else None,
+                p50_ns=_per_step(mine, steps),
+                waiting_p50_ns=_per_step(mine.filter(waiting), steps),
+                calls_p50_ns=_per_step(mine.filter(called & ~waiting), steps),
+                between_p50_ns=_per_step(mine.filter(~called), steps),
+            )
+        )
+    return sorted(found, key=lambda item: (-item.p50_ns, item.nvtx or ""))[:_MOST_RANGES]
