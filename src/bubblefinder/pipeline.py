@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from bubblefinder.causes.facts_build import build_facts
 from bubblefinder.causes.find import find_causes
 from bubblefinder.replay.build import build_model
+from bubblefinder.replay.host_parts import late_hosts, shortenings
 from bubblefinder.replay.recoverable import Recoverable, recoverable
 from bubblefinder.replay.study import Study, study_of
 from bubblefinder.steps.find import find_steps
@@ -95,7 +96,11 @@ class Analysis:
     @cached_property
     def recoverable(self) -> Recoverable:
         """What the median step would lose without each cause; empty where no step can be timed."""
-        return recoverable(self.model, self.causes, self.facts)
+        found = recoverable(self.model, self.causes, self.facts)
+        late = late_hosts(self.facts)
+        if self.model is None or not late:
+            return found
+        return replace(found, shorter=shortenings(self.timeline, self.steps, self.causes, self.model, late))
 
     @cached_property
     def study(self) -> Study:

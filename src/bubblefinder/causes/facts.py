@@ -168,7 +168,8 @@ class SeamFacts:
         before_role: the role after it.
         glue_kernels: median number per step of eager kernels of at most 4 us in the seam.
         glue_names: their names, most frequent first, at most 8.
-        idle_p50_ns: idle in the seam per step that no wait is charged with.
+        idle_p50_ns: idle between those kernels per step that no wait is charged with: gaps that one of them ends and
+            that another kernel of the seam began.
         idle_share: that idle over all decode steps, over their total duration.
         evidence: rows of at most 20 of the kernels.
     """
@@ -355,6 +356,7 @@ class StepFacts:
         launch_p50_ns: host time inside graph and kernel launch calls per step.
         host_work_p50_ns: what the launching thread needs for a step without waiting for the GPU.
         host_longest: where that goes: the longest phases, each with its calls and the program's own work.
+        host_shorten: what would shorten its step most, by the what-if replay; empty where that was not computed.
         host: where the step of the launching thread goes, by phase, call and range.
         roles: replays and eager phases of the step, in order.
         seams: the stretches between them, in order.
@@ -385,6 +387,7 @@ class StepFacts:
     launch_p50_ns: float | None = None
     host_work_p50_ns: float | None = None
     host_longest: tuple[str, ...] = ()
+    host_shorten: tuple[str, ...] = ()
     host: HostTime | None = None
     roles: tuple[RoleFacts, ...] = ()
     seams: tuple[SeamFacts, ...] = ()

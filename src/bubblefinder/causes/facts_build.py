@@ -71,6 +71,7 @@ def _step(
         **_launches(causes, lane),
         host_work_p50_ns=host.calls_p50_ns + host.between_p50_ns if host else None,
         host_longest=longest(host) if host else (),
+        host_shorten=(),
         host=host,
         roles=tuple(role_facts(timeline, lane, spans, owner)),
         seams=tuple(seam_facts(timeline, causes, lane, spans, owner)),

@@ -17,7 +17,7 @@ from bubblefinder.causes.places import general
 from bubblefinder.timeline.apis import CallRole
 from bubblefinder.timeline.launches import LAUNCHES
 from bubblefinder.timeline.ranges import innermost, user_ranges
-from bubblefinder.units import count, duration
+from bubblefinder.units import duration, plural
 
 if TYPE_CHECKING:
     from bubblefinder.causes.decode import RankSteps
@@ -42,10 +42,10 @@ def main_thread(causes: Causes, rank: RankSteps) -> int | None:
 
 def host_time(timeline: Timeline, causes: Causes, rank: RankSteps, thread: int) -> HostTime | None:
     """Return where a thread's step goes; None without two steps of it."""
-    edges = host_steps(causes, rank, thread)
+    edges = _middle_starts(causes, rank, thread)
     if len(edges) < 2:  # noqa: PLR2004 - one step has two edges
         return None
-    pieces = _pieces(timeline, causes, rank, thread, edges)
+    pieces = host_pieces(timeline, causes, rank, thread, edges)
     steps = len(edges) - 1
     called, waiting = pl.col("api").is_not_null(), pl.col("waiting")
     return HostTime(
@@ -62,33 +62,45 @@ def host_time(timeline: Timeline, causes: Causes, rank: RankSteps, thread: int) 
 
 
 def longest(host: HostTime) -> tuple[str, ...]:
-    """Return where the thread's own work goes, most first, in words: phases where there are any, else calls."""
-    phases = sorted(host.phases, key=lambda phase: -phase.work_ns)[:_NAMED]
-    if phases:
-        return tuple(
-            f"{phase.after_role} to {phase.before_role} {duration(phase.work_ns)}"
-            f" ({count(round(phase.launches))} launches and {count(round(phase.copies))} copies take"
-            f" {duration(phase.calls_p50_ns)} of it)"
-            for phase in phases
-        )
+    """Return where the thread's own work goes, most first, in words: phases where there are several, else calls."""
+    if len(host.phases) > 1:
+        return tuple(_told(phase) for phase in sorted(host.phases, key=lambda phase: -phase.work_ns)[:_NAMED])
     calls = [call for call in host.calls if not call.waits][:_NAMED]
-    named = tuple(f"{call.api} {duration(call.p50_ns)} ({count(round(call.per_step_count))} calls)" for call in calls)
+    counted = [(call, plural(round(call.per_step_count), "call")) for call in calls]
+    named = tuple(f"{call.api} {duration(call.p50_ns)} ({number})" for call, number in counted)
     return (f"between the calls {duration(host.between_p50_ns)}", *named)
 
 
-def host_steps(causes: Causes, rank: RankSteps, thread: int) -> Ints:
-    """Return the starts of the host's steps around the middle of the decode steps, and the end of the last."""
+def _told(phase: HostPhase) -> str:
+    launches = plural(round(phase.launches), "launch", "launches")
+    copies = plural(round(phase.copies), "copy", "copies")
+    inside = f"{duration(phase.calls_p50_ns)} of it in CUDA calls, with {launches} and {copies}"
+    return f"{phase.after_role} to {phase.before_role} {duration(phase.work_ns)} ({inside})"
+
+
+def host_starts(causes: Causes, rank: RankSteps, thread: int) -> Ints:
+    """Return when the thread began each of its steps, and the end of the last closed decode step."""
+    return np.unique(_starts(causes, rank, thread)[0])
+
+
+def _middle_starts(causes: Causes, rank: RankSteps, thread: int) -> Ints:
+    """Return the same of the steps around the middle of the decode steps."""
+    starts, decode = _starts(causes, rank, thread)
+    if not len(decode):
+        return np.empty(0, np.int64)
+    low = max(decode[0], len(starts) // 2 - _STEPS_LOOKED_INTO // 2)
+    high = min(decode[-1] + 1, low + _STEPS_LOOKED_INTO, len(starts) - 1)
+    return np.unique(starts[low : high + 1])
+
+
+def _starts(causes: Causes, rank: RankSteps, thread: int) -> tuple[Ints, Ints]:
+    """Return the first launch of each step of the thread, and the positions of those that are decode steps."""
     mine = causes.submitted.filter((pl.col("thread") == thread) & (pl.col("gpu") == rank.gpu))
     windows = rank.own(mine["window_index"])
     keep = windows >= 0
     numbers, first = np.unique(windows[keep], return_index=True)
     starts = np.maximum.accumulate(mine["start_ns"].to_numpy()[keep][first]) if len(first) else np.empty(0, np.int64)
-    decode = np.flatnonzero(rank.decode[numbers])
-    if not len(decode):
-        return np.empty(0, np.int64)
-    low = max(decode[0], len(numbers) // 2 - _STEPS_LOOKED_INTO // 2)
-    high = min(decode[-1] + 1, low + _STEPS_LOOKED_INTO, len(numbers) - 1)
-    return np.unique(starts[low : high + 1])
+    return starts, np.flatnonzero(rank.decode[numbers])
 
 
 def phase_starts(causes: Causes, rank: RankSteps, thread: int) -> pl.DataFrame:
@@ -100,8 +112,13 @@ def phase_starts(causes: Causes, rank: RankSteps, thread: int) -> pl.DataFrame:
     return firsts.select("start_ns", after_role="role", before_role=pl.col("role").shift(-1))
 
 
-def _pieces(timeline: Timeline, causes: Causes, rank: RankSteps, thread: int, edges: Ints) -> pl.DataFrame:
-    """Return step, ns, and of each piece: after_role, before_role, call, api, api_role, waiting, nvtx, range_index."""
+def host_pieces(timeline: Timeline, causes: Causes, rank: RankSteps, thread: int, edges: Ints) -> pl.DataFrame:
+    """Return the pieces of a thread's steps.
+
+    Returns:
+        step, start_ns, ns, after_role and before_role (its phase), call (a number), api, api_role and waiting of the
+        call, nvtx and range_index (a number) of the range; null where there is none.
+    """
     calls = _outermost_calls(timeline, causes, thread, edges)
     ranges = user_ranges(timeline.trace.nvtx.filter(pl.col("thread") == thread)).sort("start_ns")
     phases = phase_starts(causes, rank, thread)
@@ -115,7 +132,7 @@ def _pieces(timeline: Timeline, causes: Causes, rank: RankSteps, thread: int, ed
     phase = pl.Series(np.searchsorted(phases["start_ns"].to_numpy(), starts, side="right") - 1).replace(-1, None)
     step = np.searchsorted(edges, starts, side="right") - 1
     return (
-        pl.DataFrame({"step": step, "ns": lengths})
+        pl.DataFrame({"step": step, "start_ns": starts, "ns": lengths})
         .hstack(phases.select(pl.col("after_role", "before_role").gather(phase)))
         .hstack(calls.select(pl.col("api", "api_role", "waiting").gather(call)))
         .with_columns(pl.col("waiting").fill_null(value=False))
@@ -152,6 +169,11 @@ def _per_step(pieces: pl.DataFrame, steps: int) -> float:
     return float(np.median(np.bincount(pieces["step"].to_numpy(), weights=pieces["ns"].to_numpy(), minlength=steps)))
 
 
+def _count(calls: pl.DataFrame, steps: int) -> float:
+    """Return the median number of calls over the steps."""
+    return float(np.median(np.bincount(calls["step"].to_numpy(), minlength=steps)))
+
+
 def _phases(pieces: pl.DataFrame, steps: int) -> list[HostPhase]:
     """Return the phases in the order in which the step runs through them."""
     found = []
@@ -163,7 +185,9 @@ def _phases(pieces: pl.DataFrame, steps: int) -> list[HostPhase]:
         if before is None or mine["step"].n_unique() * 2 < steps:
             continue
         called = mine.filter(pl.col("api").is_not_null())
-        kinds = called.unique("call")["api_role"]
+        counted = called.unique("call")
+        launches = counted.filter(pl.col("api_role").is_in([int(role) for role in LAUNCHES]))
+        copies = counted.filter(pl.col("api_role").is_in([int(CallRole.COPY), int(CallRole.MEMSET)]))
         found.append(
             HostPhase(
                 after_role=after,
@@ -172,8 +196,8 @@ def _phases(pieces: pl.DataFrame, steps: int) -> list[HostPhase]:
                 waiting_p50_ns=_per_step(called.filter("waiting"), steps),
                 calls_p50_ns=_per_step(called.filter(~pl.col("waiting")), steps),
                 between_p50_ns=_per_step(mine.filter(pl.col("api").is_null()), steps),
-                launches=float(kinds.is_in([int(role) for role in LAUNCHES]).sum()) / steps,
-                copies=float(kinds.is_in([int(CallRole.COPY), int(CallRole.MEMSET)]).sum()) / steps,
+                launches=_count(launches, steps),
+                copies=_count(copies, steps),
             )
         )
     return found

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from bubblefinder.causes.model import Causes
-    from bubblefinder.intervals import Ints
+    from bubblefinder.intervals import Bools, Ints
     from bubblefinder.timeline.model import Timeline
 
 SMALL_NS: Final = 6_000
@@ -199,8 +199,9 @@ def seam_facts(
     """
     if spans.is_empty():
         return
-    free = np.flatnonzero((owner < 0) & ~lane.charged & np.isin(lane.piece_class, _INTER))
     glue = _glue(timeline, causes, lane)
+    idles = (owner < 0) & ~lane.charged & np.isin(lane.piece_class, _INTER)
+    free = np.flatnonzero(idles & _between_glue(timeline, lane, glue))
     seams = spans.select(after_role="role", before_role=pl.col("role").shift(-1)).with_row_index("seam")
     starts = spans["start_ns"].to_numpy()
     at_piece = last_before(lane.piece_start_ns[free], starts)
@@ -223,6 +224,19 @@ def seam_facts(
                 idle_share=lane.share(idle.sum()),
                 evidence=operation_rows(timeline, kernels["op_index"]),
             )
+
+
+def _between_glue(timeline: Timeline, lane: RankSteps, glue: pl.DataFrame) -> Bools:
+    """Tell the pieces of gaps that a glue kernel ends and that no replay opens.
+
+    The gap before the first kernel of a chain is what the host did before it, and the one behind the last belongs to
+    the launch that ends it: fusing the chain takes neither away.
+    """
+    gap = timeline.pieces["gap_index"].gather(lane.piece_index)
+    around = timeline.gaps.select("before_index", "after_index")[gap]
+    eager = timeline.operations["replay_index"].gather(around["before_index"]).is_null()
+    behind = timeline.operations["kind"].gather(around["before_index"]) == KERNEL
+    return (eager & behind & around["after_index"].is_in(glue["op_index"].implode())).to_numpy()
 
 
 def _glue(timeline: Timeline, causes: Causes, lane: RankSteps) -> pl.DataFrame:

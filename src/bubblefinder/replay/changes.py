@@ -78,6 +78,25 @@ class HostSpeed:
         draft.lag[host] = np.floor(draft.lag[host] / self.factor).astype(np.int64)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class ShortenHost:
+    """Some of the host's own work is gone.
+
+    Attributes:
+        before_ns: how much of what the thread does before each call of the model.
+        inside_ns: how much of each call.
+    """
+
+    before_ns: Ints
+    inside_ns: Ints
+
+    def apply(self, draft: Draft) -> None:
+        """Edit the draft."""
+        for kind, less in ((Lag.SEGMENT, self.before_ns), (Lag.CALL, self.inside_ns)):
+            chosen = draft.model.arcs.kind == kind
+            draft.lag[chosen] = np.maximum(draft.lag[chosen] - less[draft.model.arcs.owner[chosen]], 0)
+
+
 @dataclass(frozen=True, slots=True)
 class FreeLaunches:
     """Launch calls take no time, and work starts as soon after them as the quickest launch of the capture."""
@@ -169,7 +188,7 @@ class NoProfiler:
         draft.lag[inside] = np.maximum(draft.lag[inside] - added, 0)
 
 
-Change = RemoveWaits | HostSpeed | FreeLaunches | CaptureEager | CloseGaps | DropKernels | NoProfiler
+Change = RemoveWaits | HostSpeed | ShortenHost | FreeLaunches | CaptureEager | CloseGaps | DropKernels | NoProfiler
 
 
 def draft_of(model: Model, changes: Iterable[Change]) -> Draft:

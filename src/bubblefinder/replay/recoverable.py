@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from bubblefinder.causes.facts import Facts
     from bubblefinder.causes.model import Causes
+    from bubblefinder.replay.host_parts import Shortening
     from bubblefinder.replay.model import Model
 
 NEVER_LATE: Final = HostSpeed(1e9)
@@ -48,6 +49,7 @@ class Recoverable:
     sites: dict[tuple[int, ...], Prediction] = field(default_factory=dict)
     hosts: dict[Rank, Prediction] = field(default_factory=dict)
     roles: dict[tuple[Rank, str], Prediction] = field(default_factory=dict)
+    shorter: dict[Rank, tuple[Shortening, ...]] = field(default_factory=dict)
 
     def fill(self, facts: Facts) -> Facts:
         """Return the facts with what is recoverable of each."""
@@ -75,6 +77,8 @@ class Recoverable:
 
     def _filled_step(self, step: StepFacts) -> StepFacts:
         found = self.of(step)
+        parts = self.shorter.get(Rank(step.gpu, step.process), ())
+        step = replace(step, host_shorten=tuple(part.text for part in parts))
         return replace(step, host_slow_recoverable_ns=found.recoverable_ns) if found else step
 
 

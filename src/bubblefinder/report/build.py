@@ -11,6 +11,7 @@ from bubblefinder.overhead.model import Source
 from bubblefinder.pipeline import Analysis
 from bubblefinder.report.detail import detail
 from bubblefinder.report.findings import benign, expected, finding
+from bubblefinder.report.host import host_report
 from bubblefinder.report.ledgers import (
     bubble_share,
     decode_rows,
@@ -123,6 +124,7 @@ def report_of(analysis: Analysis, options: Options | None = None) -> Report:
         findings=[finding(match, cured) for match in verdicts.findings],
         benign=[] if timeline.mode is CaptureMode.UNSEEN else benign(analysis),
         expected=[expected(covered, cured) for covered in verdicts.expected],
+        host=host_report(analysis.facts, cured, rank),
         detail=detail(analysis, rank, packs.category, launch_shapes=asked.launch_shapes),
     )
 

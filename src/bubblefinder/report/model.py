@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
+from bubblefinder.report.host import HostReport  # noqa: TC001 - decoding reads the annotation
 from bubblefinder.report.pictures import Detail  # noqa: TC001 - decoding reads the annotation
 
 SCHEMA: Final = "bubblefinder.report/1"
@@ -336,3 +337,4 @@ class Report:
     benign: list[Benign]
     expected: list[Expected]
     detail: Detail
+    host: HostReport | None = None

@@ -8,25 +8,7 @@ from tests.unit.causes.test_role_facts import step_facts
 from tests.unit.causes.test_sites import steps
 
 if TYPE_CHECKING:
-    from bubblefinder.causes.facts import HoleFacts, StepFacts
-
-
-def test_host_work_is_told_by_the_innermost_range_without_the_calls() -> None:
-    picture = """
-        nvtx    | [step                                ]
-        nvtx    | ...[prepare ].........................
-        api     | GG..............HH....................
-        gpu0 s7 | ..aa.bb..........cccccccccccccccccccc.
-    """
-    wide = "\n".join(
-        line.split("|")[0] + "| " + line.split("| ")[1] * 5 for line in picture.splitlines() if "|" in line
-    )
-    facts: StepFacts = step_facts(wide + "\nG = graph 5 a b\nH = graph 6 c\n")
-    work = {item.nvtx: item for item in facts.host_work}
-    assert work["prepare"].p50_ns == 10_000
-    assert work["step"].p50_ns == (38 - 10 - 4) * 1_000
-    assert work["prepare"].share == pytest.approx(10 / 38)
-    assert [item.nvtx for item in facts.host_work] == ["step", "prepare"]
+    from bubblefinder.causes.facts import HoleFacts
 
 
 def holes(long: str, extra: str = "") -> tuple[HoleFacts, ...]:

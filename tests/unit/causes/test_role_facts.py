@@ -97,20 +97,26 @@ def test_short_eager_kernels_between_two_roles_are_the_glue_of_a_seam() -> None:
     first = seams(GLUE)[0]
     assert first.glue_kernels == 2
     assert set(first.glue_names) == {"gather", "scatter"}
-    assert first.idle_p50_ns == (1 + 1 + 4) * 1_000
+    assert first.idle_p50_ns == 1_000
     assert len(first.evidence) == min(20, 2 * 5)
 
 
+def test_the_gaps_around_a_chain_are_not_the_chains() -> None:
+    """What the host did before the first kernel stays when the chain is fused; the gap behind it is the launch's."""
+    wide = GLUE.replace("G...x.y.....H", "G.......x.y.....H").replace(".aaa.xx.y....c", ".aaa.....xx.y....c")
+    for picture in (GLUE, wide):
+        assert seams(picture)[0].idle_p50_ns == 1_000
+
+
 def test_idle_that_a_wait_is_charged_with_is_not_the_seams() -> None:
-    picture = (
-        steps(
-            "G...CCC.....H................",
-            ".aaa.C.......ccccccccccccccc.",
-            "[step                       ]",
-            times=5,
-        )
-        + "G = graph 5 a\nH = graph 6 c\nC = copy DtoH 8 pageable\n"
+    chain = steps(
+        "G...xCCC...y....H................",
+        ".aaa.xC.....y....ccccccccccccccc.",
+        "[step                           ]",
+        times=5,
     )
-    first = seams(picture)[0]
-    assert first.glue_kernels == 0
-    assert first.idle_p50_ns == 1_000
+    legend = "G = graph 5 a\nH = graph 6 c\nx = kernel gather\ny = kernel scatter\n"
+    waited = seams(chain + legend + "C = copy DtoH 8 pageable\n")[0]
+    assert (waited.glue_kernels, waited.idle_p50_ns) == (2, 0)
+    free = seams(chain.replace("C", ".") + legend)[0]
+    assert (free.glue_kernels, free.idle_p50_ns) == (2, 6_000)

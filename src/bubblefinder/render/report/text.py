@@ -12,6 +12,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from bubblefinder.report.host_text import host_tables
 from bubblefinder.report.ledgers import STEP_CLASSES
 from bubblefinder.report.overhead_sentences import overhead_words
 from bubblefinder.report.sentences import (
@@ -74,6 +75,7 @@ def _page(report: Report, width: int, *, verbose: bool) -> RenderableType:
         *_opening(report),
         *_steps(report, width),
         *_findings(report, verbose=verbose),
+        *_host(report, verbose=verbose),
         *_roles(report),
         *_gaps(report, width, verbose=verbose),
         *_overhead(report),
@@ -131,6 +133,19 @@ def _steps(report: Report, width: int) -> Iterator[RenderableType]:
             f"{number} {EXCLUDED_LABELS.get(reason, plain(reason))}" for reason, number in steps.excluded.items()
         )
         yield Text(f"  left out of the statistics: {counted}", style="dim")
+
+
+def _host(report: Report, *, verbose: bool) -> Iterator[RenderableType]:
+    """Show where the host's step goes when the GPU idles for it, or when asked for more."""
+    host = report.host
+    if host is None or not (host.shorten or verbose):
+        return
+    named = f" ({plain(host.thread, 40)})" if host.thread else ""
+    parts = f"{duration(host.calls_p50_ns)} in CUDA calls, {duration(host.between_p50_ns)} between them"
+    waits = f", {duration(host.waiting_p50_ns)} waiting for the GPU"
+    yield _heading(f"Where the launching thread's step goes{named}: {duration(host.step_p50_ns)}; {parts}{waits}")
+    for table in host_tables(host, verbose=verbose):
+        yield _indented(table)
 
 
 def _silent(report: Report, name: str, stats: Stats) -> bool:

@@ -1,0 +1,134 @@
+"""What would shorten the launching thread's step most: each part of its own work, priced by replaying without it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import polars as pl
+
+from bubblefinder.causes.decode import lanes
+from bubblefinder.causes.host_time import host_pieces, host_starts, main_thread
+from bubblefinder.causes.places import general
+from bubblefinder.replay.changes import ShortenHost
+from bubblefinder.replay.predict import predict, steps_after
+from bubblefinder.replay.sentences import NOTHING
+from bubblefinder.timeline.rank import Rank
+from bubblefinder.units import duration
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from bubblefinder.causes.facts import Facts
+    from bubblefinder.causes.model import Causes
+    from bubblefinder.intervals import Ints
+    from bubblefinder.replay.model import Model
+    from bubblefinder.replay.predict import Prediction
+    from bubblefinder.steps.model import Steps
+    from bubblefinder.timeline.model import Timeline
+
+MOST: Final = 3
+"""Parts that are named."""
+HALF: Final = 0.5
+"""How much of a phase's or a range's work goes; calls of one kind go altogether."""
+LEAST_SHARE: Final = 0.01
+"""A part that holds less of the host's step isn't tried, nor a host that is late for less of the step."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shortening:
+    """One part of the host's own work, and the step that less of it would give.
+
+    Attributes:
+        kind: ``phase`` (from the launch of one role to that of the next), ``range`` (an NVTX range's own time) or
+            ``call`` (all calls of one API).
+        name: ``verify to draft-extend``, the range, or the API.
+        taken: the share of it that is taken away.
+        work_ns: what the host spends on it in a step: a mean, without waiting.
+        then: the step after that.
+    """
+
+    kind: str
+    name: str
+    taken: float
+    work_ns: float
+    then: Prediction
+
+    @property
+    def text(self) -> str:
+        """What to do and what it gives."""
+        how = f"no {self.name} calls" if self.kind == "call" else f"half the work in {self.name}"
+        return f"{how} ({duration(self.work_ns)} now): {duration(self.then.recoverable_ns)} a step"
+
+
+def late_hosts(facts: Facts) -> frozenset[Rank]:
+    """Return the ranks whose GPU idles for a host that is late, with or without a wait to blame."""
+    return frozenset(
+        Rank(step.gpu, step.process) for step in facts.steps if (step.host_late_share or 0.0) >= LEAST_SHARE
+    )
+
+
+def shortenings(
+    timeline: Timeline, steps: Steps, causes: Causes, model: Model, late: frozenset[Rank]
+) -> dict[Rank, tuple[Shortening, ...]]:
+    """Return, for each rank whose host is late, the parts of its work that cost the step most, the dearest first."""
+    found = {}
+    timed = {Rank(gpu, process) for gpu, process in model.windows.select("gpu", "process").unique().rows()}
+    for mine in lanes(timeline, steps, causes):
+        rank = Rank(mine.gpu, mine.process)
+        thread = main_thread(causes, mine)
+        starts = (
+            host_starts(causes, mine, thread) if thread is not None and rank in timed & late else np.empty(0, np.int64)
+        )
+        if thread is None or len(starts) < 2:  # noqa: PLR2004 - one step has two edges
+            continue
+        pieces = host_pieces(timeline, causes, mine, thread, starts)
+        own = _owned(pieces.filter(~pl.col("waiting")), model, thread)
+        found[rank] = _dearest(model, rank, own, len(starts) - 1)
+    return found
+
+
+def _owned(pieces: pl.DataFrame, model: Model, thread: int) -> pl.DataFrame:
+    """Return the pieces with `owner`, the call of the model that each belongs to, and `inside` it or before it."""
+    calls = model.calls.select("thread", "start_ns", "end_ns", "waits").with_row_index("owner")
+    mine = calls.filter(pl.col("thread") == thread)
+    position = np.searchsorted(mine["end_ns"].to_numpy(), pieces["start_ns"].to_numpy(), side="right")
+    placed = pieces.with_columns(position=pl.Series(position)).filter(pl.col("position") < len(mine))
+    owners = mine[placed["position"]]
+    return placed.with_columns(owner=owners["owner"].cast(pl.Int64), inside=placed["start_ns"] >= owners["start_ns"])
+
+
+def _dearest(model: Model, rank: Rank, own: pl.DataFrame, steps: int) -> tuple[Shortening, ...]:
+    least = LEAST_SHARE * float(own["ns"].sum())
+    parts = [part for part in _parts(own) if float(part[3]["ns"].sum()) >= least]
+    changes = {(kind, name): _change(model, rows, taken) for kind, name, taken, rows in parts}
+    after = {key: steps_after(model, [change]).get(rank, 0) for key, change in changes.items()}
+    first = sorted(parts, key=lambda part: (after[part[0], part[1]], part[1]))[:MOST]
+    priced = (
+        Shortening(kind, name, taken, float(rows["ns"].sum()) / steps, predict(model, [changes[kind, name]])[rank])
+        for kind, name, taken, rows in first
+    )
+    return tuple(part for part in priced if part.then.recoverable_ns >= NOTHING * part.then.now_ns)
+
+
+def _parts(own: pl.DataFrame) -> Iterator[tuple[str, str, float, pl.DataFrame]]:
+    """Yield kind, name, the share to take, and the pieces of each part of the host's work."""
+    phases = own.drop_nulls(["after_role", "before_role"])
+    between = phases.partition_by("after_role", "before_role", as_dict=True)
+    for (after, before), rows in between.items() if len(between) > 1 else ():
+        yield "phase", f"{after} to {before}", HALF, rows
+    named = own.drop_nulls("nvtx").with_columns(place=general(pl.col("nvtx")))
+    for rows in named.partition_by("place"):
+        yield "range", rows["nvtx"][0], HALF, rows
+    for (api,), rows in own.drop_nulls("api").partition_by("api", as_dict=True).items():
+        yield "call", str(api), 1.0, rows
+
+
+def _change(model: Model, rows: pl.DataFrame, taken: float) -> ShortenHost:
+    def less(chosen: pl.DataFrame) -> Ints:
+        sums = np.bincount(chosen["owner"].to_numpy(), weights=chosen["ns"].to_numpy(), minlength=len(model.calls))
+        whole: Ints = np.floor(sums * taken).astype(np.int64)
+        return whole
+
+    return ShortenHost(less(rows.filter(~pl.col("inside"))), less(rows.filter("inside")))

@@ -1,0 +1,95 @@
+"""Where the step of the launching thread goes: an addition to report/1 that readers may ignore."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from bubblefinder.causes.facts import HostCall, HostPhase, HostRange  # noqa: TC001 - decoding reads the annotations
+from bubblefinder.timeline.rank import Rank
+
+if TYPE_CHECKING:
+    from bubblefinder.causes.facts import Facts
+    from bubblefinder.replay.host_parts import Shortening
+    from bubblefinder.replay.recoverable import Recoverable
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostPart:
+    """A part of the host's own work, and the median step that less of it would give, by the what-if replay.
+
+    Attributes:
+        kind: `phase` (from the launch of one role to that of the next), `range` (an NVTX range's own time) or `call`
+            (all calls of one API).
+        name: the two roles, the range, or the API.
+        taken: the share of the work that is taken away.
+        work_ns: what the host spends on it in a step, without waiting; the mean.
+        recoverable_ns: what the median step loses.
+        step_after_ns: the step then.
+        bound_after: what bounds it then: `gpu`, `host` or `wait`.
+    """
+
+    kind: str
+    name: str
+    taken: float
+    work_ns: float
+    recoverable_ns: int
+    step_after_ns: int
+    bound_after: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostReport:
+    """The step of the thread that launches most of a rank's work, from its first launch to that of the next step.
+
+    `waiting_p50_ns` is time inside calls that wait for the GPU, `calls_p50_ns` inside other CUDA calls and
+    `between_p50_ns` between them. `phases`, `calls` and `ranges` each take the same step apart; `shorten` is empty
+    unless the GPU idles for a host that is late.
+    """
+
+    gpu: int
+    pid: int
+    thread: str | None
+    steps: int
+    step_p50_ns: float
+    waiting_p50_ns: float
+    calls_p50_ns: float
+    between_p50_ns: float
+    phases: list[HostPhase] = field(default_factory=list)
+    calls: list[HostCall] = field(default_factory=list)
+    ranges: list[HostRange] = field(default_factory=list)
+    shorten: list[HostPart] = field(default_factory=list)
+
+
+def host_report(facts: Facts, cured: Recoverable, rank: Rank | None) -> HostReport | None:
+    """Return the host's step of a rank; None where no thread's step can be told."""
+    mine = next((step for step in facts.steps if Rank(step.gpu, step.process) == rank), None)
+    if rank is None or mine is None or mine.host is None:
+        return None
+    host = mine.host
+    return HostReport(
+        gpu=rank.gpu,
+        pid=rank.pid,
+        thread=host.thread,
+        steps=host.steps,
+        step_p50_ns=host.step_p50_ns,
+        waiting_p50_ns=host.waiting_p50_ns,
+        calls_p50_ns=host.calls_p50_ns,
+        between_p50_ns=host.between_p50_ns,
+        phases=list(host.phases),
+        calls=list(host.calls),
+        ranges=list(host.ranges),
+        shorten=[_part(part) for part in cured.shorter.get(rank, ())],
+    )
+
+
+def _part(part: Shortening) -> HostPart:
+    return HostPart(
+        kind=part.kind,
+        name=part.name,
+        taken=part.taken,
+        work_ns=part.work_ns,
+        recoverable_ns=part.then.recoverable_ns,
+        step_after_ns=part.then.step_ns,
+        bound_after=part.then.bound.value,
+    )

@@ -1,0 +1,58 @@
+"""What would shorten a slow host's step: each part gives what it holds, since nothing else bounds the step."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from bubblefinder.replay.predict import Rank
+from tests.judged import judge
+from tests.simulate import Graph, Machine, nodes
+from tests.unit.causes.test_host_time import slow_host
+
+if TYPE_CHECKING:
+    from bubblefinder.replay.host_parts import Shortening
+
+
+def parts_of(machine: Machine) -> tuple[Shortening, ...]:
+    analysis = judge(machine.trace())
+    (step,) = analysis.facts.steps
+    return analysis.recoverable.shorter.get(Rank(step.gpu, step.process), ())
+
+
+def test_half_of_a_part_gives_half_of_it() -> None:
+    first, second, *_ = parts_of(slow_host())
+    assert {first.name, second.name} == {"draft-extend to draft", "build_metadata"}
+    by_name = {part.name: part for part in (first, second)}
+    assert by_name["draft-extend to draft"].then.recoverable_ns == pytest.approx(550_000, rel=0.02)
+    assert by_name["build_metadata"].then.recoverable_ns == pytest.approx(520_000, rel=0.02)
+    assert by_name["build_metadata"].work_ns == pytest.approx(1_040_000, rel=0.05)
+
+
+def test_calls_of_one_kind_go_altogether() -> None:
+    machine = Machine(jitter=0)
+    host = machine.host()
+    for _ in range(20):
+        for number in range(40):
+            host.work(30)
+            host.kernel(f"k{number}", 2, call_us=9)
+        host.read()
+    named = {part.name: part for part in parts_of(machine)}
+    assert named["cudaLaunchKernel"].taken == 1
+    assert named["cudaLaunchKernel"].then.recoverable_ns == pytest.approx(40 * 9_000, rel=0.1)
+
+
+def test_a_host_that_is_ahead_has_nothing_to_shorten() -> None:
+    machine = Machine(jitter=0)
+    host = machine.host()
+    for _ in range(20):
+        host.work(50)
+        host.replay(Graph(6, nodes(*("attn", "mlp") * 40)))
+    assert parts_of(machine) == ()
+
+
+def test_findings_say_it_in_words() -> None:
+    analysis = judge(slow_host().trace())
+    (step,) = analysis.recoverable.fill(analysis.facts).steps
+    assert step.host_shorten[0] == "half the work in draft-extend to draft (1.09 ms now): 550 us a step"

@@ -1,0 +1,64 @@
+"""The host's step in the report, and in the text that a terminal shows."""
+
+from __future__ import annotations
+
+import pytest
+
+from bubblefinder.report import text
+from bubblefinder.report.build import analyze_trace
+from bubblefinder.report.host_text import host_tables
+from tests.simulate import Graph, Machine, nodes
+from tests.unit.causes.test_host_time import slow_host
+
+
+def fed() -> Machine:
+    machine = Machine(jitter=0)
+    host = machine.host()
+    for _ in range(20):
+        host.work(50)
+        host.replay(Graph(6, nodes(*("attn", "mlp") * 40)))
+    return machine
+
+
+def test_a_late_host_is_taken_apart_and_what_shortens_it_is_priced() -> None:
+    report = analyze_trace(slow_host().trace())
+    host = report.host
+    assert host is not None
+    assert (host.gpu, host.pid) == (report.steps.gpu, report.steps.pid)
+    assert host.shorten[0].recoverable_ns == pytest.approx(550_000, rel=0.02)
+    assert host.shorten[0].step_after_ns == pytest.approx(1_340_000 - 550_000, rel=0.02)
+    assert report.findings[0].rule == "CUDA101"
+    assert "draft-extend to draft 1.10 ms" in report.findings[0].message
+    shown = text.render(report)
+    assert "Where the launching thread's step goes: 1.34 ms" in shown
+    assert "draft-extend to draft" in shown
+
+
+def test_a_host_that_is_ahead_is_shown_only_when_asked_for_more() -> None:
+    report = analyze_trace(fed().trace())
+    assert report.host is not None
+    assert report.host.shorten == []
+    assert "Where the launching thread" not in text.render(report)
+    assert "Where the launching thread" in text.render(report, verbose=True)
+
+
+def test_few_rows_are_shown_and_all_when_asked() -> None:
+    machine = Machine(jitter=0)
+    host = machine.host()
+    for _ in range(20):
+        for number in range(12):
+            with host.range("part " + "abcdefghijkl"[number]):
+                host.work(30)
+                host.kernel(f"k{number}", 2)
+        host.read()
+    report = analyze_trace(machine.trace())
+    assert report.host is not None
+    few, every = ([table.row_count for table in host_tables(report.host, verbose=verbose)] for verbose in (False, True))
+    assert max(few) == 8
+    assert max(every) == 13
+
+
+def test_no_decode_step_has_no_host_step() -> None:
+    machine = Machine()
+    machine.host().kernel("once", 5)
+    assert analyze_trace(machine.trace()).host is None
