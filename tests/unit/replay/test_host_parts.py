@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from bubblefinder.replay.predict import Rank
+from bubblefinder.timeline.rank import Rank
 from tests.judged import judge
 from tests.simulate import Graph, Machine, nodes
 from tests.unit.causes.test_host_time import slow_host

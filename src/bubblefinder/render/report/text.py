@@ -12,7 +12,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from bubblefinder.report.host_text import host_tables
+from bubblefinder.render.report.host_text import host_tables
 from bubblefinder.report.ledgers import STEP_CLASSES
 from bubblefinder.report.overhead_sentences import overhead_words
 from bubblefinder.report.sentences import (

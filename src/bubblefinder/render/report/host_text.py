@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from rich.table import Table
 
-from bubblefinder.report.words import plain
+from bubblefinder.report.sentences import plain
 from bubblefinder.units import count, milliseconds
 
 if TYPE_CHECKING:

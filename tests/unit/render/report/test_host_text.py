@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from bubblefinder.report import text
+from bubblefinder.render.report import text
+from bubblefinder.render.report.host_text import host_tables
 from bubblefinder.report.build import analyze_trace
-from bubblefinder.report.host_text import host_tables
 from tests.simulate import Graph, Machine, nodes
 from tests.unit.causes.test_host_time import slow_host
 
