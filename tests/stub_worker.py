@@ -78,6 +78,8 @@ ENDS: dict[str, Callable[[str], int | None]] = {
     "garbage": lambda _: told("this is no object", 1),
     "number": lambda _: told(17, 1),
     "fail": lambda argument: told({"error": argument, "hint": "try another"}, 3),
+    "empty": lambda _: told({"done": {}}, 0),
+    "full": lambda _: told({"disk": True}, 3),
     "broke": lambda _: told({"memory": True}, 3),
 }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from typing import TYPE_CHECKING, Any, Final
 
 from starlette.concurrency import run_in_threadpool
@@ -12,8 +13,8 @@ from starlette.routing import Route
 from bubblefinder.web.events import window
 from bubblefinder.web.limits import RefusedError
 from bubblefinder.web.safety import ALONE
-from bubblefinder.web.service import service
-from bubblefinder.web.trend import METRICS, values
+from bubblefinder.web.service import damaged_report, service
+from bubblefinder.web.trend import METRICS
 from bubblefinder.web.uploads import Wanted, file_name, text
 from bubblefinder.web.worker import DIFF_OUTPUTS, EVENTS, PERFETTO, STAGES
 
@@ -88,7 +89,7 @@ async def get_report(request: Request) -> Response:
     run = here.finished(request.path_params["run_id"])
     stored, media_type = _TYPES[suffix]
     return FileResponse(
-        here.folder.report(run.id) / stored,
+        here.report_file(run, stored),
         media_type=media_type,
         filename=f"{run.name}.report.{suffix}",
         content_disposition_type="inline",
@@ -103,7 +104,11 @@ async def get_window(request: Request) -> Response:
     start, end = (_moment(request, name) for name in ("start", "end"))
     if start is not None and end is not None and start >= end:
         raise RefusedError(400, "The window ends before it starts.", hint="Give start and end in ns.")
-    drawn = await run_in_threadpool(window, here.folder.report(run.id) / EVENTS, start, end)
+    events = here.report_file(run, EVENTS)
+    try:
+        drawn = await run_in_threadpool(window, events, start, end)
+    except (OSError, ValueError, LookupError, TypeError) as error:
+        raise damaged_report() from error
     return Response(json.dumps(drawn, separators=(",", ":")), media_type="application/json")
 
 
@@ -123,22 +128,29 @@ async def get_diff(request: Request) -> Response:
 async def get_trend(request: Request) -> Response:
     """Send a metric of the runs with a label, oldest first."""
     metric = request.query_params.get("metric", next(iter(METRICS)))
-    runs = service(request).store.of_label(request.query_params.get("label", ""))
-    points = [
-        {"id": p.run.id, "created_s": p.run.created_s, "commit": p.run.commit, "value": p.value}
-        for p in values(runs, metric)
-    ]
+    found = service(request).store.of_label(request.query_params.get("label", ""), metric)
+    points = [{"id": run.id, "created_s": run.created_s, "commit": run.commit, "value": value} for run, value in found]
     return JSONResponse({"metric": metric, "points": points})
 
 
 def shown(here: Service, run: StoredRun) -> dict[str, Any]:
     """Return what the API says of a run."""
     facts = {name: getattr(run, name) for name in _LISTED}
-    stage = here.jobs.stage(run.id) if run.state == "running" else None
-    done = STAGES.index(stage) if stage else 0
-    progress = {"stage": stage, "stages": STAGES, "done": len(STAGES) if run.state == "done" else done}
-    waiting = {"ahead": here.store.ahead_of(run)} if run.state == "queued" else {}
-    return facts | {"url": f"/runs/{run.id}", "progress": progress} | waiting
+    done = len(STAGES) if run.state == "done" else 0
+    progress: dict[str, Any] = {"stage": None, "stages": STAGES, "done": done}
+    if run.state == "running" and (attempt := here.jobs.attempts.get(run.id)):
+        now, worker = time.monotonic(), attempt.worker
+        progress |= {"elapsed_s": round(now - attempt.begun_s, 1), "stage_s": round(now - worker.stage_begun_s, 1)}
+        if worker.stage:
+            progress |= {"stage": worker.stage, "done": STAGES.index(worker.stage)}
+    return facts | {"url": f"/runs/{run.id}", "progress": progress} | _waiting(here, run)
+
+
+def _waiting(here: Service, run: StoredRun) -> dict[str, Any]:
+    if run.state != "queued":
+        return {}
+    full = {"waits_for": "room on the server's disk"} if here.jobs.without_room else {}
+    return {"ahead": here.store.ahead_of(run)} | full
 
 
 def _moment(request: Request, name: str) -> int | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from typing import TYPE_CHECKING, Final
 
 from starlette.applications import Starlette
@@ -14,12 +15,13 @@ from starlette.routing import Route
 from bubblefinder.errors import BubblefinderError
 from bubblefinder.web import api, pages
 from bubblefinder.web.limits import RefusedError
-from bubblefinder.web.refusal import on_http_error, on_refused
+from bubblefinder.web.refusal import on_broken_disk, on_http_error, on_mistake, on_refused
 from bubblefinder.web.render import STATIC
 from bubblefinder.web.safety import Safety
 
 if TYPE_CHECKING:
     from starlette.requests import Request
+    from starlette.types import ASGIApp
 
     from bubblefinder.web.service import Service
 
@@ -28,19 +30,22 @@ _WORTH_PACKING: Final = 2_000
 _CACHED: Final = {"cache-control": "private, max-age=600"}
 
 
-def create_app(service: Service) -> Starlette:
-    """Return the application that serves a data folder."""
+def create_app(service: Service) -> ASGIApp:
+    """Return the application that serves a data folder; whatever it answers, a crash too, goes through Safety."""
     app = Starlette(
         routes=[*pages.ROUTES, *api.ROUTES, Route("/static/{name}", static)],
-        middleware=[
-            Middleware(Safety, token=service.token),
-            Middleware(GZipMiddleware, minimum_size=_WORTH_PACKING, compresslevel=4),
-        ],
-        exception_handlers={BubblefinderError: on_refused, HTTPException: on_http_error},
+        middleware=[Middleware(GZipMiddleware, minimum_size=_WORTH_PACKING, compresslevel=4)],
+        exception_handlers={
+            BubblefinderError: on_refused,
+            HTTPException: on_http_error,
+            sqlite3.Error: on_broken_disk,
+            OSError: on_broken_disk,
+            Exception: on_mistake,
+        },
         lifespan=service.lifespan,
     )
     app.state.service = service
-    return app
+    return Safety(app, token=service.token)
 
 
 async def static(request: Request) -> Response:

@@ -49,12 +49,16 @@ _REPORT_SUFFIXES: Final = (".nsys-rep", ".qdrep")
 _WINDOWS_DRIVE: Final = re.compile(r"[A-Za-z]:")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Bounds:
-    """Most bytes to unpack, and most files in an archive."""
+    """Most bytes to unpack, over all layers together, and most files in an archive."""
 
     unpacked_bytes: int
     archive_files: int
+
+    def spend(self, written: int) -> None:
+        """Take what was written off what may still be."""
+        self.unpacked_bytes -= written
 
 
 def kind_of(head: bytes, name: str) -> str:
@@ -105,10 +109,12 @@ def unpack(upload: Path, name: str, scratch: Path, bounds: Bounds) -> Path:
         target = _place(scratch, layer)
         if kind in _PACKED:
             _decompress(path, target, bounds)
+            path.unlink()
             path, shown = target, shown.rsplit(".", 1)[0]
         elif kind in {"zip", "tar"}:
             target.mkdir(mode=0o700)
             (_unzip if kind == "zip" else _untar)(path, target, bounds)
+            path.unlink()
             single = next(target.glob("single*"), None)
             if single is None:
                 return target
@@ -136,6 +142,7 @@ def _decompress(path: Path, target: Path, bounds: Bounds) -> None:
     with unpacked(path, bounds.unpacked_bytes) as content:
         if content is not None:
             shutil.move(content, target)
+            bounds.spend(target.stat().st_size)
 
 
 def _copy(source: IO[bytes], target: Path, limit: int) -> int:
@@ -146,7 +153,9 @@ def _copy(source: IO[bytes], target: Path, limit: int) -> int:
             written += len(chunk)
             if written > limit:
                 raise RefusedError(
-                    413, f"It unpacks to more than {size(limit)}.", hint="Capture a shorter window, or raise the limit."
+                    413,
+                    f"It unpacks to more than the {size(limit)} that the server has room for.",
+                    hint="Capture a shorter window, or delete old runs.",
                 )
             file.write(chunk)
     return written
@@ -223,10 +232,9 @@ def _extract(
     files: list[tuple[str, _Member]], opened: Callable[[_Member], IO[bytes]], folder: Path, bounds: Bounds
 ) -> None:
     """Write the members that may be part of an export; the others are never unpacked."""
-    left = bounds.unpacked_bytes
     for target, member in _wanted(files, folder):
         with opened(member) as source:
-            left -= _copy(source, target, left)
+            bounds.spend(_copy(source, target, bounds.unpacked_bytes))
 
 
 def _wanted(files: list[tuple[str, _Member]], folder: Path) -> Iterator[tuple[Path, _Member]]:

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from bubblefinder.web.limits import RefusedError
+from bubblefinder.web.limits import RefusedError, disk_full
 from bubblefinder.web.process import WORKER, Worker
 from bubblefinder.web.worker import Comparison
 
@@ -64,7 +64,9 @@ class Comparer:
         with tempfile.TemporaryDirectory(dir=self._folder.incoming) as out:
             job = Comparison(base=self._reports(base), head=self._reports(head), out=out)
             async with self._free:
-                outcome = await Worker(self._limits, self._worker).run("comparison", job)
+                outcome = await Worker(self._limits, self._worker).run("comparison", job, Path(out))
+            if outcome.disk_full:
+                raise disk_full()
             if outcome.found is None:
                 raise RefusedError(422, outcome.error, hint=outcome.hint)
             yield Path(out)

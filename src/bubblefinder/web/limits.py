@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from bubblefinder.errors import InputError
 
 GIB = 1 << 30
+MIB = 1 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,11 +19,12 @@ class Limits:
         unpacked_bytes: most bytes that a compressed file or an archive may unpack to.
         archive_files: most files in an archive.
         disk_bytes: most bytes that the data folder may hold.
+        spare_bytes: what uploads and jobs leave free on the disk; a job that gets to a quarter of it is stopped.
         keep_s: age at which a run is deleted.
         waiting: most runs in the queue.
         jobs: runs worked on at once.
-        job_bytes: memory of one job.
-        job_s: time of one job.
+        job_bytes: memory of one job on the largest capture.
+        job_s: time of one job on the largest capture.
         header_s: time to send a request's head.
         stall_s: longest silence inside an upload.
         slow_bytes_s: slowest average rate of an upload, once `stall_s` have passed.
@@ -33,6 +35,7 @@ class Limits:
     unpacked_bytes: int = 32 * GIB
     archive_files: int = 1_000
     disk_bytes: int = 100 * GIB
+    spare_bytes: int = GIB // 4
     keep_s: float = 90 * 86_400
     waiting: int = 200
     jobs: int = 2
@@ -44,6 +47,27 @@ class Limits:
     connections: int = 200
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limit:
+    """What one job may use."""
+
+    memory_bytes: int
+    file_bytes: int
+    seconds: float
+
+    def fitted(self, size_bytes: int) -> Limit:
+        """Return what a job on a capture of this size may use: a multiple of what the hungriest of its size need.
+
+        A SQLite export of 51 MiB took 33 s and 340 MiB on two busy cores; one of 240 MiB of nothing but text 2.2 GiB.
+        So a small capture made to hurt holds a slot for minutes, not for as long as the largest may take.
+        """
+        return Limit(
+            memory_bytes=min(self.memory_bytes, 2 * GIB + 16 * size_bytes),
+            file_bytes=self.file_bytes,
+            seconds=min(self.seconds, 120 + 6 * size_bytes / MIB),
+        )
+
+
 class RefusedError(InputError):
     """A request that the server turns down, with its HTTP status."""
 
@@ -51,6 +75,11 @@ class RefusedError(InputError):
         """Keep the status beside the message."""
         super().__init__(message, hint=hint)
         self.status = status
+
+
+def disk_full() -> RefusedError:
+    """Return the refusal of what the server's disk has no room for."""
+    return RefusedError(507, "The server's disk is full.", hint="Delete runs that are no longer needed, or make room.")
 
 
 def size(number: float) -> str:

@@ -16,7 +16,7 @@ from bubblefinder.web.render import page
 from bubblefinder.web.safety import COOKIE, same, session
 from bubblefinder.web.service import service
 from bubblefinder.web.store import SORTS
-from bubblefinder.web.trend import HEIGHT, METRICS, WIDTH, chart, values, words
+from bubblefinder.web.trend import HEIGHT, METRICS, WIDTH, Point, chart, words
 from bubblefinder.web.worker import BODY, DIFF_STYLE
 
 if TYPE_CHECKING:
@@ -56,7 +56,6 @@ async def upload(request: Request) -> Response:
     here = service(request)
     run = await receive_form(request, here.intake, here.limits)
     await here.jobs.added()
-    await here.jobs.added()
     return RedirectResponse(f"/runs/{run.id}", 303)
 
 
@@ -71,7 +70,7 @@ async def show_run(request: Request) -> Response:
         request,
         "run.html",
         run=run,
-        body=(here.folder.report(run.id) / BODY).read_text(encoding="utf-8"),
+        body=here.report_file(run, BODY).read_text(encoding="utf-8"),
         baseline=here.store.get(run.baseline) if run.baseline else None,
         before=here.store.before(run),
         others=others,
@@ -112,10 +111,10 @@ async def show_trend(request: Request) -> Response:
     """Show a metric over the runs of a label."""
     store = service(request).store
     labels = store.labels()
-    label = request.query_params.get("label") or (labels[0] if labels else "")
+    label = request.query_params.get("label") or next(iter(labels), "")
     metric = request.query_params.get("metric", "")
     metric = metric if metric in METRICS else next(iter(METRICS))
-    points = values(store.of_label(label), metric)
+    points = [Point(run, value) for run, value in store.of_label(label, metric)]
     return page(
         request, "trend.html", labels=labels, label=label, metrics=METRICS, metric=metric, points=points,
         chart=chart(points, metric), words=words, width=WIDTH, height=HEIGHT,

@@ -7,6 +7,8 @@ import json
 import logging
 import os
 import resource
+import shutil
+import signal
 import sys
 import time
 from asyncio import subprocess
@@ -16,8 +18,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from bubblefinder.units import plural
-from bubblefinder.web.limits import size
-from bubblefinder.web.worker import STAGES, Limit
+from bubblefinder.web.limits import Limit, size
+from bubblefinder.web.worker import STAGES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -37,27 +39,45 @@ class Outcome:
     found: Mapping[str, Any] | None = None
     error: str = ""
     hint: str = ""
+    disk_full: bool = False
 
 
 @dataclass(slots=True)
 class Worker:
-    """One job in a process of its own."""
+    """One job in a process of its own; `stage_begun_s` is of the monotonic clock."""
 
     limits: Limits
     command: Sequence[str] = WORKER
     stage: str = ""
+    stage_begun_s: float = field(default_factory=time.monotonic)
+    _begun_s: float = field(default_factory=time.monotonic)
+    _allowed: Limit = field(init=False)
     _process: subprocess.Process | None = None
     _stopped: bool = False
     _failure: Outcome | None = None
     _said: dict[str, Any] = field(default_factory=dict)
 
-    async def run(self, kind: str, job: Any) -> Outcome:  # noqa: ANN401 - Analysis or Comparison
-        """Do a job and return how it ended; the process is gone by then."""
+    def __post_init__(self) -> None:
+        """Allow what the largest capture may use, until it is known how large this one is."""
+        self._allowed = self._limit()
+
+    async def run(self, kind: str, job: Any, disk: Path, size_bytes: int | None = None) -> Outcome:  # noqa: ANN401
+        """Do a job and return how it ended; the process is gone by then.
+
+        Args:
+            kind: "analysis" or "comparison".
+            job: the Analysis or Comparison.
+            disk: a place on the disk that the job writes to, which must not get full.
+            size_bytes: the length of the upload, if there is one.
+        """
+        self._begun_s = self.stage_begun_s = time.monotonic()
+        if size_bytes is not None:
+            self._allowed = self._limit().fitted(size_bytes)
         try:
             process = self._process = await self._started()
         except OSError as error:
             return Outcome(error=f"The server can't start a job: {error.strerror}.", hint="Try again later.")
-        watch = asyncio.create_task(self._watch(process))
+        watch = asyncio.create_task(self._watch(process, disk))
         try:
             if self._stopped:
                 self.stop()
@@ -87,9 +107,7 @@ class Worker:
 
     def _limit(self) -> Limit:
         return Limit(
-            memory_bytes=self.limits.job_bytes,
-            file_bytes=self.limits.unpacked_bytes,
-            cpu_s=int(self.limits.job_s * 8) + 1,
+            memory_bytes=self.limits.job_bytes, file_bytes=self.limits.unpacked_bytes, seconds=self.limits.job_s
         )
 
     async def _converse(self, process: subprocess.Process, order: dict[str, Any]) -> None:
@@ -99,26 +117,31 @@ class Worker:
         with suppress(ConnectionError):
             process.stdin.write(json.dumps(order).encode() + b"\n")
             await process.stdin.drain()
-        with suppress(ValueError, TypeError):
+        try:
             async for line in process.stdout:
-                self._said = dict(json.loads(line))
-                if self._said.get("stage") in STAGES:
-                    self.stage = self._said["stage"]
+                self._hear(dict(json.loads(line)))
             await process.wait()
+        except (ValueError, TypeError):
+            self._failure = self._failure or self._broken_off("it said what the server doesn't understand")
         process.stdin.close()
 
-    async def _watch(self, process: subprocess.Process) -> None:
-        deadline = time.monotonic() + self.limits.job_s
-        while True:
+    def _hear(self, said: dict[str, Any]) -> None:
+        self._said = said
+        if said.get("stage") in STAGES and said["stage"] != self.stage:
+            self.stage, self.stage_begun_s = said["stage"], time.monotonic()
+        if "bytes" in said:
+            self._allowed = self._limit().fitted(int(said["bytes"]))
+
+    async def _watch(self, process: subprocess.Process, disk: Path) -> None:
+        while not self._failure:
             await asyncio.sleep(_WATCH_S)
-            if time.monotonic() > deadline:
-                minutes = plural(max(round(self.limits.job_s / 60), 1), "minute")
-                self._failure = Outcome(error=f"It took longer than {minutes}.", hint="Capture a shorter window.")
-            elif _resident_bytes(process.pid) > self.limits.job_bytes:
+            if time.monotonic() > self._begun_s + self._allowed.seconds:
+                self._failure = self._too_long()
+            elif _resident_bytes(process.pid) > self._allowed.memory_bytes:
                 self._failure = self._too_much_memory()
-            if self._failure:
-                self.stop()
-                return
+            elif shutil.disk_usage(disk).free < self.limits.spare_bytes // 4:
+                self._failure = Outcome(disk_full=True)
+        self.stop()
 
     def _outcome(self, process: subprocess.Process) -> Outcome:
         if self._failure:
@@ -129,23 +152,39 @@ class Worker:
             return Outcome(error=self._said["error"], hint=self._said.get("hint", ""))
         if "memory" in self._said:
             return self._too_much_memory()
+        if "disk" in self._said:
+            return Outcome(disk_full=True)
         _log.warning("a job ended with exit code %s at the stage %s", process.returncode, self.stage)
-        return self._broken_off(process.returncode)
+        return self._ended_by(process.returncode)
 
-    def _broken_off(self, code: int | None) -> Outcome:
+    def _ended_by(self, code: int | None) -> Outcome:
+        if code == -signal.SIGXCPU:
+            return self._too_long()
         if code is None or code < 0:
-            bound = size(self.limits.job_bytes)
-            problem = f"the trace is damaged, or it needs more than the {bound} of memory that a job may use"
-            hint = "Try the command line: bubblefinder analyze FILE"
-        else:
-            problem, hint = "an internal error", "BUBBLEFINDER_DEBUG=1 makes the server print it; please report it."
+            bound = size(self._allowed.memory_bytes)
+            return self._broken_off(
+                f"the trace is damaged, or it needs more than the {bound} of memory that a job on it may use",
+                "Try the command line: bubblefinder analyze FILE",
+            )
+        return self._broken_off("an internal error")
+
+    def _broken_off(
+        self, problem: str, hint: str = "BUBBLEFINDER_DEBUG=1 makes the server print it; please report it."
+    ) -> Outcome:
         where = f" at the stage “{self.stage}”" if self.stage else ""
         return Outcome(error=f"The job broke off{where}: {problem}.", hint=hint)
 
+    def _too_long(self) -> Outcome:
+        minutes = plural(max(round(self._allowed.seconds / 60), 1), "minute")
+        return Outcome(
+            error=f"It took longer than {minutes}, the most that a capture of its size may take.",
+            hint="Capture a shorter window, or try the command line: bubblefinder analyze FILE",
+        )
+
     def _too_much_memory(self) -> Outcome:
         return Outcome(
-            error=f"It needs more than the {size(self.limits.job_bytes)} of memory that a job may use.",
-            hint="Capture a shorter window, or start the server with a higher --memory.",
+            error=f"It needs more than the {size(self._allowed.memory_bytes)} of memory that a job on it may use.",
+            hint="Capture a shorter window, or try the command line: bubblefinder analyze FILE",
         )
 
 

@@ -2,19 +2,33 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import errno
+import logging
+from typing import TYPE_CHECKING, Final, cast
 
 from starlette.responses import JSONResponse
 
-from bubblefinder.web.limits import RefusedError
+from bubblefinder.web.limits import RefusedError, disk_full
 from bubblefinder.web.render import page
+from bubblefinder.web.store import is_out_of_room
 
 if TYPE_CHECKING:
+    import sqlite3
+
     from starlette.exceptions import HTTPException
     from starlette.requests import Request
     from starlette.responses import Response
 
-_TITLES = {401: "Sign in first", 404: "Not here", 403: "Refused", 413: "Too large", 415: "Not a trace"}
+_NO_ROOM: Final = {errno.ENOSPC, errno.EDQUOT}
+_log = logging.getLogger(__name__)
+_TITLES: Final = {
+    410: "Not here any more",
+    401: "Sign in first",
+    404: "Not here",
+    403: "Refused",
+    413: "Too large",
+    415: "Not a trace",
+}
 
 
 def refusal(request: Request, error: RefusedError) -> Response:
@@ -39,6 +53,19 @@ async def on_http_error(request: Request, error: Exception) -> Response:
     messages = {404: "There is nothing at this address.", 405: "This address doesn't take such requests."}
     message = messages.get(status, "The request could not be answered.")
     return refusal(request, RefusedError(status, message, hint="See the list of runs."))
+
+
+async def on_broken_disk(request: Request, error: Exception) -> Response:
+    """Answer what the disk or the database refused."""
+    full = error.errno in _NO_ROOM if isinstance(error, OSError) else is_out_of_room(cast("sqlite3.Error", error))
+    _log.error("%s %s: %s", request.method, request.url.path, error)
+    hint = "See the server's log."
+    return refusal(request, disk_full() if full else RefusedError(500, "The server's disk failed.", hint=hint))
+
+
+async def on_mistake(request: Request, _error: Exception) -> Response:
+    """Answer after a mistake of ours, which is logged."""
+    return refusal(request, RefusedError(500, "The server made a mistake.", hint="See its log, and please report it."))
 
 
 def _status(error: Exception | HTTPException) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager
 from typing import TYPE_CHECKING, Final
 
 from bubblefinder.web.comparing import Comparer
@@ -13,13 +13,13 @@ from bubblefinder.web.jobs import Jobs
 from bubblefinder.web.limits import RefusedError
 from bubblefinder.web.process import WORKER
 from bubblefinder.web.store import Store
+from bubblefinder.web.supervise import Supervisor
 from bubblefinder.web.uploads import Intake
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
     from pathlib import Path
 
-    from starlette.applications import Starlette
     from starlette.requests import Request
 
     from bubblefinder.web.limits import Limits
@@ -35,31 +35,38 @@ class Service:
         """Open the data folder and put right what a killed server left.
 
         Raises:
-            UsageError: the folder can't be used, or another server uses it.
+            UsageError: the folder can't be used, its database is damaged, or another server uses it.
         """
         self.limits = limits
         self.token = token
         self.folder = DataFolder(root)
-        self._lock = self.folder.lock()
-        self.store = Store(self.folder.database)
-        self.store.recover()
-        self.folder.sweep(self.store.ids(), self.store.ids("queued"))
+        with ExitStack() as held:
+            held.enter_context(self.folder.lock())
+            self.store = Store(self.folder.database, self.folder.release_reserve)
+            held.callback(self.store.close)
+            self.store.recover()
+            self.folder.sweep(self.store.ids(), self.store.ids("queued"))
+            self.folder.keep_reserve()
+            self._held = held.pop_all()
         self.intake = Intake(self.store, self.folder, limits)
         self.jobs = Jobs(self.store, self.folder, limits, worker)
         self.comparer = Comparer(self.store, self.folder, limits, worker)
+        self.supervisor = Supervisor()
 
     @asynccontextmanager
-    async def lifespan(self, _app: Starlette) -> AsyncIterator[None]:
+    async def lifespan(self, _app: object) -> AsyncIterator[None]:
         """Work off the queue and tidy up while the server runs."""
-        tasks = [asyncio.create_task(self.jobs.run()), asyncio.create_task(self._tidy())]
+        tasks = [
+            asyncio.create_task(self.jobs.run(self.supervisor)),
+            asyncio.create_task(self.supervisor.watch("the deletion of old runs", self._tidy)),
+        ]
         try:
             yield
         finally:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
-            self.store.close()
-            self._lock.close()
+            self._held.close()
 
     def run(self, run_id: str) -> StoredRun:
         """Return a run.
@@ -83,17 +90,37 @@ class Service:
             raise RefusedError(409, f"This run has no report: it is {run.state}.", hint="Ask for its state first.")
         return run
 
+    def report_file(self, run: StoredRun, name: str) -> Path:
+        """Return a file or folder of a finished report.
+
+        Raises:
+            RefusedError: it is gone from the disk.
+        """
+        path = self.folder.report(run.id) / name
+        if not path.exists():
+            raise damaged_report()
+        return path
+
     async def delete(self, run_id: str) -> None:
-        """Stop a run's job and delete everything that is stored of it."""
-        await self.jobs.cancel(run_id)
-        self.store.delete(run_id)
+        """Stop a run's job and delete all that is stored of it: the files first, which makes room for the rest."""
+        await self.jobs.abandon(run_id)
         self.folder.delete(run_id)
+        self.store.delete(run_id)
+        self.folder.keep_reserve()
 
     async def _tidy(self) -> None:
         while True:
             for run_id in self.store.older_than(time.time() - self.limits.keep_s):
                 await self.delete(run_id)
+            self.folder.keep_reserve()
             await asyncio.sleep(_TIDY_S)
+
+
+def damaged_report() -> RefusedError:
+    """Return the refusal of a report whose files are gone or damaged."""
+    return RefusedError(
+        410, "Files of this report are gone from the server's disk, or damaged.", hint="Upload the trace again."
+    )
 
 
 def service(request: Request) -> Service:

@@ -4,20 +4,26 @@ from __future__ import annotations
 
 import json
 import secrets
+import sqlite3
 import sys
 import time
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
+
+from bubblefinder.errors import UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Sequence
     from pathlib import Path
 
     from sqlite_utils import Database
 
+T = TypeVar("T")
 State = Literal["queued", "running", "done", "failed", "cancelled"]
+STATES: Final = ("queued", "running", "done", "failed", "cancelled")
 OPEN_STATES: Final = ("queued", "running")
 SORTS: Final = {
-    "created": "created_s",
+    "created": "rowid",
     "label": "label COLLATE NOCASE",
     "name": "name COLLATE NOCASE",
     "commit": '"commit"',
@@ -26,27 +32,35 @@ SORTS: Final = {
     "step": "step_p50_ns",
     "bubble": "bubble_share",
 }
-_ATTEMPTS: Final = 2
-_SEARCHED: Final = ("name", "label", "commit", "gpu", "nsys", "verdict", "state")
+"""How a list can be sorted. Runs come in order of arrival by their rowid: a clock may go backwards."""
+ATTEMPTS: Final = 2
+"""Jobs begun for a run before it is given up: the first may have met a kill or a full disk that it didn't cause."""
+SEARCH_CHARACTERS: Final = 200
+_SEARCHED: Final = ("name", "label", "commit", "note", "gpu", "nsys", "verdict", "state")
 _COLUMNS: Final[dict[str, type]] = {
-    "id": str, "name": str, "label": str, "commit": str, "baseline": str, "size_bytes": int, "state": str,
-    "attempts": int, "created_s": float, "finished_s": float, "error": str, "hint": str, "gpu": str, "nsys": str,
-    "step_p50_ns": float, "bubble_share": float, "at_least": int, "verdict": str, "metrics": str,
+    "id": str, "name": str, "label": str, "commit": str, "note": str, "kept": int, "baseline": str, "size_bytes": int,
+    "state": str, "attempts": int, "created_s": float, "finished_s": float, "error": str, "hint": str, "gpu": str,
+    "nsys": str, "step_p50_ns": float, "bubble_share": float, "at_least": int, "verdict": str, "metrics": str,
 }  # fmt: skip
+_SHOWN: Final = ", ".join(f'"{name}"' for name in _COLUMNS if name != "metrics")
+_OUT_OF_ROOM: Final = {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN}
+_PASSING: Final = {*_OUT_OF_ROOM, sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_READONLY}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredRun:
     """One upload and what became of it; unknown is null.
 
-    `metrics` maps metric ids to values, for trends; `at_least` says that `bubble_share` is a lower
-    bound; `attempts` counts the jobs begun for it.
+    `metrics` maps metric ids to values, for trends, and is empty in lists; `at_least` says that `bubble_share` is a
+    lower bound; `attempts` counts the jobs begun for it; a run that is `kept` outlives its days.
     """
 
     id: str
     name: str
     label: str | None = None
     commit: str | None = None
+    note: str | None = None
+    kept: bool = False
     baseline: str | None = None
     size_bytes: int = 0
     state: State = "queued"
@@ -75,14 +89,31 @@ def new_id() -> str:
 
 
 class Store:
-    """Reads and writes runs from one thread; a write is in the file before the call returns."""
+    """Reads and writes runs from one thread; a write is in the file before the call returns.
 
-    def __init__(self, path: Path) -> None:
-        """Open the database, and create it where it is missing."""
-        self._database = _open_database(path)
-        self._runs = self._database.table("runs")
-        self._runs.create(_COLUMNS, pk="id", if_not_exists=True)
-        self._runs.create_index(["label", "created_s"], if_not_exists=True)
+    `version` grows with every write, so that what was made from the runs can be kept until they change.
+    """
+
+    def __init__(self, path: Path, relief: Callable[[], bool] = lambda: False) -> None:
+        """Open the database, and create it where it is missing.
+
+        Args:
+            path: the file.
+            relief: makes room on a full disk and says whether it could; the write is then tried once more.
+
+        Raises:
+            UsageError: the database is damaged, or its disk is full.
+        """
+        self.version = 0
+        self._relief = relief
+        self._database = _opened(path)
+        try:
+            self._runs = self._database.table("runs")
+            self._database.execute("PRAGMA secure_delete = ON")
+            self._write(self._create)
+        except sqlite3.Error as error:
+            self.close()
+            raise _unusable(path, error) from error
 
     def close(self) -> None:
         """Close the database."""
@@ -90,7 +121,7 @@ class Store:
 
     def add(self, run: StoredRun) -> None:
         """Add a run whose file has arrived whole."""
-        self._runs.insert(asdict(run))
+        self._write(lambda: self._runs.insert(asdict(run)))
 
     def get(self, run_id: str) -> StoredRun | None:
         """Return a run, or null if there is none of this id."""
@@ -103,10 +134,10 @@ class Store:
 
     def claim(self) -> StoredRun | None:
         """Mark the run that has waited longest as running and return it; null if none waits."""
-        run = self._first("state = 'queued'", [], order_by="created_s, rowid")
+        run = self._first("state = 'queued'", [])
         if run is None:
             return None
-        self._runs.update(run.id, {"state": "running", "attempts": run.attempts + 1})
+        self._update(run.id, state="running", attempts=run.attempts + 1)
         return self.get(run.id)
 
     def finish(self, run_id: str, state: State, **found: Any) -> bool:  # noqa: ANN401 - the columns' own types
@@ -114,20 +145,22 @@ class Store:
         run = self.get(run_id)
         if run is None or run.state not in OPEN_STATES:
             return False
-        self._runs.update(run_id, {"state": state, "finished_s": time.time(), **found})
+        self._update(run_id, state=state, finished_s=time.time(), **found)
         return True
 
-    def requeue(self, run_id: str) -> None:
-        """Put a running job back in the queue, as if it had not been begun."""
+    def requeue(self, run_id: str, *, counted: bool) -> None:
+        """Put a running job back in the queue, as if it had not been begun unless it is `counted`."""
         run = self.get(run_id)
         if run is not None and run.state == "running":
-            self._runs.update(run_id, {"state": "queued", "attempts": run.attempts - 1})
+            self._update(run_id, state="queued", attempts=run.attempts - (not counted))
 
-    def recover(self) -> None:
-        """Requeue the jobs of a server that was killed; one that was begun twice is failed."""
-        for row in list(self._runs.rows_where("state = 'running'")):
-            if row["attempts"] < _ATTEMPTS:
-                self._runs.update(row["id"], {"state": "queued"})
+    def recover(self, working: Collection[str] = ()) -> None:
+        """Requeue the running jobs that nobody works on; one that was begun twice is failed."""
+        for row in list(self._runs.rows_where("state = 'running'", select="id, attempts")):
+            if row["id"] in working:
+                continue
+            if row["attempts"] < ATTEMPTS:
+                self._update(row["id"], state="queued")
             else:
                 self.finish(
                     row["id"],
@@ -136,59 +169,133 @@ class Store:
                     hint="Try the command line: bubblefinder analyze FILE",
                 )
 
+    def edit(self, run_id: str, **changed: Any) -> None:  # noqa: ANN401 - the columns' own types
+        """Change what people say of a run: label, commit, note, kept."""
+        self._update(run_id, **changed)
+
     def delete(self, run_id: str) -> None:
         """Forget a run; SQLite overwrites what it held."""
-        self._runs.delete_where("id = ?", [run_id])
-        self._runs.db.vacuum()
+        self._write(lambda: self._runs.delete_where("id = ?", [run_id]))
 
     def older_than(self, moment_s: float) -> list[str]:
-        """Return the ids of settled runs made before a moment."""
-        where = "created_s < ? AND state NOT IN ('queued', 'running')"
+        """Return the ids of settled runs made before a moment that nobody wants kept."""
+        where = "created_s < ? AND NOT coalesce(kept, 0) AND state NOT IN ('queued', 'running')"
         return [row["id"] for row in self._runs.rows_where(where, [moment_s], select="id")]
 
     def waiting(self) -> int:
         """Return how many runs are queued."""
         return int(self._runs.count_where("state = 'queued'"))
 
+    def counts(self) -> dict[str, int]:
+        """Return how many runs are in each state."""
+        found = self._database.query("SELECT state, count(*) AS runs FROM runs GROUP BY state")
+        return dict.fromkeys(STATES, 0) | {row["state"]: row["runs"] for row in found}
+
     def ahead_of(self, run: StoredRun) -> int:
         """Return how many runs are queued before this one."""
-        return int(self._runs.count_where("state = 'queued' AND created_s < ?", [run.created_s]))
+        where = "state = 'queued' AND rowid < (SELECT rowid FROM runs WHERE id = ?)"
+        return int(self._runs.count_where(where, [run.id]))
 
     def listed(
-        self, *, search: str = "", sort: str = "created", descending: bool = True, limit: int = 200, offset: int = 0
+        self,
+        *,
+        search: str = "",
+        label: str | None = None,
+        states: Sequence[State] = (),
+        sort: str = "created",
+        descending: bool = True,
+        limit: int = 200,
+        offset: int = 0,
     ) -> tuple[list[StoredRun], int]:
         """Return the runs that hold every word of `search`, and how many there are; `sort` is a key of SORTS."""
-        where, words = _matching(search)
+        where, values = _matching(search, label, states)
         column = SORTS[sort]
-        order = f"{column} IS NULL, {column} {'DESC' if descending else 'ASC'}, created_s DESC"
-        found = self._runs.rows_where(where, words, order_by=order, limit=limit, offset=offset)
-        return [_stored(row) for row in found], int(self._runs.count_where(where, words))
+        order = f"{column} IS NULL, {column} {'DESC' if descending else 'ASC'}, rowid DESC"
+        found = self._runs.rows_where(where, values, select=_SHOWN, order_by=order, limit=limit, offset=offset)
+        return [_stored(row) for row in found], int(self._runs.count_where(where, values))
 
-    def labels(self) -> list[str]:
-        """Return the labels of finished runs."""
-        where = "state = 'done' AND label IS NOT NULL"
-        return [row["label"] for row in self._runs.rows_where(where, select="DISTINCT label", order_by="label")]
+    def labels(self) -> dict[str, int]:
+        """Return the labels of finished runs, and how many each has."""
+        where = "state = 'done' AND label IS NOT NULL GROUP BY label"
+        found = self._runs.rows_where(where, select="label, count(*) AS runs", order_by="label")
+        return {row["label"]: row["runs"] for row in found}
 
-    def of_label(self, label: str, limit: int = 500) -> list[StoredRun]:
-        """Return the newest finished runs of a label, oldest first."""
-        found = self._runs.rows_where("label = ? AND state = 'done'", [label], order_by="created_s DESC", limit=limit)
-        return [_stored(row) for row in found][::-1]
+    def of_label(self, label: str, metric: str, limit: int = 500) -> list[tuple[StoredRun, float | None]]:
+        """Return the newest finished runs of a label with their value of a metric, oldest first."""
+        path = '$."' + metric.replace('"', "") + '"'
+        found = self._database.query(
+            f"SELECT {_SHOWN}, json_extract(metrics, ?) AS value FROM runs"  # noqa: S608 - the columns' own names
+            " WHERE label = ? AND state = 'done' ORDER BY rowid DESC LIMIT ?",
+            [path, label, limit],
+        )
+        return [(_stored(row), value) for row in found for value in [row.pop("value")]][::-1]
 
     def before(self, run: StoredRun) -> StoredRun | None:
         """Return the last finished run with the same label before this one."""
-        where = "label = ? AND state = 'done' AND created_s < ?"
-        return self._first(where, [run.label, run.created_s], order_by="created_s DESC")
+        where = "label = ? AND state = 'done' AND rowid < (SELECT rowid FROM runs WHERE id = ?)"
+        return self._first(where, [run.label, run.id], order_by="rowid DESC")
+
+    def _create(self) -> None:
+        self._runs.create(_COLUMNS, pk="id", if_not_exists=True)
+        for name in _COLUMNS.keys() - self._runs.columns_dict.keys():
+            self._runs.add_column(name, _COLUMNS[name])
+        self._runs.create_index(["label", "created_s"], if_not_exists=True)
+        self._runs.create_index(["state"], if_not_exists=True)
+
+    def _update(self, run_id: str, **changed: Any) -> None:  # noqa: ANN401 - the columns' own types
+        self._write(lambda: self._runs.update(run_id, changed))
+
+    def _write(self, act: Callable[[], T]) -> T:
+        """Do a write, once more if the disk was full and room could be made."""
+        self.version += 1
+        try:
+            return act()
+        except sqlite3.Error as error:
+            if not is_out_of_room(error) or not self._relief():
+                raise
+        return act()
 
     def _first(self, where: str, values: list[Any], order_by: str = "rowid") -> StoredRun | None:
         row = next(self._runs.rows_where(where, values, order_by=order_by, limit=1), None)
         return _stored(row) if row else None
 
 
-def _matching(search: str) -> tuple[str, list[str]]:
+def is_out_of_room(error: sqlite3.Error) -> bool:
+    """Say whether a write failed for want of room."""
+    return _code(error) in _OUT_OF_ROOM
+
+
+def is_passing(error: sqlite3.Error) -> bool:
+    """Say whether the same call may succeed later: the disk is full or fails, or another program holds the file."""
+    return _code(error) in _PASSING
+
+
+def _code(error: sqlite3.Error) -> int:
+    """Return the primary result code of SQLite."""
+    return (getattr(error, "sqlite_errorcode", None) or 0) & 0xFF
+
+
+def _unusable(path: Path, error: sqlite3.Error) -> UsageError:
+    if is_out_of_room(error):
+        return UsageError(f"the database {path} can't be written: {error}", hint="make room on its disk")
+    return UsageError(
+        f"the database {path} is damaged: {error}",
+        hint="put a copy of it back, or start with an empty folder (--data DIR); the reports are still in this one",
+    )
+
+
+def _matching(search: str, label: str | None, states: Sequence[State]) -> tuple[str, list[str]]:
     columns = " || ' ' || ".join(f"""coalesce("{name}", '')""" for name in _SEARCHED)
-    words = search.split()[:10]
-    where = " AND ".join(["1", *[rf"({columns}) LIKE ? ESCAPE '\'" for _ in words]])
-    return where, [f"%{_literal(word)}%" for word in words]
+    words = search[:SEARCH_CHARACTERS].split()[:10]
+    parts = ["1", *[rf"({columns}) LIKE ? ESCAPE '\'" for _ in words]]
+    values = [f"%{_literal(word)}%" for word in words]
+    if label is not None:
+        parts.append("label = ?")
+        values.append(label)
+    if states:
+        parts.append(f"state IN ({','.join('?' * len(states))})")
+        values.extend(states)
+    return " AND ".join(parts), values
 
 
 def _literal(word: str) -> str:
@@ -196,11 +303,12 @@ def _literal(word: str) -> str:
 
 
 def _stored(row: dict[str, Any]) -> StoredRun:
-    values = row | {"at_least": bool(row["at_least"]), "metrics": json.loads(row["metrics"] or "{}")}
-    return StoredRun(**values)
+    metrics = json.loads(row.get("metrics") or "{}")
+    flags = {name: bool(row[name]) for name in ("at_least", "kept")}
+    return StoredRun(**row | flags | {"metrics": metrics})
 
 
-def _open_database(path: Path) -> Database:
+def _opened(path: Path) -> Database:
     """Open the database with sqlite-utils, whose import drags in pandas wherever it is installed.
 
     That costs 65 MiB and half a second, and nothing here uses it: mark it as absent during the import.
@@ -213,7 +321,7 @@ def _open_database(path: Path) -> Database:
     finally:
         if hidden:
             del sys.modules["pandas"]
-    database = Database(path)
-    database.execute("PRAGMA secure_delete = ON")
-    database.execute("PRAGMA foreign_keys = ON")
-    return database
+    try:
+        return Database(path)
+    except sqlite3.Error as error:
+        raise _unusable(path, error) from error

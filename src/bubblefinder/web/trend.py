@@ -57,11 +57,6 @@ class Chart:
     ticks: list[tuple[float, str]]
 
 
-def values(runs: Sequence[StoredRun], metric: str) -> list[Point]:
-    """Return the metric of every run, oldest first as given."""
-    return [Point(run, run.metrics.get(metric)) for run in runs]
-
-
 def words(metric: str, value: float | None) -> str:
     """Return a value with its unit."""
     return share(value) if metric.startswith("bubble.share") else duration(value)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 import shutil
+import sqlite3
 import time
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -15,7 +16,7 @@ from starlette.requests import ClientDisconnect
 
 from bubblefinder.units import printable
 from bubblefinder.web.archive import HEAD_BYTES, check_kind, kind_of
-from bubblefinder.web.limits import RefusedError, size
+from bubblefinder.web.limits import RefusedError, disk_full, size
 from bubblefinder.web.store import StoredRun, new_id
 
 if TYPE_CHECKING:
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from bubblefinder.web.store import Store
 
 _BUFFER_BYTES: Final = 1 << 20
-_SPARE_BYTES: Final = 256 << 20
 _NAME_CHARACTERS: Final = 120
 
 
@@ -65,9 +65,7 @@ class Incoming:
         try:
             await run_in_threadpool(self.file.write, piece)
         except OSError as error:
-            raise RefusedError(
-                507, "The server's disk is full.", hint="Delete runs that are no longer needed."
-            ) from error
+            raise disk_full() from error
 
 
 class Intake:
@@ -120,7 +118,7 @@ class Intake:
         if incoming.size_bytes > self._limits.upload_bytes:
             raise self._too_long()
         if incoming.size_bytes > room:
-            raise self._no_room()
+            raise self._no_room() if self._folder.free_bytes() > self._limits.spare_bytes else disk_full()
 
     async def keep(self, incoming: Incoming, wanted: Wanted) -> StoredRun:
         """Make a run of a file that arrived whole."""
@@ -140,8 +138,12 @@ class Intake:
             baseline=wanted.baseline,
             size_bytes=incoming.size_bytes,
         )
-        self._folder.adopt(run.id, incoming.path)
-        self._store.add(run)
+        try:
+            self._folder.adopt(run.id, incoming.path)
+            self._store.add(run)
+        except (OSError, sqlite3.Error):
+            self._folder.delete(run.id)
+            raise
         return run
 
     def check(self, wanted: Wanted) -> None:
@@ -153,12 +155,13 @@ class Intake:
 
     def room(self) -> int:
         """Return how long an upload may get: what the folder and the disk have left for each that arrives."""
-        stored = self._folder.stored_bytes()
-        free = shutil.disk_usage(self._folder.root).free - _SPARE_BYTES
-        left = min(self._limits.disk_bytes - stored, free) // max(len(self._arriving), 1)
+        free = self._folder.free_bytes() - self._limits.spare_bytes
+        left = self._limits.disk_bytes - self._folder.stored_bytes()
+        if free <= 0:
+            raise disk_full()
         if left <= 0:
             raise self._no_room()
-        return left
+        return min(left, free) // max(len(self._arriving), 1)
 
     def _no_room(self) -> RefusedError:
         return RefusedError(

@@ -7,6 +7,7 @@ to stdout, one line of JSON each.
 
 from __future__ import annotations
 
+import errno
 import gzip
 import json
 import os
@@ -19,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from bubblefinder.errors import EXIT_INPUT, BubblefinderError
+from bubblefinder.web.limits import Limit
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,15 +37,9 @@ FINISHED: Final = "finished"
 DIFF_OUTPUTS: Final = {"json": "diff.json", "html": "diff.html", "markdown": "diff.md"}
 DIFF_STYLE: Final = "style.css"
 _GONE: Final = 70
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Limit:
-    """What the process may use."""
-
-    memory_bytes: int
-    file_bytes: int
-    cpu_s: int
+_NO_ROOM: Final = {errno.ENOSPC, errno.EDQUOT}
+_COLUMNAR: Final = 8
+"""How much longer a SQLite export is than the same capture in compressed columns: tables and .nsys-rep."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,11 +74,14 @@ def main() -> int:
         told.flush()
 
     order = json.loads(sys.stdin.readline())
+    os.umask(0o077)
+    os.nice(5)
     threading.Thread(target=_die_with_the_server, daemon=True).start()
-    _confine(Limit(**order["limit"]))
+    limit = Limit(**order["limit"])
+    _confine(limit)
     try:
         done = (
-            analyse(Upload(**order["analysis"]), tell)
+            analyse(Upload(**order["analysis"]), tell, lambda size_bytes: _confine(limit.fitted(size_bytes)))
             if "analysis" in order
             else compare(Comparison(**order["comparison"]))
         )
@@ -93,12 +92,20 @@ def main() -> int:
     except MemoryError:
         tell(memory=True)
         return EXIT_INPUT
+    except OSError as error:
+        if error.errno not in _NO_ROOM:
+            raise
+        tell(disk=True)
+        return EXIT_INPUT
     tell(done=done)
     return 0
 
 
-def analyse(job: Upload, tell: Callable[..., None]) -> dict[str, Any]:
-    """Write the outputs of a job into its scratch folder and return what the list of runs shows of it."""
+def analyse(job: Upload, tell: Callable[..., None], fit: Callable[[int], None]) -> dict[str, Any]:
+    """Write the outputs of a job into its scratch folder and return what the list of runs shows of it.
+
+    `tell` says how far it is; `fit` lowers the limits to what a capture of so many bytes may use.
+    """
     from bubblefinder.web.archive import Bounds, unpack
 
     scratch = Path(job.scratch)
@@ -106,7 +113,9 @@ def analyse(job: Upload, tell: Callable[..., None]) -> dict[str, Any]:
     tempfile.tempdir = job.scratch
     tell(stage="unpack")
     path = unpack(Path(job.upload), job.name, scratch, Bounds(job.unpacked_bytes, job.archive_files))
-    tell(stage="load")
+    size_bytes = _size_of(path)
+    tell(stage="load", bytes=size_bytes)
+    fit(size_bytes)
     from bubblefinder.pipeline import Analysis
     from bubblefinder.report.build import Options, report_of
     from bubblefinder.report.model import Run
@@ -185,13 +194,19 @@ def _about(message: str, name: str) -> str:
     return message.replace(f"{TRACE}.nsys-rep", name).replace(TRACE, name)
 
 
+def _size_of(path: Path) -> int:
+    """Return how long the trace is, or would be as a SQLite export."""
+    if path.is_dir():
+        return _COLUMNAR * sum(table.stat().st_size for table in path.iterdir())
+    return path.stat().st_size * (_COLUMNAR if path.suffix == ".nsys-rep" else 1)
+
+
 def _confine(limit: Limit) -> None:
-    os.umask(0o077)
-    os.nice(5)
+    """Lower what this process may use; a processor second on every core is what wall time allows for."""
     for what, bound in (
         (resource.RLIMIT_DATA, limit.memory_bytes),
         (resource.RLIMIT_FSIZE, limit.file_bytes),
-        (resource.RLIMIT_CPU, limit.cpu_s),
+        (resource.RLIMIT_CPU, int(limit.seconds * (os.cpu_count() or 1)) + 1),
         (resource.RLIMIT_CORE, 0),
     ):
         resource.setrlimit(what, (bound, bound))

@@ -141,6 +141,6 @@ async def test_labels_and_names_are_data_wherever_they_point(tmp_path: Path) -> 
         run_id = await here.put(name="../../../tmp/x", label="../../etc/passwd", commit="'; DROP TABLE runs; --")
         said = await here.settled(run_id)
         assert (said["name"], said["label"], said["commit"]) == ("x", "../../etc/passwd", "'; DROP TABLE runs; --")
-        assert sorted(path.name for path in tmp_path.iterdir()) == ["incoming", "lock", "runs", "runs.db"]
+        assert sorted(path.name for path in tmp_path.iterdir()) == ["incoming", "lock", "reserve", "runs", "runs.db"]
         assert [path.name for path in (tmp_path / "runs").iterdir()] == [run_id]
         assert here.service.store.ids() == {run_id}

@@ -5,6 +5,7 @@ import io
 import lzma
 import tarfile
 import zipfile
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -27,7 +28,7 @@ def opened(tmp_path: Path) -> Callable[..., Path]:
     def unpack_bytes(content: bytes, name: str = "x", bounds: Bounds = BOUNDS) -> Path:
         upload = tmp_path / "upload"
         upload.write_bytes(content)
-        return unpack(upload, name, tmp_path / "scratch", bounds)
+        return unpack(upload, name, tmp_path / "scratch", replace(bounds))
 
     return unpack_bytes
 
@@ -212,6 +213,47 @@ def test_packing_without_end_is_refused(opened: Callable[..., Path]) -> None:
     content = DATABASE
     for _ in range(6):
         content = gzip.compress(content)
+    with pytest.raises(RefusedError, match="times over"):
+        opened(content)
+
+
+def test_all_layers_share_one_limit(opened: Callable[..., Path], tmp_path: Path) -> None:
+    content = tarred(member("a.sqlite"), content=DATABASE + bytes(600_000))
+    with pytest.raises(InputError, match="more than"):
+        opened(gzip.compress(content), bounds=Bounds(unpacked_bytes=1_000_000, archive_files=20))
+    assert _bytes_in(tmp_path / "scratch") < 1_100_000
+
+
+def test_a_layer_is_gone_once_it_is_unpacked(opened: Callable[..., Path], tmp_path: Path) -> None:
+    path = opened(gzip.compress(tarred(member("a.sqlite"), content=DATABASE)))
+    assert path.read_bytes() == DATABASE
+    assert _bytes_in(tmp_path / "scratch") == len(DATABASE)
+
+
+@pytest.mark.parametrize(
+    "outer", [lambda inner: zipped({"in.tar": inner}), gzip.compress, lzma.compress], ids=["zip", "gzip", "xz"]
+)
+@pytest.mark.parametrize(
+    "hostile",
+    [
+        member("a", tarfile.SYMTYPE, "/etc/passwd"),
+        member("a", tarfile.LNKTYPE, "../../runs.db"),
+        member("../a.sqlite"),
+        member("/a.sqlite"),
+    ],
+    ids=lambda one: f"{one.name}:{one.linkname}",
+)
+def test_links_and_paths_are_refused_in_nested_archives_too(
+    opened: Callable[..., Path], outer: Callable[[bytes], bytes], hostile: tarfile.TarInfo
+) -> None:
+    with pytest.raises(RefusedError, match="is refused"):
+        opened(outer(tarred(member("b.sqlite"), hostile, content=DATABASE)))
+
+
+def test_an_archive_that_holds_itself_a_hundred_times_ends(opened: Callable[..., Path]) -> None:
+    content = DATABASE
+    for layer in range(100):
+        content = zipped({f"{layer}.zip": content})
     with pytest.raises(RefusedError, match="times over"):
         opened(content)
 

@@ -1,12 +1,15 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import re
 import shutil
-from typing import TYPE_CHECKING
+import sqlite3
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from bubblefinder.web import supervise
 from bubblefinder.web.folder import DataFolder
 from bubblefinder.web.limits import Limits
 from bubblefinder.web.store import Store, StoredRun
@@ -32,10 +35,11 @@ async def test_a_finished_job_leaves_its_reports_and_nothing_else(tmp_path: Path
 async def test_a_running_job_says_what_it_is_at(tmp_path: Path) -> None:
     async with site(tmp_path) as here:
         run_id = await here.put(trace("sleep 30"))
-        while here.service.jobs.stage(run_id) != "load":
-            await asyncio.sleep(0.01)
         said = (await here.client.get(f"/api/runs/{run_id}")).json()
-        assert said["progress"]["stage"] == "load"
+        while said["progress"]["stage"] != "load":
+            await asyncio.sleep(0.01)
+            said = (await here.client.get(f"/api/runs/{run_id}")).json()
+        assert 0 <= said["progress"]["stage_s"] <= said["progress"]["elapsed_s"] < 60
         assert said["progress"]["stages"][said["progress"]["done"]] == "load"
 
 
@@ -66,7 +70,10 @@ async def test_a_job_that_ends_badly_says_why_and_leaves_no_file(tmp_path: Path,
 async def test_a_job_that_takes_too_long_is_stopped(tmp_path: Path) -> None:
     async with site(tmp_path, Limits(job_s=0.5)) as here:
         said = await here.settled(await here.put(trace("sleep 60")))
-        assert (said["state"], said["error"]) == ("failed", "It took longer than 1 minute.")
+        assert (said["state"], said["error"]) == (
+            "failed",
+            "It took longer than 1 minute, the most that a capture of its size may take.",
+        )
 
 
 @asynchronous
@@ -161,3 +168,111 @@ async def test_what_a_killed_server_left_is_put_right(tmp_path: Path) -> None:
         assert list(folder.incoming.iterdir()) == []
         assert not folder.upload("done").exists()
         assert (folder.report("halfway") / "report.json").exists()
+
+
+FULL = OSError(errno.ENOSPC, "No space left on device")
+
+
+@pytest.mark.parametrize("what", ["publish", "finish", "claim"])
+@asynchronous
+async def test_bookkeeping_on_a_full_disk_is_tried_until_there_is_room(
+    tmp_path: Path, what: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(supervise, "PAUSES_S", (0.01,))
+    async with site(tmp_path, ONE_JOB) as here:
+        owner: Any = here.service.folder if what == "publish" else here.service.store
+        real, calls = getattr(owner, what), [0]
+
+        def failing(*args: Any, **values: Any) -> Any:
+            calls[0] += 1
+            if calls[0] <= 3:
+                raise FULL if what == "publish" else full_database()
+            return real(*args, **values)
+
+        monkeypatch.setattr(owner, what, failing)
+        first, second = await here.put(), await here.put()
+        assert [(await here.settled(one))["state"] for one in (first, second)] == ["done", "done"]
+        assert calls[0] > 3
+    assert "No space" in caplog.text or "full" in caplog.text
+
+
+def full_database() -> sqlite3.OperationalError:
+    error = sqlite3.OperationalError("database or disk is full")
+    error.sqlite_errorcode = sqlite3.SQLITE_FULL
+    return error
+
+
+@asynchronous
+async def test_a_slot_that_breaks_is_started_again_and_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(supervise, "PAUSES_S", (0.01,))
+    async with site(tmp_path, ONE_JOB) as here:
+        real, calls = here.service.folder.publish, [0]
+
+        def breaks_once(*args: Any) -> None:
+            calls[0] += 1
+            if calls[0] == 1:
+                raise KeyError("a mistake of ours")
+            real(*args)
+
+        monkeypatch.setattr(here.service.folder, "publish", breaks_once)
+        assert (await here.settled(await here.put()))["state"] == "done"
+        assert (await here.settled(await here.put()))["state"] == "done"
+    assert "a mistake of ours" in caplog.text
+
+
+@asynchronous
+async def test_a_run_whose_bookkeeping_always_breaks_is_failed_and_the_next_is_done(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(supervise, "PAUSES_S", (0.01,))
+    async with site(tmp_path, ONE_JOB) as here:
+        real = here.service.store.finish
+
+        def breaks(run_id: str, state: Any, **found: Any) -> bool:
+            if state == "done" and found.get("verdict") == "verdict on bad":
+                raise UnicodeEncodeError("utf-8", "\ud800", 0, 1, "surrogates not allowed")
+            return real(run_id, state, **found)
+
+        monkeypatch.setattr(here.service.store, "finish", breaks)
+        bad, good = await here.put(name="bad"), await here.put(name="good")
+        said = await here.settled(bad)
+        assert (said["state"], (await here.settled(good))["state"]) == ("failed", "done")
+        assert "twice" in said["error"]
+
+
+@asynchronous
+async def test_a_job_that_says_done_without_a_report_has_failed(tmp_path: Path) -> None:
+    async with site(tmp_path, ONE_JOB) as here:
+        said = await here.settled(await here.put(trace("empty")))
+        assert (said["state"], "no report" in said["error"]) == ("failed", True)
+
+
+@asynchronous
+async def test_jobs_wait_for_room_on_the_disk_and_say_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(supervise, "PAUSES_S", (0.01,))
+    async with site(tmp_path, ONE_JOB) as here:
+        usage = shutil.disk_usage(tmp_path)
+        monkeypatch.setattr(shutil, "disk_usage", lambda _: usage._replace(free=1 << 20))
+        stuck = StoredRun(id="stuck", name="stuck")
+        (tmp_path / "arrived").write_bytes(trace())
+        here.service.folder.adopt("stuck", tmp_path / "arrived")
+        here.service.store.add(stuck)
+        await here.service.jobs.added()
+        await asyncio.sleep(0.1)
+        said = (await here.client.get("/api/runs/stuck")).json()
+        assert (said["state"], said["waits_for"]) == ("queued", "room on the server's disk")
+        monkeypatch.setattr(shutil, "disk_usage", lambda _: usage)
+        assert (await here.settled("stuck"))["state"] == "done"
+
+
+@asynchronous
+async def test_a_job_under_which_the_disk_fills_up_is_tried_again_and_then_says_why(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(supervise, "PAUSES_S", (0.01,))
+    async with site(tmp_path, ONE_JOB) as here:
+        said = await here.settled(await here.put(trace("full")))
+        assert (said["state"], "disk was full" in said["error"]) == ("failed", True)
+        assert here.service.store.get(said["id"]).attempts == 2  # type: ignore[union-attr]

@@ -41,8 +41,8 @@ def test_ids_are_long_and_never_the_same() -> None:
 
 def test_the_oldest_waiting_run_is_claimed_first(store: Store) -> None:
     late, early = run(created_s=2), run(created_s=1)
-    store.add(late)
     store.add(early)
+    store.add(late)
     first, second = store.claim(), store.claim()
     assert first is not None
     assert second is not None
@@ -82,7 +82,7 @@ def test_a_job_that_a_stopping_server_gave_back_may_be_tried_as_often(store: Sto
     store.add(one)
     for _ in range(5):
         store.claim()
-        store.requeue(one.id)
+        store.requeue(one.id, counted=False)
     stored = store.get(one.id)
     assert stored is not None
     assert (stored.state, stored.attempts) == ("queued", 0)
@@ -113,8 +113,8 @@ def test_search_finds_runs_with_every_word_and_takes_no_wildcards(store: Store, 
 @pytest.mark.parametrize("descending", [True, False])
 def test_unknown_values_sort_last_either_way(store: Store, sort: str, descending: bool) -> None:
     full = {"label": "l", "commit": "c", "gpu": "g", "nsys": "n", "step_p50_ns": 1.0, "bubble_share": 0.1}
-    store.add(run("known", created_s=2, **full))
     store.add(run("unknown", created_s=1))
+    store.add(run("known", created_s=2, **full))
     names = [one.name for one in store.listed(sort=sort, descending=descending)[0]]
     if sort in {"created", "name"}:
         assert names == (["known", "unknown"] if (sort == "created") == descending else ["unknown", "known"])
@@ -140,11 +140,12 @@ def test_the_run_before_is_the_last_finished_one_of_the_label(store: Store) -> N
         store.add(one)
         store.finish(one.id, "failed" if one is failed else "done")
     head = run("head", label="x", created_s=5)
+    store.add(head)
     before = store.before(head)
     assert before is not None
     assert before.name == "newer"
-    assert [one.name for one in store.of_label("x")] == ["older", "newer"]
-    assert store.labels() == ["x", "y"]
+    assert [one.name for one, _ in store.of_label("x", "m")] == ["older", "newer"]
+    assert store.labels() == {"x": 2, "y": 1}
     assert store.before(run("alone", created_s=6)) is None
 
 
@@ -178,3 +179,22 @@ def test_opening_the_store_loads_no_pandas_and_leaves_it_importable(tmp_path: Pa
         f"Store(Path({str(tmp_path / 'x.db')!r})).close(); assert 'pandas' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", script], check=True)
+
+
+def test_a_run_given_back_because_the_disk_was_full_has_used_one_attempt(store: Store) -> None:
+    one = run()
+    store.add(one)
+    store.claim()
+    store.requeue(one.id, counted=True)
+    again = store.claim()
+    assert again is not None
+    assert again.attempts == 2
+
+
+def test_the_metric_of_a_label_comes_with_its_runs_and_is_none_where_unknown(store: Store) -> None:
+    for metrics in ({"x.y": 1.5}, {}):
+        one = run(label="l", metrics=metrics)
+        store.add(one)
+        store.finish(one.id, "done")
+    assert [value for _, value in store.of_label("l", "x.y")] == [1.5, None]
+    assert [value for _, value in store.of_label("l", """a"] ' \\ x""")] == [None, None]

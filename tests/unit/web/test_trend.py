@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bubblefinder.web.store import StoredRun
-from bubblefinder.web.trend import HEIGHT, WIDTH, Point, chart, values, words
+from bubblefinder.web.trend import HEIGHT, WIDTH, Point, chart, words
 
 
 def points(*numbers: float | None) -> list[Point]:
@@ -48,11 +48,6 @@ def test_one_point_none_and_all_zero_can_be_drawn() -> None:
     assert chart([], "step.duration.p50").marks == []
     assert chart(points(None), "step.duration.p50").marks == []
     assert len(chart(points(0.0, 0.0), "step.duration.p50").lines) == 1
-
-
-def test_a_run_without_the_metric_has_none() -> None:
-    runs = [StoredRun(id="a", name="n", metrics={"x": 1.5}), StoredRun(id="b", name="n")]
-    assert [point.value for point in values(runs, "x")] == [1.5, None]
 
 
 def test_unknown_is_a_dash() -> None:

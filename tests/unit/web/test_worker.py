@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gzip
 import json
 import subprocess
 import sys
@@ -13,7 +14,8 @@ import pytest
 from bubblefinder.errors import EXIT_INPUT
 from bubblefinder.report.read import read_report
 from bubblefinder.web.events import window
-from bubblefinder.web.worker import STAGES, Comparison, Limit, Upload, analyse
+from bubblefinder.web.limits import Limit
+from bubblefinder.web.worker import STAGES, Comparison, Upload, analyse
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
 
     Sample = Callable[[str], Path]
 
-LIMIT = Limit(memory_bytes=4 << 30, file_bytes=1 << 30, cpu_s=300)
+LIMIT = Limit(memory_bytes=4 << 30, file_bytes=1 << 30, seconds=300)
 COMMAND = [sys.executable, "-m", "bubblefinder.web.worker"]
 
 
@@ -68,7 +70,7 @@ def test_the_report_and_the_drawn_timeline_come_from_one_timeline(
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", None)
     said: list[str] = []
-    analyse(analysis(sample("nextn_before.graph"), tmp_path), lambda **told: said.extend(told.values()))
+    analyse(analysis(sample("nextn_before.graph"), tmp_path), lambda **told: said.extend(told.values()), lambda _: None)
     assert said.count("timeline") == 1
 
 
@@ -111,8 +113,8 @@ def test_an_error_calls_the_trace_what_its_sender_calls_it(tmp_path: Path) -> No
 
 
 def test_the_worker_stays_within_its_memory() -> None:
-    limit = Limit(memory_bytes=150 << 20, file_bytes=1 << 30, cpu_s=60)
-    script = "from bubblefinder.web import worker; worker._confine(worker.Limit(**{}))"
+    limit = Limit(memory_bytes=150 << 20, file_bytes=1 << 30, seconds=60)
+    script = "from bubblefinder.web import limits, worker; worker._confine(limits.Limit(**{}))"
     told = subprocess.run(
         [sys.executable, "-c", script.format(asdict(limit)) + "; bytearray(400 << 20)"],
         capture_output=True,
@@ -133,3 +135,28 @@ def test_the_worker_ends_when_its_server_is_gone(sample: Sample, tmp_path: Path,
         process.stdin.close()
         assert process.wait(20) in {70, 0}
         assert process.stdout is not None
+
+
+def test_the_worker_lowers_its_limits_to_what_the_capture_may_use(sample: Sample, tmp_path: Path) -> None:
+    said, code = work(analysis=analysis(sample("nextn_before.graph"), tmp_path))
+    assert code == 0
+    (size,) = [one["bytes"] for one in said if "bytes" in one]
+    assert size > 100_000
+    fitted = LIMIT.fitted(size)
+    assert fitted.seconds < LIMIT.seconds
+    assert fitted.memory_bytes < LIMIT.memory_bytes
+
+
+def test_a_disk_that_fills_up_is_told(tmp_path: Path) -> None:
+    upload = tmp_path / "upload"
+    upload.write_bytes(gzip.compress(bytes(8 << 20)))
+    limit = Limit(memory_bytes=4 << 30, file_bytes=1 << 20, seconds=60)
+    script = "import signal, sys; signal.signal(signal.SIGXFSZ, signal.SIG_IGN); from bubblefinder.web import worker;"
+    script += "worker._NO_ROOM = {27}; sys.exit(worker.main())"
+    order = {"limit": asdict(limit), "analysis": asdict(analysis(upload, tmp_path))}
+    with subprocess.Popen([sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(json.dumps(order).encode() + b"\n")
+        process.stdin.flush()
+        assert json.loads(process.stdout.readlines()[-1]) == {"disk": True}
