@@ -92,6 +92,7 @@ async def test_a_small_upload_may_not_take_as_long_as_the_largest() -> None:
     script = "import json, time; print(json.dumps({'stage': 'load', 'bytes': 300 << 20}), flush=True); time.sleep(60)"
     worker = Worker(limits, (sys.executable, "-c", script))
     task = asyncio.create_task(worker.run("comparison", JOB, Path(), size_bytes=1000))
+    await asyncio.sleep(0)
     while worker.stage != "load":
         assert worker._allowed.seconds < 200
         await asyncio.sleep(0.01)
