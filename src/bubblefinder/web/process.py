@@ -66,7 +66,7 @@ class Worker:
 
         Args:
             kind: "analysis" or "comparison".
-            job: the Analysis or Comparison.
+            job: the Upload or Comparison.
             disk: a place on the disk that the job writes to, which must not get full.
             size_bytes: the length of the upload, if there is one.
         """
