@@ -92,7 +92,10 @@ class Machine:
 
 @dataclass(slots=True)
 class Host:
-    """A host thread. `now` is its clock in ns; `work_starts` the start of every operation it has launched, in order."""
+    """A host thread. `now` is its clock in ns; `work_starts` the start of every operation it has launched, in order.
+
+    `chain` is the call chain of its calls, innermost first, unless one is given.
+    """
 
     machine: Machine
     process: int
@@ -101,6 +104,7 @@ class Host:
     now: int
     stream: int = STREAM
     work_starts: list[int] = field(default_factory=list)
+    chain: Sequence[str] = ()
 
     @property
     def key(self) -> int:
@@ -127,7 +131,7 @@ class Host:
         `values`: its return_value, stream and event.
         """
         begin, self.now = self.now, max(self.now + self.machine.ns(us), until)
-        return self.machine.sketch.call(api, begin, self.now, self.key, frames, **values)
+        return self.machine.sketch.call(api, begin, self.now, self.key, frames or self.chain, **values)
 
     def os_call(self, name: str, us: float) -> None:
         """A call of the operating system in which the thread sleeps or works."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from bubblefinder.causes.carried_names import carry_names
 from bubblefinder.causes.facts_build import build_facts
 from bubblefinder.causes.find import find_causes
 from bubblefinder.replay.build import build_model
@@ -110,3 +111,16 @@ class Analysis:
             CannotAnswerError: no decode step can be timed, or graph work is missing.
         """
         return study_of(self.timeline, self.steps, self.model, self.causes, self.facts)
+
+
+def with_names_of(analysis: Analysis, names: Trace) -> Analysis:
+    """Return the analysis of a capture whose calls have the names of their counterparts in another one.
+
+    Raises:
+        CannotAnswerError: one of the two holds no GPU work.
+    """
+    analysis.progress("names")
+    named = Analysis(names)
+    causes = (analysis.causes.submitted, named.causes.submitted)
+    trace = carry_names(analysis.timeline, causes[0], named.timeline, causes[1])
+    return Analysis(trace, analysis.window, analysis.step_by, analysis.progress)

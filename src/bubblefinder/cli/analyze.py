@@ -57,6 +57,9 @@ def analyze(
     calibration: Annotated[
         Path | None, typer.Option(metavar="FILE", help="What `bubblefinder calibrate` measured on that machine.")
     ] = None,
+    names_from: Annotated[
+        Path | None, typer.Option(metavar="TRACE", help="The same program with call chains, to name this one's calls.")
+    ] = None,
     label: Annotated[str | None, typer.Option(metavar="NAME", help="A name for the run, kept in the report.")] = None,
     commit: Annotated[
         str | None, typer.Option(metavar="SHA", help="The commit that was captured, kept in the report.")
@@ -83,6 +86,7 @@ def analyze(
         from bubblefinder.report.build import Options
         from bubblefinder.report.model import Run
         from bubblefinder.rules.config import find_config, load_config
+        from bubblefinder.trace.open import open_trace
 
         config = load_config(find_config(Path.cwd()))
         return Options(
@@ -94,6 +98,7 @@ def analyze(
             rules=config.override(select=select or (), ignore=ignore or (), rules=rules or ()),
             run=Run(label=label, commit=commit, meta=asked_meta),
             overhead=overhead_source(reference, untraced_step_ms, (tpot_ms, accept_length), calibration),
+            names_from=open_trace(names_from) if names_from else None,
         )
 
     report = load_and_analyze(trace, options, quiet=quiet)

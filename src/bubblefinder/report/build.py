@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from bubblefinder._version import __version__
 from bubblefinder.errors import CannotAnswerError
 from bubblefinder.overhead.model import Source
-from bubblefinder.pipeline import Analysis
+from bubblefinder.pipeline import Analysis, with_names_of
 from bubblefinder.report.detail import detail
 from bubblefinder.report.findings import benign, expected, finding
 from bubblefinder.report.host import host_report
@@ -64,6 +64,7 @@ class Options:
         rules: which rules run, and which waits are expected.
         overhead: what is known of the run without a profiler.
         launch_shapes: read how kernels were launched as well, for a comparison.
+        names_from: a capture of the same program whose names the calls shall have, see `causes.carried_names`.
     """
 
     gpu: int | None = None
@@ -75,6 +76,7 @@ class Options:
     rules: Config = field(default_factory=Config)
     overhead: Source = field(default_factory=Source)
     launch_shapes: bool = False
+    names_from: Trace | None = None
 
 
 def analyze_trace(
@@ -88,7 +90,8 @@ def analyze_trace(
         progress: called with the name of each stage as it begins.
     """
     asked = options or Options()
-    return report_of(Analysis(trace, asked.window, asked.step_by, progress), asked)
+    analysis = Analysis(trace, asked.window, asked.step_by, progress)
+    return report_of(with_names_of(analysis, asked.names_from) if asked.names_from else analysis, asked)
 
 
 def report_of(analysis: Analysis, options: Options | None = None) -> Report:
