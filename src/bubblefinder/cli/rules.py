@@ -117,9 +117,9 @@ def functions(
     ] = None,
     folders: Folders = None,
 ) -> None:
-    """Write the engine's functions that rules know, for nsys's --python-functions-trace.
+    """Write the functions that rules know. They name a stock engine's code under Nsight Systems.
 
-    With that file Nsight Systems names the code of a stock engine: nsys profile --python-functions-trace=FILE
+    Capture with: nsys profile --python-functions-trace=FILE ...
     """
     import json
 
