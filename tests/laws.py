@@ -10,7 +10,7 @@ from xml.etree import ElementTree as ET
 
 import polars as pl
 
-from bubblefinder.render.formats import FORMATS, render
+from bubblefinder.render.formats import formats_of, render
 from bubblefinder.report.model import INTER_CLASSES, LEDGER_CLASSES
 from bubblefinder.report.read import embedded_json
 from bubblefinder.trace.model import CALLS_TABLE, KIND_TABLES
@@ -137,7 +137,7 @@ def idle_share(report: Report) -> float:
 
 def _formats(report: Report) -> Iterator[str]:
     """Every format renders, and those that have a grammar keep to it."""
-    rendered = {name: render(report, name) for name in FORMATS}
+    rendered = {name: render("report", report, name) for name in formats_of("report")}
     text = {name: content for name, content in rendered.items() if isinstance(content, str)}
     for name in ("json", "perfetto"):
         json.loads(text[name], parse_constant=_no_number)

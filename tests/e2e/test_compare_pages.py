@@ -13,7 +13,7 @@ from bubblefinder.compare.budget import BudgetFile
 from bubblefinder.compare.diff import diff
 from bubblefinder.compare.judge import judge
 from bubblefinder.compare.source import load
-from bubblefinder.render.diff.formats import render_diff, render_judged
+from bubblefinder.render.formats import render
 from bubblefinder.render.trend import html
 from tests.unit.render.test_trend import a_trend
 
@@ -33,8 +33,8 @@ def pages(sample: Callable[[str], Path]) -> dict[str, str]:
     limit = {"metric": "step.duration.p50", "max": "8 ms", "regress": 0.02, "why": "agreed", "owner": "us"}
     budget = BudgetFile.model_validate({"version": 1, "budget": [limit]})
     return {
-        "diff": render_diff(diff([base], [head]), "html"),
-        "budget": render_judged(judge(base, budget, of_reports([head], base), date(2026, 11, 29)), "html"),
+        "diff": str(render("diff", diff([base], [head]), "html")),
+        "budget": str(render("budget", judge(base, budget, of_reports([head], base), date(2026, 11, 29)), "html")),
         "trend": html(a_trend(*[7e6] * 4, *[7.7e6] * 4)),
     }
 

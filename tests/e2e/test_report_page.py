@@ -46,7 +46,7 @@ class Watched:
 
     def show(self, report: Report, folder: Path) -> None:
         path = folder / "report.html"
-        write(report, path)
+        write("report", report, path)
         self.page.goto(path.as_uri())
         self.page.wait_for_function(
             "[...document.querySelectorAll('[data-chart]')].every((chart) => chart.querySelector('.main-svg'))"
@@ -149,7 +149,7 @@ def test_without_scripts_the_numbers_are_there(browser: Browser, tmp_path: Path)
     context = browser.new_context(java_script_enabled=False)
     page = context.new_page()
     path = tmp_path / "report.html"
-    write(REPORTS["sample"], path)
+    write("report", REPORTS["sample"], path)
     page.goto(path.as_uri())
     assert "The GPU idles" in page.inner_text("h1")
     assert page.locator("table").count() > 5

@@ -35,7 +35,7 @@ def report(capture: str) -> Report:
 
 @cache
 def rendered(capture: str, form: str) -> str:
-    content = render(report(capture), form)
+    content = render("report", report(capture), form)
     assert isinstance(content, str)
     return content
 
@@ -127,7 +127,7 @@ def test_the_perfetto_trace_holds_every_window_to_the_nanosecond(capture: str) -
 @captures
 def test_the_tables_hold_every_window(capture: str) -> None:
     known = report(capture)
-    parquet = render(known, "parquet")
+    parquet = render("report", known, "parquet")
     assert isinstance(parquet, bytes)
     frame = pl.read_parquet(io.BytesIO(parquet))
     assert frame.equals(pl.read_csv(io.StringIO(rendered(capture, "csv")), schema=frame.schema))

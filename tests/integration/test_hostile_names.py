@@ -11,7 +11,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from bubblefinder.render.formats import FORMATS, render
+from bubblefinder.render.formats import formats_of, render
 from bubblefinder.report.build import Options, analyze_trace
 from bubblefinder.report.model import Run
 from bubblefinder.trace.model import Process
@@ -51,7 +51,7 @@ def report() -> Report:
 
 @cache
 def rendered(form: str) -> str:
-    content = render(report(), form)
+    content = render("report", report(), form)
     return content if isinstance(content, str) else content.decode("latin-1")
 
 
@@ -61,7 +61,7 @@ def test_the_loop_is_understood_all_the_same() -> None:
     assert report().detail.kernels
 
 
-@pytest.mark.parametrize("form", [name for name in FORMATS if name not in ("parquet", "json", "html")])
+@pytest.mark.parametrize("form", [name for name in formats_of("report") if name not in ("parquet", "json", "html")])
 def test_no_format_lets_a_control_character_or_a_long_name_through(form: str) -> None:
     assert re.search(r"[\x00-\x08\x0b-\x1f\x7f]", rendered(form).replace("\r\n", "\n")) is None
     assert "k" * 2001 not in rendered(form)

@@ -7,8 +7,21 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bubblefinder.cli.common import load_and_analyze, parse_meta, parse_steps, parse_window
-from bubblefinder.cli.options import Capture, OutputFormat, Outputs, StepBy, Verbose
+from bubblefinder.cli.arguments import (
+    Capture,
+    Json,
+    OutputFiles,
+    OutputFormat,
+    Quiet,
+    StepBy,
+    Verbose,
+    load_and_analyze,
+    parse_meta,
+    parse_severity,
+    parse_steps,
+    parse_window,
+    refuse_unseen,
+)
 from bubblefinder.errors import EXIT_GATE
 
 if TYPE_CHECKING:
@@ -17,9 +30,9 @@ if TYPE_CHECKING:
 
 def analyze(
     trace: Capture,
-    output: Outputs = None,
+    output: OutputFiles = None,
     output_format: OutputFormat = None,
-    json: Annotated[bool, typer.Option("--json", help="Print report/1 as JSON; the same as -f json.")] = False,
+    json: Json = False,
     gpu: Annotated[
         int | None,
         typer.Option(metavar="N", help="Report the steps of this GPU (default: the lowest with decode steps)."),
@@ -70,15 +83,14 @@ def analyze(
     report_url: Annotated[
         str | None, typer.Option(metavar="URL", help="Where the full report will lie; Markdown links to it.")
     ] = None,
-    quiet: Annotated[bool, typer.Option("-q", "--quiet", help="Print no progress and, with -o, no summary.")] = False,
+    quiet: Quiet = False,
     verbose: Verbose = 0,
 ) -> None:
     """Say how much of a decode step the GPU idled, and why."""
-    from bubblefinder.cli.output import check_format, check_outputs, check_severity, emit
+    from bubblefinder.cli.output import Outputs
 
-    failing = check_severity(fail_on)
-    form = check_format("json" if json else output_format)
-    check_outputs(output or [])
+    failing = parse_severity(fail_on)
+    outputs = Outputs("report", "json" if json else output_format, output, quiet=quiet)
     asked_window, asked_steps, asked_meta = parse_window(window), parse_steps(steps), parse_meta(meta)
 
     def options() -> Options:
@@ -102,6 +114,7 @@ def analyze(
         )
 
     report = load_and_analyze(trace, options, quiet=quiet)
-    emit(report, form, output or [], quiet=quiet, verbose=verbose > 0, report_url=report_url or "")
+    outputs.emit(report, url=report_url or "", verbose=verbose > 0)
+    refuse_unseen(report)
     if any(finding.severity in failing for finding in report.findings):
         raise typer.Exit(EXIT_GATE)

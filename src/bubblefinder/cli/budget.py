@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from bubblefinder.cli.arguments import Json, OutputFiles, OutputFormat, Quiet
 from bubblefinder.errors import UsageError
 
 if TYPE_CHECKING:
@@ -26,7 +27,8 @@ def init(
     quiet: Annotated[bool, typer.Option("-q", "--quiet", help="Print no progress.")] = False,
 ) -> None:
     """Propose budgets that these runs keep. They leave room for the noise between captures."""
-    from bubblefinder.cli.outputs import check_target, load_all
+    from bubblefinder.cli.arguments import load_all
+    from bubblefinder.cli.output import check_target
     from bubblefinder.compare.propose import propose
     from bubblefinder.render.formats import write_whole
 
@@ -61,36 +63,26 @@ def check(
     label: Annotated[
         str | None, typer.Option(metavar="NAME", help="Whose runs in the history; by default the report's own label.")
     ] = None,
-    output: Annotated[
-        list[Path] | None,
-        typer.Option(
-            "-o",
-            "--output",
-            metavar="FILE",
-            help="Write the verdict here (.txt .json .md .html .xml). May be repeated.",
-        ),
-    ] = None,
-    output_format: Annotated[
-        str, typer.Option("-f", "--format", metavar="NAME", help="What to print: text, json, markdown, html or junit.")
-    ] = "text",
-    json: Annotated[bool, typer.Option("--json", help="Print the verdict as JSON; the same as -f json.")] = False,
-    quiet: Annotated[bool, typer.Option("-q", "--quiet", help="Print no progress and, with -o, no summary.")] = False,
+    output: OutputFiles = None,
+    output_format: OutputFormat = None,
+    json: Json = False,
+    quiet: Quiet = False,
 ) -> None:
     """Judge a capture. Exit 1 if a limit is broken, 3 if one can't be judged, 2 if the budget file is wrong."""
-    from bubblefinder.cli.outputs import Outputs, load_all, today
+    from bubblefinder.cli.arguments import load_all, today
+    from bubblefinder.cli.output import Outputs
     from bubblefinder.compare.budget import load_budget
     from bubblefinder.compare.judge import judge
     from bubblefinder.compare.source import labelled
-    from bubblefinder.render.diff.formats import JUDGED_FORMATS, render_judged
 
-    outputs = Outputs(JUDGED_FORMATS, "json" if json else output_format, output or [], quiet=quiet)
+    outputs = Outputs("budget", "json" if json else output_format, output, quiet=quiet)
     if baseline and history:
         raise UsageError("give --baseline or --history, not both")
     budgets = load_budget(budget_file)
     report, *earlier = load_all([capture, *(baseline or [])], quiet=quiet)
     report = labelled(report, label=label)
     judged = judge(report, budgets, _baseline(report, earlier, history), today())
-    outputs.emit(lambda form, width: render_judged(judged, form, width))
+    outputs.emit(judged)
     raise typer.Exit(judged.exit_code)
 
 

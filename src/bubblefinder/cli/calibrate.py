@@ -34,7 +34,7 @@ def calibrate(
 
     from bubblefinder.capture.calibrate import play
     from bubblefinder.capture.nsys import find_nsys
-    from bubblefinder.cli.common import stages
+    from bubblefinder.cli.output import stages
 
     if not output.absolute().parent.is_dir():
         raise UsageError(f"{output.parent} is no folder", hint="make it, or choose another path")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperCommand
 
+from bubblefinder.cli.arguments import Json, OutputFiles, OutputFormat, Quiet
 from bubblefinder.errors import EXIT_GATE, EXIT_INPUT, UsageError
 
 if TYPE_CHECKING:
@@ -52,16 +53,9 @@ def diff(
     head: Annotated[
         list[Path] | None, typer.Option("--head", metavar="PATH...", help="Several captures of the head side.")
     ] = None,
-    output: Annotated[
-        list[Path] | None,
-        typer.Option(
-            "-o", "--output", metavar="FILE", help="Write the comparison here (.txt .json .md .html). May be repeated."
-        ),
-    ] = None,
-    output_format: Annotated[
-        str, typer.Option("-f", "--format", metavar="NAME", help="What to print: text, json, markdown or html.")
-    ] = "text",
-    json: Annotated[bool, typer.Option("--json", help="Print diff/1 as JSON; the same as -f json.")] = False,
+    output: OutputFiles = None,
+    output_format: OutputFormat = None,
+    json: Json = False,
     gate: Annotated[
         list[str] | None,
         typer.Option(
@@ -89,22 +83,22 @@ def diff(
     label: Annotated[
         str | None, typer.Option(metavar="NAME", help="Whose runs in the history; by default the base's own label.")
     ] = None,
-    quiet: Annotated[bool, typer.Option("-q", "--quiet", help="Print no progress and, with -o, no summary.")] = False,
+    quiet: Quiet = False,
 ) -> None:
     """Compare two captures, or several a side, per step. Exit 1 if head is worse, 3 if they can't be compared."""
-    from bubblefinder.cli.outputs import Outputs, load_all
+    from bubblefinder.cli.arguments import load_all
+    from bubblefinder.cli.output import Outputs
     from bubblefinder.compare.diff import diff as compare
     from bubblefinder.compare.source import labelled
-    from bubblefinder.render.diff.formats import DIFF_FORMATS, render_diff
 
-    outputs = Outputs(DIFF_FORMATS, "json" if json else output_format, output or [], quiet=quiet)
+    outputs = Outputs("diff", "json" if json else output_format, output, quiet=quiet)
     sides = _sides(captures or [], base or [], head or [])
     before, after = (load_all(side, quiet=quiet, launch_shapes=True) for side in sides)
     options = _options(
         gate or [], (floor_gpu, floor_host), labelled(before[0], label=label), history, inter_only=inter_only
     )
     result = compare(before, after, options)
-    outputs.emit(lambda name, width: render_diff(result, name, width))
+    outputs.emit(result)
     raise typer.Exit(exit_code(result))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bubblefinder.cli.options import Capture
+from bubblefinder.cli.arguments import Capture
 
 
 def doctor(
@@ -12,7 +12,7 @@ def doctor(
 
     The last line is the nsys command that would answer more.
     """
-    from bubblefinder.cli.common import stages
+    from bubblefinder.cli.output import stages
     from bubblefinder.render.doctor import examine, print_examination
     from bubblefinder.trace.open import open_trace
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from bubblefinder.cli.arguments import OutputFiles, OutputFormat, Quiet
 from bubblefinder.errors import EXIT_GATE
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ def add(
     quiet: Annotated[bool, typer.Option("-q", "--quiet", help="Print nothing unless the run raises an alarm.")] = False,
 ) -> None:
     """Store a run. Exit 1 if a step got longer than the baseline by more than the noise."""
-    from bubblefinder.cli.outputs import load_all
+    from bubblefinder.cli.arguments import load_all
     from bubblefinder.compare.history import add as store
     from bubblefinder.compare.source import labelled
     from bubblefinder.compare.store import open_store
@@ -63,14 +64,14 @@ def list_runs(file: File = DEFAULT, label: Label = None) -> None:
 @history.command()
 def show(number: Number, file: File = DEFAULT) -> None:
     """Show what a run measured and where it came from."""
-    from bubblefinder.cli.common import terminal_width
+    from bubblefinder.cli.output import terminal_width
     from bubblefinder.compare.history import run, values
     from bubblefinder.compare.metrics import METRICS
     from bubblefinder.compare.quantity import format_limit
     from bubblefinder.compare.sentences import place
     from bubblefinder.compare.store import open_store
-    from bubblefinder.render.diff.tables import Table
-    from bubblefinder.render.diff.text import draw
+    from bubblefinder.render.kit.table import Table
+    from bubblefinder.render.kit.text import draw
     from bubblefinder.report.sentences import plain
 
     with open_store(file) as database:
@@ -91,27 +92,20 @@ def trend(
     where: Annotated[
         list[str] | None, typer.Option(metavar="KEY=VALUE", help="The rank, role or severity, as in rank=1.")
     ] = None,
-    output: Annotated[
-        Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write it as an HTML page here as well.")
-    ] = None,
+    output: OutputFiles = None,
+    output_format: OutputFormat = None,
+    quiet: Quiet = False,
 ) -> None:
     """Draw a metric over time. Say since which run it moved, and what else changed with it."""
-    from bubblefinder.cli.common import parse_meta
-    from bubblefinder.cli.outputs import check_target
+    from bubblefinder.cli.arguments import parse_meta
+    from bubblefinder.cli.output import Outputs
     from bubblefinder.compare.store import open_store
     from bubblefinder.compare.trend import trend as find
-    from bubblefinder.render import trend as drawing
-    from bubblefinder.render.formats import write_whole
 
-    if output:
-        check_target(output)
+    outputs = Outputs("trend", output_format, output, quiet=quiet)
     with open_store(file) as database:
         found = find(database, metric, label, parse_meta(where))
-    for line in drawing.text(found).splitlines():
-        _say(line)
-    if output:
-        write_whole(output, drawing.html(found).encode())
-        typer.echo(f"wrote {output}", err=True)
+    outputs.emit(found)
 
 
 @history.command()
@@ -153,11 +147,9 @@ def export(
 
 
 def _say(line: str) -> None:
-    """Print a line, in several where the terminal is narrower."""
-    from bubblefinder.cli.common import terminal_width
-    from bubblefinder.render.diff.text import prose
+    from bubblefinder.cli.output import say
 
-    typer.echo(prose(line, terminal_width(), " " * 7))
+    say(line, " " * 7)
 
 
 def _line(run: StoredRun) -> str:

@@ -14,10 +14,10 @@ def metrics(
 
     Of every metric: id, unit, which direction is better, what it can be selected by, and its meaning.
     """
-    from bubblefinder.cli.common import terminal_width
+    from bubblefinder.cli.output import terminal_width
     from bubblefinder.compare.metrics import METRICS
-    from bubblefinder.render.diff.tables import Table
-    from bubblefinder.render.diff.text import draw
+    from bubblefinder.render.kit.table import Table
+    from bubblefinder.render.kit.text import draw
 
     if json:
         import msgspec

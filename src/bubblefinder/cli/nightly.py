@@ -28,7 +28,7 @@ def nightly(
     quiet: Annotated[bool, typer.Option("-q", "--quiet", help="Print nothing but the verdict.")] = False,
 ) -> None:
     """Analyse, judge, store and report. Exit 1 for a broken limit or an alarm, 3 if a limit can't be judged."""
-    from bubblefinder.cli.outputs import load_all, today
+    from bubblefinder.cli.arguments import load_all, today
     from bubblefinder.compare.budget import load_budget
     from bubblefinder.compare.source import labelled
     from bubblefinder.render.nightly import nightly as run_night

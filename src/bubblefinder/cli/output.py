@@ -1,95 +1,109 @@
-"""Where a report goes: standard output, files, and the exit code that says whether it could answer."""
+"""Where results go: files, standard output, and the progress on a terminal."""
 
 from __future__ import annotations
 
+import shutil
 import sys
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import typer
 
-from bubblefinder.errors import CannotAnswerError, UsageError
+from bubblefinder.errors import UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
+    from bubblefinder.render.formats import Document
     from bubblefinder.report.model import Report
 
 
-def check_format(name: str | None) -> str:
-    """Return the format to print.
+class Outputs:
+    """Where a document goes: files by their suffix, and standard output. Checked before anything is loaded."""
+
+    def __init__(self, document: Document, form: str | None, paths: Sequence[Path] | None, *, quiet: bool) -> None:
+        """Refuse formats and files that can't be written.
+
+        Raises:
+            UsageError: an unknown format or suffix, or a missing folder.
+        """
+        from bubblefinder.render.formats import format_for, formats_of
+
+        known = formats_of(document)
+        if form is not None and form not in known:
+            raise UsageError(f"there is no format {form!r} here", hint="use one of " + " ".join(known))
+        self._document, self._form, self._paths, self._quiet = document, form or "text", list(paths or ()), quiet
+        for path in self._paths:
+            format_for(document, path)
+            check_target(path)
+
+    def emit(self, value: object, *, url: str = "", verbose: bool = False) -> None:
+        """Write the files, then print the document unless the files were all that was wanted.
+
+        Args:
+            value: the document.
+            url: where the full report lies; Markdown links to it.
+            verbose: print every note of a report.
+        """
+        from bubblefinder.render.formats import write
+
+        for path in self._paths:
+            write(self._document, value, path, url=url)
+        if not (self._quiet and self._paths):
+            self._print(value, url, verbose=verbose)
+        for path in self._paths:
+            if not self._quiet:
+                typer.echo(f"wrote {path}", err=True)
+
+    def _print(self, value: object, url: str, *, verbose: bool) -> None:
+        """Print as wide as the terminal is; a report is coloured there."""
+        from bubblefinder.render.formats import encoded, render
+        from bubblefinder.report.model import Report
+
+        if isinstance(value, Report) and self._form == "text":
+            _print_report(value, verbose=verbose)
+            return
+        content = encoded(render(self._document, value, self._form, width=terminal_width(), url=url))
+        sys.stdout.buffer.write(content if content.endswith(b"\n") or self._form == "parquet" else content + b"\n")
+        sys.stdout.flush()
+
+
+def _print_report(report: Report, *, verbose: bool) -> None:
+    from bubblefinder.render.report.text import print_text
+
+    print_text(report, verbose=verbose)
+
+
+def check_target(path: Path) -> None:
+    """Refuse a file that can't be written.
 
     Raises:
-        UsageError: there is no such format.
+        UsageError: its folder is missing.
     """
-    from bubblefinder.render.formats import FORMATS
-
-    if name is not None and name not in FORMATS:
-        raise UsageError(f"there is no format {name!r}", hint="use one of " + " ".join(FORMATS))
-    return name or "text"
+    if not path.parent.is_dir():
+        raise UsageError(f"there is no folder {str(path.parent)!r} to write {path.name!r} to")
 
 
-def check_severity(name: str | None) -> tuple[str, ...]:
-    """Return the severities that fail a run with --fail-on NAME: that one and the worse ones.
-
-    Raises:
-        UsageError: there is no such severity.
-    """
-    known = ("high", "medium", "low")
-    if name is not None and name not in known:
-        raise UsageError(f"--fail-on {name!r} is not a severity", hint="use low, medium or high")
-    return () if name is None else known[: known.index(name) + 1]
+def terminal_width() -> int | None:
+    """Return how many columns the terminal has; null where standard output isn't one."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
 
-def check_outputs(paths: list[Path]) -> None:
-    """Refuse outputs that can't be written before the capture is loaded.
+def say(line: str, indent: str = "") -> None:
+    """Print a line, in several where the terminal is narrower, all but the first indented."""
+    from bubblefinder.render.kit.text import prose
 
-    Raises:
-        UsageError: an unknown suffix or a missing folder.
-    """
-    from bubblefinder.render.formats import format_for
-
-    for path in paths:
-        format_for(path)
-        if not path.parent.is_dir():
-            raise UsageError(f"there is no folder {str(path.parent)!r} to write {path.name!r} to")
+    typer.echo(prose(line, terminal_width(), indent))
 
 
-def emit(report: Report, form: str, paths: list[Path], *, quiet: bool, verbose: bool, report_url: str = "") -> None:
-    """Write the files, print the report, and say by exception that the capture couldn't answer.
-
-    Markdown links to the full report at `report_url`.
-
-    Raises:
-        CannotAnswerError: graph work is missing from the export, so there is no bubble to tell.
-    """
-    from bubblefinder.render.formats import write
-
-    for path in paths:
-        write(report, path, report_url=report_url)
-    if not (quiet and paths):
-        print_report(report, form, verbose=verbose, report_url=report_url)
-    for path in paths:
-        if not quiet:
-            typer.echo(f"wrote {path}", err=True)
-    if report.trace.capture_mode == "unseen":
-        raise CannotAnswerError(
-            "the export lacks the GPU work of its CUDA graph launches, so no bubble can be told",
-            hint="export the .nsys-rep again with Nsight Systems 2024.2 or newer, "
-            "or capture with --cuda-graph-trace=node",
-        )
-
-
-def print_report(report: Report, form: str, *, verbose: bool, report_url: str = "") -> None:
-    """Print a report: text as wide as the terminal and coloured if it is one, other formats as they are."""
-    from bubblefinder.render.formats import render
-
-    if form == "text":
-        from bubblefinder.render.report.text import print_text
-
-        print_text(report, verbose=verbose)
+@contextmanager
+def stages(*, quiet: bool) -> Iterator[Callable[[str], None]]:
+    """Show on a terminal's stderr which stage runs; yields the function to call as each begins."""
+    if quiet or not sys.stderr.isatty():
+        yield lambda _: None
         return
-    content = render(report, form, report_url=report_url)
-    sys.stdout.buffer.write(content.encode() if isinstance(content, str) else content)
-    if isinstance(content, str) and not content.endswith("\n"):
-        sys.stdout.buffer.write(b"\n")
-    sys.stdout.flush()
+    from rich.console import Console
+
+    with Console(stderr=True).status("load") as status:
+        yield status.update

@@ -7,14 +7,14 @@ from typing import Annotated
 
 import typer
 
-from bubblefinder.cli.options import OutputFormat, Outputs, Verbose
+from bubblefinder.cli.arguments import OutputFiles, OutputFormat, Verbose, refuse_unseen
 
 
 def report(
     source: Annotated[
         Path, typer.Argument(metavar="REPORT", help="A report that bubblefinder wrote: .json, or the .html page.")
     ],
-    output: Outputs = None,
+    output: OutputFiles = None,
     output_format: OutputFormat = None,
     report_url: Annotated[
         str, typer.Option(metavar="URL", help="Where the full report can be read; Markdown links to it.")
@@ -23,10 +23,10 @@ def report(
     verbose: Verbose = 0,
 ) -> None:
     """Render a report again, in any format, without the trace."""
-    from bubblefinder.cli.output import check_format, check_outputs, emit
+    from bubblefinder.cli.output import Outputs
     from bubblefinder.report.read import read_report
 
-    form = check_format(output_format)
-    check_outputs(output or [])
+    outputs = Outputs("report", output_format, output, quiet=quiet)
     known = read_report(source)
-    emit(known, form, output or [], quiet=quiet, verbose=bool(verbose), report_url=report_url)
+    outputs.emit(known, url=report_url, verbose=bool(verbose))
+    refuse_unseen(known)

@@ -23,9 +23,9 @@ Folders = Annotated[
 @rules.command("list")
 def list_rules(folders: Folders = None) -> None:
     """List every rule. Shows id, name, what it is about, how far it is proven, its title."""
-    from bubblefinder.cli.common import terminal_width
-    from bubblefinder.render.diff.tables import Table
-    from bubblefinder.render.diff.text import draw
+    from bubblefinder.cli.output import terminal_width
+    from bubblefinder.render.kit.table import Table
+    from bubblefinder.render.kit.text import draw
     from bubblefinder.rules.template import bare
 
     rows = [(rule.id, rule.name, rule.about, rule.status, bare(rule.title)) for rule in _packs(folders).rules]

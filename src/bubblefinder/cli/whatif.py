@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bubblefinder.cli.common import stages
-from bubblefinder.cli.options import Capture, StepBy
+from bubblefinder.cli.arguments import Capture, Json, OutputFiles, OutputFormat, Quiet, StepBy
 from bubblefinder.errors import CannotAnswerError, UsageError
 
 if TYPE_CHECKING:
@@ -16,7 +15,6 @@ if TYPE_CHECKING:
 
     from bubblefinder.replay.changes import Change
     from bubblefinder.replay.fixes import Fix
-    from bubblefinder.replay.predict import Prediction
     from bubblefinder.replay.study import Study
     from bubblefinder.timeline.rank import Rank
 
@@ -57,19 +55,24 @@ def whatif(
     ] = None,
     pid: Annotated[int | None, typer.Option(metavar="PID", help="Predict the steps of this process.")] = None,
     step_by: StepBy = None,
-    json: Annotated[bool, typer.Option("--json", help="Print the predictions as JSON.")] = False,
-    quiet: Annotated[bool, typer.Option("-q", "--quiet", help="Print no progress.")] = False,
+    output: OutputFiles = None,
+    output_format: OutputFormat = None,
+    json: Json = False,
+    quiet: Quiet = False,
 ) -> None:
     """Predict the decode step after a fix, or with a faster host.
 
     Without options: every fix by itself, and the order in which they pay most. With options: all
     that they ask for together, since gains don't add up.
     """
+    from bubblefinder.cli.output import Outputs, stages
     from bubblefinder.pipeline import Analysis
+    from bubblefinder.replay.answer import answer
     from bubblefinder.replay.changes import FreeLaunches, HostSpeed
     from bubblefinder.replay.predict import predict
     from bubblefinder.trace.open import open_trace
 
+    outputs = Outputs("prediction", "json" if json else output_format, output, quiet=quiet)
     with stages(quiet=quiet) as progress:
         study = Analysis(open_trace(trace), step_by=step_by, progress=progress).study
     rank = _rank(study, gpu, pid)
@@ -79,11 +82,11 @@ def whatif(
     changes += [study.close_gaps(close_gaps / 100)] if close_gaps is not None else []
     changes += [study.drop_kernels(pattern) for pattern in drop_kernels or ()]
     if no_profiler and not changes:
-        _print(study, rank, study.untraced(rank, calibration), accept_length, as_json=json)
+        outputs.emit(answer(study, rank, study.untraced(rank, calibration), accept_length))
         return
     changes += [study.without_profiler(rank, calibration)] if no_profiler else []
     asked = predict(study.model, changes)[rank] if changes else None
-    _print(study, rank, asked, accept_length, as_json=json)
+    outputs.emit(answer(study, rank, asked, accept_length))
 
 
 def _rank(study: Study, gpu: int | None, pid: int | None) -> Rank:
@@ -116,15 +119,3 @@ def _chosen(fixes: Sequence[Fix], asked: list[str]) -> list[Fix]:
             raise UsageError(f"--remove {text!r} fits {len(fitting)} fixes: {fits}", hint="give the number instead")
         chosen += [fix for fix in fitting if fix not in chosen]
     return chosen
-
-
-def _print(study: Study, rank: Rank, asked: Prediction | None, accept_length: float | None, *, as_json: bool) -> None:
-    from bubblefinder.cli.common import terminal_width
-    from bubblefinder.render.diff.text import prose
-    from bubblefinder.render.prediction import as_document, as_text
-
-    if as_json:
-        typer.echo(as_document(study, rank, asked, accept_length))
-        return
-    for line in as_text(study, rank, asked, accept_length).splitlines():
-        typer.echo(prose(line, terminal_width(), " " * 5 if line.startswith(" ") else ""))

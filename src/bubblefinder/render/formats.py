@@ -1,4 +1,4 @@
-"""The formats a report can be written in: one line a format."""
+"""The formats that each document can be written in: one line a format."""
 
 from __future__ import annotations
 
@@ -8,55 +8,107 @@ import tempfile
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from bubblefinder.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from bubblefinder.report.model import Report
+Document = Literal["report", "diff", "budget", "prediction", "trend"]
 
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """A name for ``-f``, the suffixes ``-o`` knows it by, and where its renderer is.
+    """One way to write one kind of document.
 
-    A format that is `linked` names the full report by its URL.
+    Attributes:
+        document: what is written.
+        name: for ``-f``.
+        suffixes: those ``-o`` knows it by.
+        writer: ``module:function`` below the package.
+        of: ``module:function`` that makes what the writer takes of the document; empty if it takes the document.
+        takes: what else the writer is given: the terminal's `width`, or the `url` of the full report.
     """
 
+    document: Document
     name: str
     suffixes: tuple[str, ...]
-    module: str
-    function: str = "render"
-    linked: bool = False
+    writer: str
+    of: str = ""
+    takes: Literal["", "width", "url"] = ""
 
 
-_TRACES: Final = (".perfetto.json", ".trace.json", ".perfetto.json.gz", ".trace.json.gz")
-FORMATS: Final = {
-    entry.name: entry
-    for entry in (
-        Format("text", (".txt",), "render.report.text"),
-        Format("json", (".json",), "report.json"),
-        Format("html", (".html", ".htm"), "render.report.html"),
-        Format("markdown", (".md",), "render.report.markdown", linked=True),
-        Format("summary", (".summary.md",), "render.report.markdown", "render_summary", linked=True),
-        Format("junit", (".junit.xml", ".xml"), "render.report.junit"),
-        Format("github", (".github.txt",), "render.report.github"),
-        Format("perfetto", _TRACES, "render.report.perfetto"),
-        Format("csv", (".csv",), "render.report.csv"),
-        Format("parquet", (".parquet",), "render.report.csv", "render_parquet"),
-    )
+_REPORTS: Final = (
+    Format("report", "text", (".txt",), "render.report.text:render"),
+    Format("report", "json", (".json",), "report.json:render"),
+    Format("report", "html", (".html", ".htm"), "render.report.html:render"),
+    Format("report", "markdown", (".md",), "render.report.markdown:render", takes="url"),
+    Format("report", "summary", (".summary.md",), "render.report.markdown:render_summary", takes="url"),
+    Format("report", "junit", (".junit.xml", ".xml"), "render.report.junit:render"),
+    Format("report", "github", (".github.txt",), "render.report.github:render"),
+    Format(
+        "report",
+        "perfetto",
+        (".perfetto.json", ".trace.json", ".perfetto.json.gz", ".trace.json.gz"),
+        "render.report.perfetto:render",
+    ),
+    Format("report", "csv", (".csv",), "render.report.csv:render"),
+    Format("report", "parquet", (".parquet",), "render.report.csv:render_parquet"),
+)
+_MODULES: Final[dict[Document, str]] = {
+    "diff": "render.diff.sheet",
+    "budget": "render.budget",
+    "prediction": "render.prediction",
+    "trend": "render.trend",
 }
+"""Where a document's `sheet` and `records` are made, of which the kit writes most formats."""
+_OF_SHEETS: Final = (
+    ("text", (".txt",), "render.kit.text:write", "width"),
+    ("html", (".html", ".htm"), "render.kit.html:write", ""),
+    ("markdown", (".md",), "render.kit.markdown:write", ""),
+    ("summary", (".summary.md",), "render.kit.markdown:summary", ""),
+    ("github", (".github.txt",), "render.kit.github:write", ""),
+)
+_OWN: Final = (
+    Format("diff", "html", (".html", ".htm"), "render.diff.html:write"),
+    Format("diff", "json", (".json",), "compare.json:render"),
+    Format("diff", "junit", (".junit.xml", ".xml"), "render.kit.junit:write", "render.diff.sheet:sheet"),
+    Format("budget", "json", (".json",), "render.budget:json"),
+    Format("budget", "junit", (".junit.xml", ".xml"), "render.kit.junit:write", "render.budget:sheet"),
+    Format("prediction", "text", (".txt",), "render.prediction:text", takes="width"),
+    Format("prediction", "json", (".json",), "render.prediction:json"),
+    Format("trend", "text", (".txt",), "render.trend:text", takes="width"),
+    Format("trend", "html", (".html", ".htm"), "render.trend:html"),
+    Format("trend", "json", (".json",), "render.trend:json"),
+)
+_SHARED: Final = (
+    *(
+        Format(document, name, suffixes, writer, f"{module}:sheet", "width" if takes else "")
+        for document, module in _MODULES.items()
+        for name, suffixes, writer, takes in _OF_SHEETS
+    ),
+    *(
+        Format(document, "csv", (".csv",), "render.kit.csv:write", f"{module}:records")
+        for document, module in _MODULES.items()
+    ),
+)
+FORMATS: Final = tuple({(one.document, one.name): one for one in (*_REPORTS, *_SHARED, *_OWN)}.values())
+"""Every format of every document; a document's own way to write one comes before the shared one."""
 
 
-def format_for(path: Path) -> Format:
-    """Return the format whose longest suffix ends the file's name.
+def formats_of(document: Document) -> dict[str, Format]:
+    """Return the formats of a document by name."""
+    return {one.name: one for one in FORMATS if one.document == document}
+
+
+def format_for(document: Document, path: Path) -> Format:
+    """Return the format of a document whose longest suffix ends the file's name.
 
     Raises:
         UsageError: no format has such a suffix.
     """
-    known = {suffix: entry for entry in FORMATS.values() for suffix in entry.suffixes}
+    known = {suffix: one for one in formats_of(document).values() for suffix in one.suffixes}
     fitting = [suffix for suffix in known if path.name.lower().endswith(suffix)]
     if not fitting:
         raise UsageError(
@@ -65,23 +117,42 @@ def format_for(path: Path) -> Format:
     return known[max(fitting, key=len)]
 
 
-def render(report: Report, name: str, *, report_url: str = "") -> str | bytes:
-    """Return the report in the named format; Markdown links to the full report at `report_url`."""
-    entry = FORMATS[name]
-    draw: Callable[..., str | bytes] = getattr(import_module(f"bubblefinder.{entry.module}"), entry.function)
-    return draw(report, report_url) if entry.linked else draw(report)
+def render(document: Document, value: object, name: str, *, width: int | None = None, url: str = "") -> str | bytes:
+    """Return a document in the named format.
+
+    Args:
+        document: what it is.
+        value: a Report, Diff, Judged, Answer or Trend.
+        name: of the format.
+        width: columns of the terminal that text is for; null where there is none.
+        url: where the full report lies, for formats that link to it.
+    """
+    entry = formats_of(document)[name]
+    taken = _function(entry.of)(value) if entry.of else value
+    known: dict[str, dict[str, Any]] = {"width": {"width": width}, "url": {"report_url": url}}
+    content: str | bytes = _function(entry.writer)(taken, **known.get(entry.takes, {}))
+    return content
 
 
-def write(report: Report, path: Path, *, report_url: str = "") -> None:
-    """Write the report to `path` in the format its suffix names, packed if it ends in .gz, whole or not at all.
+def write(document: Document, value: object, path: Path, *, url: str = "") -> None:
+    """Write a document in the format that the file's suffix names, packed if it ends in .gz, whole or not at all.
 
     Raises:
         UsageError: the suffix is unknown, or the folder is missing.
     """
-    entry = format_for(path)
-    content = render(report, entry.name, report_url=report_url)
-    encoded = content.encode() if isinstance(content, str) else content
-    write_whole(path, gzip.compress(encoded, mtime=0) if path.suffix.lower() == ".gz" else encoded)
+    content = encoded(render(document, value, format_for(document, path).name, url=url))
+    write_whole(path, gzip.compress(content, mtime=0) if path.suffix.lower() == ".gz" else content)
+
+
+def encoded(content: str | bytes) -> bytes:
+    """Return what was rendered as bytes."""
+    return content.encode() if isinstance(content, str) else content
+
+
+def _function(place: str) -> Callable[..., Any]:
+    module, name = place.split(":")
+    found: Callable[..., Any] = getattr(import_module(f"bubblefinder.{module}"), name)
+    return found
 
 
 def write_whole(path: Path, content: bytes) -> None:

@@ -10,8 +10,7 @@ from bubblefinder.compare.judge import judge
 from bubblefinder.compare.metrics import measurable
 from bubblefinder.compare.store import open_store
 from bubblefinder.errors import EXIT_GATE, UsageError
-from bubblefinder.render.diff.formats import render_judged
-from bubblefinder.render.formats import render, write_whole
+from bubblefinder.render.formats import encoded, render, write_whole
 
 if TYPE_CHECKING:
     from datetime import date
@@ -53,10 +52,9 @@ def nightly(report: Report, budgets: BudgetFile, history: Path, folder: Path, to
         broken = judged.headline if judged.exit_code == EXIT_GATE else ""
         run = add(database, report, reason=broken) if measurable(report) else None
     for name, form in REPORTS.items():
-        content = render(report, form)
-        write_whole(folder / name, content.encode() if isinstance(content, str) else content)
+        write_whole(folder / name, encoded(render("report", report, form)))
     for name, form in VERDICTS.items():
-        write_whole(folder / name, render_judged(judged, form).encode())
+        write_whole(folder / name, encoded(render("budget", judged, form)))
     return Night(judged, run)
 
 

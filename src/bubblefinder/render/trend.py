@@ -9,14 +9,18 @@ from typing import TYPE_CHECKING, Final
 from bubblefinder.compare.quantity import format_limit
 from bubblefinder.compare.sentences import place
 from bubblefinder.compare.trend import SHORTEST
-from bubblefinder.render.diff.pictures import WIDTH
-from bubblefinder.render.diff.tables import Table
+from bubblefinder.render.kit.drawing import WIDTH
+from bubblefinder.render.kit.html import environment, page
+from bubblefinder.render.kit.sheet import Sheet
+from bubblefinder.render.kit.table import Table
+from bubblefinder.render.kit.text import prose
 from bubblefinder.report.sentences import plain
 from bubblefinder.units import UNKNOWN, plural
 
 if TYPE_CHECKING:
     from bubblefinder.compare.trend import Point, Shift, Trend
 
+SCHEMA: Final = "bubblefinder.trend/1"
 HEIGHT: Final = 240.0
 _EDGE: Final = 12.0
 _BAR: Final = 26
@@ -41,7 +45,7 @@ class Level:
     y: float
 
 
-def text(trend: Trend) -> str:
+def text(trend: Trend, width: int | None = None) -> str:
     """Return one line a run with its value as a bar, and a line where the metric moved."""
     largest = max((abs(p.value) for p in trend.points), default=0) or 1.0
     shifts = {shift.at: shift for shift in trend.shifts}
@@ -50,31 +54,78 @@ def text(trend: Trend) -> str:
         if number in shifts:
             lines.append(f"  ····· {_moved(trend, shifts[number])}")
         lines.append(_line(trend, point, largest))
-    return "\n".join([*lines, *verdicts(trend)]) + "\n"
+    return "\n".join(prose(line, width, " " * 7) for line in [*lines, *verdicts(trend)]) + "\n"
 
 
 def html(trend: Trend) -> str:
     """Return a page with the runs as dots, the levels as lines, and a table of the same."""
-    from bubblefinder.render.diff.html import environment, page
-
+    shown = sheet(trend)
     numbers = [p.value for p in trend.points]
     low, high = min(numbers), max(numbers)
     body = (
         environment()
         .get_template("trend.html.j2")
         .render(
-            title=title(trend),
-            meaning=trend.metric.meaning,
-            verdicts=[*(_moved(trend, shift) for shift in trend.shifts), *verdicts(trend)],
+            sheet=shown,
             height=HEIGHT,
             levels=_levels(trend, low, high),
             dots=_dots(trend, low, high),
             low=format_limit(low, trend.metric.unit),
             high=format_limit(high, trend.metric.unit),
-            runs=_runs(trend),
         )
     )
-    return page(f"{title(trend)} · bubblefinder trend", body)
+    return page(shown.title, body)
+
+
+def sheet(trend: Trend) -> Sheet:
+    """Return since which run the metric has moved, and a table of the runs."""
+    said = [*(_moved(trend, shift) for shift in trend.shifts), *verdicts(trend)]
+    return Sheet(
+        document="trend",
+        title=f"{title(trend)} · bubblefinder trend",
+        headline=f"{title(trend)}: {' '.join(said)}",
+        verdict=title(trend),
+        rest=" ".join(f"{line[:1].upper()}{line[1:]}".rstrip(".") + "." for line in said),
+        level="fail" if trend.points[-1].run.state == "alarm" else "ok",
+        basis=trend.metric.meaning,
+        tables=(_runs(trend),),
+    )
+
+
+def records(trend: Trend) -> list[dict[str, object]]:
+    """Return one record a run, oldest first."""
+    return [
+        {
+            "run": point.run.id,
+            "added_at": point.run.added_at,
+            "label": point.run.label,
+            "commit": point.run.commit,
+            "name": point.run.name,
+            "state": point.run.state,
+            "metric": trend.metric.id,
+            "unit": trend.metric.unit,
+            "value": point.value,
+        }
+        for point in trend.points
+    ]
+
+
+def json(trend: Trend) -> str:
+    """Return the metric, its runs and where it moved."""
+    import msgspec
+
+    document = {
+        "schema": SCHEMA,
+        "metric": trend.metric.id,
+        "unit": trend.metric.unit,
+        "where": dict(trend.where),
+        "runs": [{key: row[key] for key in ("run", "added_at", "commit", "state", "value")} for row in records(trend)],
+        "moved": [
+            {"run": trend.points[one.at].run.id, "before": one.before, "after": one.after, "changed": list(one.changed)}
+            for one in trend.shifts
+        ],
+    }
+    return msgspec.json.format(msgspec.json.encode(document), indent=1).decode() + "\n"
 
 
 def verdicts(trend: Trend) -> list[str]:

@@ -44,6 +44,17 @@ MODE_LABELS: Final = {
     "none": "capture without CUDA graphs",
     "unseen": "capture whose graph work is not in the export",
 }
+KIND_LABELS: Final = {
+    "nvtx": "NVTX range",
+    "api": "API call",
+    "launch": "launch call",
+    "wait": "wait, GPU fed",
+    "blamed_wait": "wait to blame",
+    "replay": "graph replay",
+    "operation": "operation",
+    "operations": "operations, merged",
+} | {name: f"idle: {label}" for name, label in CLASS_LABELS.items() if name != "busy"}
+"""What the bars of a drawn step are called."""
 EVERY_STEP: Final = "a step"
 _GITHUB: Final = re.compile(r"([\w.-]+/[\w.-]+)#(\d+)", re.ASCII)
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from bubblefinder.render.report.timeline_figure import KIND_LABELS
 from bubblefinder.report.model import LEDGER_CLASSES
+from bubblefinder.report.sentences import KIND_LABELS
 
 MIXED: Final = "mixed"
 """Idle time outside graph replays, drawn as a share: its kinds can't be told apart."""

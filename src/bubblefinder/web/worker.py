@@ -136,17 +136,18 @@ def analyse(job: Upload, tell: Callable[..., None], fit: Callable[[int], None]) 
 def compare(job: Comparison) -> dict[str, Any]:
     """Write a comparison in every format and return nothing that the server needs to know."""
     from bubblefinder.compare.diff import diff
-    from bubblefinder.render.diff.formats import render_diff
-    from bubblefinder.render.diff.html import body, style
+    from bubblefinder.render.diff.html import body
+    from bubblefinder.render.formats import encoded, render
+    from bubblefinder.render.kit.html import sheet_style
     from bubblefinder.report.read import read_report
 
     base, head = ([read_report(Path(path)) for path in paths] for paths in (job.base, job.head))
     result = diff(base, head)
     out = Path(job.out)
     for form, name in DIFF_OUTPUTS.items():
-        (out / name).write_text(render_diff(result, form), encoding="utf-8")
+        (out / name).write_bytes(encoded(render("diff", result, form)))
     (out / BODY).write_text(body(result), encoding="utf-8")
-    (out / DIFF_STYLE).write_text(style(), encoding="utf-8")
+    (out / DIFF_STYLE).write_text(sheet_style(), encoding="utf-8")
     return {}
 
 
@@ -174,17 +175,13 @@ def summary(report: Report) -> dict[str, Any]:
 
 
 def _write_report(report: Report, folder: Path) -> None:
-    from bubblefinder.render.formats import render
+    from bubblefinder.render.formats import encoded, render
     from bubblefinder.render.report.html import render_body
 
     for form, name in OUTPUTS.items():
-        (folder / name).write_bytes(_encoded(render(report, form)))
-    (folder / PERFETTO).write_bytes(gzip.compress(_encoded(render(report, "perfetto")), mtime=0))
+        (folder / name).write_bytes(encoded(render("report", report, form)))
+    (folder / PERFETTO).write_bytes(gzip.compress(encoded(render("report", report, "perfetto")), mtime=0))
     (folder / BODY).write_text(render_body(report), encoding="utf-8")
-
-
-def _encoded(content: str | bytes) -> bytes:
-    return content.encode() if isinstance(content, str) else content
 
 
 def _about(message: str, name: str) -> str:

@@ -25,7 +25,7 @@ def run(monkeypatch: pytest.MonkeyPatch, *arguments: str | Path) -> int:
 
 def test_a_page_becomes_json_again(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     page, back = tmp_path / "a.html", tmp_path / "b.json"
-    write(sample_report(), page)
+    write("report", sample_report(), page)
     assert run(monkeypatch, page, "-o", back, "-o", tmp_path / "c.md", "-q") == 0
     assert read_report(back) == sample_report()
     assert (tmp_path / "c.md").read_text().startswith("### bubblefinder")
@@ -34,7 +34,7 @@ def test_a_page_becomes_json_again(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
 def test_markdown_is_printed_with_its_link(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    write(sample_report(), tmp_path / "a.json")
+    write("report", sample_report(), tmp_path / "a.json")
     assert run(monkeypatch, tmp_path / "a.json", "-f", "markdown", "--report-url", "https://host/r.html") == 0
     assert "[full report](https://host/r.html)" in capsys.readouterr().out
 
@@ -53,8 +53,8 @@ def test_what_can_not_be_done_is_said_in_one_line(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str],
     arguments: list[str], code: int, says: str,
 ) -> None:  # fmt: skip
-    write(sample_report(), tmp_path / "a.json")
-    write(unseen_report(), tmp_path / "unseen.json")
+    write("report", sample_report(), tmp_path / "a.json")
+    write("report", unseen_report(), tmp_path / "unseen.json")
     (tmp_path / "not.json").write_text("SQLite format 3")
     monkeypatch.chdir(tmp_path)
     assert run(monkeypatch, *arguments) == code

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from bubblefinder.compare.diff import Options, diff, failed
 from bubblefinder.compare.noise import Floors
 from bubblefinder.errors import UsageError
-from bubblefinder.render.diff.formats import render_diff
+from bubblefinder.render.formats import render
 from bubblefinder.report.model import Quantiles, Site
 from tests.unit.compare.builders import (
     MS,
@@ -108,7 +108,7 @@ def test_with_inter_only_nothing_is_said_about_the_inside_of_graphs() -> None:
 
 def test_idle_time_of_few_steps_is_not_told_as_that_of_every_step() -> None:
     report = a_report(host_late=10 * MS, findings=[a_slow_host(107.0 * MS, steps_affected=3, per_step_count=None)])
-    assert "107 ms in each of 3 steps" in render_diff(diff([a_report()], [report]), "text")
+    assert "107 ms in each of 3 steps" in str(render("diff", diff([a_report()], [report]), "text"))
 
 
 def test_a_rank_that_is_gone_agrees_with_nothing() -> None:

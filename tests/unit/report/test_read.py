@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def test_a_written_report_reads_back_equal(tmp_path: Path, suffix: str) -> None:
     for number, report in enumerate((sample_report(gpus=2), hostile_report())):
         path = tmp_path / f"{number}{suffix}"
-        write(report, path)
+        write("report", report, path)
         assert read_report(path) == report
 
 

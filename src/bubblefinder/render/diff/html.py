@@ -2,92 +2,60 @@
 
 from __future__ import annotations
 
-from functools import cache
-from importlib.resources import files
 from typing import TYPE_CHECKING, Final
 
 from bubblefinder.compare import json
-from bubblefinder.compare.sentences import MARKS, capture_name, rests_on, title_and_rest
-from bubblefinder.render.diff.pictures import LANE, WIDTH, legend, timelines, waterfalls
-from bubblefinder.render.diff.tables import tables
-from bubblefinder.render.kit import palette
-from bubblefinder.render.report.html import content_policy
+from bubblefinder.render.diff.sheet import sheet
+from bubblefinder.render.kit import drawing
+from bubblefinder.render.kit.html import environment, harmless, page
 from bubblefinder.report.sentences import plain
-from bubblefinder.units import plural
+from bubblefinder.units import duration
 
 if TYPE_CHECKING:
-    from jinja2 import Environment
-
-    from bubblefinder.compare.model import Diff
+    from bubblefinder.compare.model import Capture, Diff
+    from bubblefinder.render.kit.drawing import Drawing
 
 ELEMENT_ID: Final = "bubblefinder-diff"
-_SAFE: Final = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
 
 
-def render(diff: Diff) -> str:
+def write(diff: Diff) -> str:
     """Return the whole page, with the comparison embedded as JSON."""
-    names = " against ".join(plain(side[0].name, 60) for side in (diff.base, diff.head))
-    return page(f"{names} · bubblefinder diff", body(diff))
-
-
-def page(title: str, content: str) -> str:
-    """Return a whole page around a body that is safe already."""
-    template = environment().get_template("page.html.j2")
-    return template.render(title=title, policy=content_policy((), (style(),)), style=style(), body=content)
+    return page(sheet(diff).title, body(diff))
 
 
 def body(diff: Diff) -> str:
-    """Return what stands between <body> and </body>; any page that loads `style()` can carry it."""
-    verdict, rest = title_and_rest(diff)
+    """Return what stands between <body> and </body>; any page that loads `kit.html.sheet_style()` can carry it."""
+    shown = sheet(diff)
     return (
         environment()
         .get_template("diff.html.j2")
         .render(
-            diff=diff,
-            verdict=verdict,
-            rest=rest,
-            rests_on=rests_on(diff),
-            sides=[("base", diff.base), ("head", diff.head)],
+            sheet=shown,
             waterfalls=waterfalls(diff),
             timelines=timelines(diff),
-            tables=tables(diff),
+            sources=[
+                f"{source}, Nsight Systems {_version(one)}"
+                for source, one in zip(shown.sources, (*diff.base, *diff.head), strict=True)
+            ],
             embedded=harmless(json.render(diff)),
             element_id=ELEMENT_ID,
         )
     )
 
 
-@cache
-def style() -> str:
-    """Return the style sheet of comparisons, budgets and trends, with the palette of both themes."""
-    light, dark = palette.css_variables(0), palette.css_variables(1)
-    colours = "".join(f".c-{name}{{fill:var(--c-{name})}}" for name in palette.COLOURS | palette.CHART)
-    sheet = (files("bubblefinder.render.diff") / "assets" / "compare.css").read_text("utf-8")
-    return (
-        f":root{{color-scheme:light dark;{light}}}"
-        f"@media (prefers-color-scheme: dark){{:root{{{dark}}}}}{colours}\n{sheet}"
-    )
+def waterfalls(diff: Diff) -> Drawing | None:
+    """Return the step that stands for each side, cut by class; null where a side has none to show."""
+    steps = [(name, step) for name, step in (("base", diff.base_step), ("head", diff.head_step)) if step]
+    if len(steps) < 2:  # noqa: PLR2004 - two sides
+        return None
+    return drawing.ledgers([(f"{side}: step {s.index}, {duration(s.duration_ns)}", s.parts) for side, s in steps])
 
 
-def harmless(text: str) -> str:
-    """Return JSON that can't end the script element it stands in."""
-    for character, escaped in _SAFE.items():
-        text = text.replace(character, escaped)
-    return text
+def timelines(diff: Diff) -> Drawing | None:
+    """Return the step that stands for each side as it ran, base above head; null where unknown."""
+    steps = [(name, s.timeline) for name, s in (("base", diff.base_step), ("head", diff.head_step)) if s and s.timeline]
+    return drawing.timelines(steps) if len(steps) == 2 else None  # noqa: PLR2004 - two sides
 
 
-@cache
-def environment() -> Environment:
-    """Return the templates of this package; everything put into them is escaped."""
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-
-    made = Environment(
-        loader=PackageLoader("bubblefinder.render.diff"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    made.filters |= {"plain": plain, "capture_name": capture_name, "legend": legend, "plural": plural}
-    made.globals |= {"WIDTH": WIDTH, "LANE": LANE, "MARKS": MARKS}
-    return made
+def _version(capture: Capture) -> str:
+    return plain(capture.nsys_version) or "unknown"

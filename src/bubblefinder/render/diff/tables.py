@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from statistics import median
 from typing import TYPE_CHECKING, Final
 
 from bubblefinder.compare.sentences import MARKS, difference, metric_name, signed, value
+from bubblefinder.render.kit.table import Table
 from bubblefinder.report.sentences import plain, site_words
 from bubblefinder.units import UNKNOWN, count, duration, milliseconds, plural
 
@@ -23,26 +24,6 @@ _PDL_NOTE: Final = (
 _NOT_APART: Final = "not told apart"
 _STAYED: Final = "Not told apart: as much idle time was there, under another cause or too little for a finding."
 _BLANK: Final = {"same", "unknown"}
-_NUMBERS: Final = frozenset(
-    {"base", "head", "base p50", "head p50", "base p95", "head p95", "change", "noise", "limit", "value"}
-)
-"""Headers of columns that hold numbers, counts or times; all others hold words."""
-
-
-@dataclass(frozen=True, slots=True)
-class Table:
-    """Rows of cells under a header; `note` says what was left out, and the last `spare` columns may be."""
-
-    title: str
-    header: tuple[str, ...]
-    rows: Sequence[tuple[str, ...]]
-    note: str = ""
-    spare: int = 0
-
-    @property
-    def words(self) -> tuple[bool, ...]:
-        """Which columns hold words: these begin at the left, numbers end at the right."""
-        return tuple(number == 0 or name not in _NUMBERS for number, name in enumerate(self.header))
 
 
 def tables(diff: Diff) -> list[Table]:

@@ -46,6 +46,17 @@ PATTERNS: Final = {
     "unrecorded": "x",
     "profiler": "-",
 }
+KIND_COLOURS: Final = {
+    "nvtx": "nvtx",
+    "api": "host",
+    "launch": "launch",
+    "wait": "wait",
+    "blamed_wait": "blamed",
+    "replay": "busy",
+    "operation": "operation",
+    "operations": "operation",
+}
+"""The palette's name of the colour of each kind of bar; a class of idle time has its own."""
 
 
 def css_variables(theme: int) -> str:

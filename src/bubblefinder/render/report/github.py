@@ -4,26 +4,24 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from bubblefinder.render.kit.github import MOST, Command, command
 from bubblefinder.report.sentences import cost_words, plain, site_words
 from bubblefinder.report.verdict import verdict
 
 if TYPE_CHECKING:
     from bubblefinder.report.model import Finding, Report
 
-LIMIT: Final = 9
-"""GitHub shows about ten annotations of a level for a step; one is the verdict."""
-
-_LEVELS: Final = {"high": "error", "medium": "warning", "low": "notice", "info": "notice"}
+_LEVELS: Final[dict[str, Command]] = {"high": "error", "medium": "warning", "low": "notice", "info": "notice"}
 
 
 def render(report: Report) -> str:
     """Return one workflow command a line; print them to the log of a step."""
     judged = verdict(report)
     summary = " ".join(part for part in (judged.headline, judged.blame, judged.gain) if part)
-    lines = [_command("notice", f"bubblefinder: {plain(report.trace.name, 80)}", summary)]
-    lines += [_annotation(finding, report) for finding in report.findings[:LIMIT]]
-    if len(report.findings) > LIMIT:
-        left_out = len(report.findings) - LIMIT
+    lines = [command("notice", f"bubblefinder: {plain(report.trace.name, 80)}", summary)]
+    lines += [_annotation(finding, report) for finding in report.findings[:MOST]]
+    if len(report.findings) > MOST:
+        left_out = len(report.findings) - MOST
         lines.append(f"{left_out} more findings are in the report; GitHub shows about ten annotations of a level.")
     return "\n".join(lines) + "\n"
 
@@ -31,16 +29,4 @@ def render(report: Report) -> str:
 def _annotation(finding: Finding, report: Report) -> str:
     parts = (finding.message, site_words(finding.site), cost_words(finding, report), finding.remedy)
     message = "\n".join(plain(part, 400) for part in parts if part)
-    return _command(_LEVELS[finding.severity], f"{finding.rule}: {plain(finding.title)}", message)
-
-
-def _command(level: str, title: str, message: str) -> str:
-    return f"::{level} title={_property(title)}::{_data(message)}"
-
-
-def _data(text: str) -> str:
-    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
-
-
-def _property(text: str) -> str:
-    return _data(text).replace(":", "%3A").replace(",", "%2C")
+    return command(_LEVELS[finding.severity], f"{finding.rule}: {plain(finding.title)}", message)

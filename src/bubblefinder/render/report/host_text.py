@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from rich.table import Table
-
+from bubblefinder.render.kit.table import Table
 from bubblefinder.report.sentences import plain
 from bubblefinder.units import count, milliseconds
 
@@ -28,14 +27,16 @@ def host_tables(host: HostReport, *, verbose: bool) -> Iterator[Table]:
         yield _table("from the launch of", "launches", _phases(host))
     if host.ranges:
         yield _table("in range", "a step", _ranges(host.ranges[:most]))
-    table = Table(box=None, pad_edge=False, header_style="dim")
-    for column in ("call", "a step", "one ms", "all ms"):
-        table.add_column(column, justify="left" if column == "call" else "right")
-    for call in host.calls[:most]:
-        name = plain(call.api, _NAME) + (" (waits)" if call.waits else "")
-        number = count(round(call.per_step_count, 1))
-        table.add_row(name, number, milliseconds(call.call_p50_ns), milliseconds(call.p50_ns))
-    yield table
+    calls = [
+        (
+            plain(call.api, _NAME) + (" (waits)" if call.waits else ""),
+            count(round(call.per_step_count, 1)),
+            milliseconds(call.call_p50_ns),
+            milliseconds(call.p50_ns),
+        )
+        for call in host.calls[:most]
+    ]
+    yield Table("", ("call", "a step", "one ms", "all ms"), calls, left=frozenset({"call"}))
 
 
 def _phases(host: HostReport) -> Iterator[Row]:
@@ -51,9 +52,9 @@ def _ranges(ranges: Iterable[HostRange]) -> Iterator[Row]:
 
 
 def _table(name: str, number: str, rows: Iterable[Row]) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="dim")
-    for column in (name, number, "p50 ms", "waiting", "in calls", "between"):
-        table.add_column(column, justify="left" if column == name else "right")
-    for title, times, *parts in rows:
-        table.add_row(title, count(None if times is None else round(times, 1)), *(milliseconds(ns) for ns in parts))
-    return table
+    cells = [
+        (title, count(None if times is None else round(times, 1)), *(milliseconds(ns) for ns in parts))
+        for title, times, *parts in rows
+    ]
+    header = (name, number, "p50 ms", "waiting", "in calls", "between")
+    return Table("", header, cells, left=frozenset({name}))

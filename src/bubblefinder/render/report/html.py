@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import json as stdlib_json
 import re
 from dataclasses import dataclass, replace
@@ -11,10 +9,9 @@ from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Final
 
-from bubblefinder.render.kit import palette
+from bubblefinder.render.kit.html import environment, harmless, page, themes
 from bubblefinder.render.report import views
 from bubblefinder.render.report.figures import MAX_MARKS, MAX_STEPS, figures, filled_histograms, leading_rows, marks
-from bubblefinder.render.report.timeline_figure import KIND_LABELS
 from bubblefinder.report import json, sentences
 from bubblefinder.report.model import LEDGER_CLASSES, Quality
 from bubblefinder.report.overhead_sentences import overhead_words
@@ -37,8 +34,6 @@ TABLE_ROWS: Final = 200
 """Rows of a table on the page."""
 NOTABLE_BARS: Final = 60
 
-_SAFE: Final = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
-
 
 @dataclass(frozen=True, slots=True)
 class Assets:
@@ -52,17 +47,8 @@ class Assets:
 def render(report: Report) -> str:
     """Return the whole page, with the report embedded as JSON."""
     assets = report_assets()
-    scripts = (assets.plotly, assets.script)
-    return (
-        _environment()
-        .get_template("report.html.j2")
-        .render(
-            title=f"{sentences.plain(report.run.label or report.trace.name, 80)} · bubblefinder",
-            policy=content_policy(scripts, (assets.style, "")),
-            assets=assets,
-            body=render_body(report),
-        )
-    )
+    title = f"{sentences.plain(report.run.label or report.trace.name, 80)} · bubblefinder"
+    return page(title, render_body(report), style=assets.style, scripts=(assets.plotly, assets.script))
 
 
 def render_body(report: Report) -> str:
@@ -77,8 +63,8 @@ def render_body(report: Report) -> str:
         .render(
             report=report,
             verdict=verdict(report),
-            embedded=_harmless(json.encode(thinned(report)).decode()),
-            figures=_harmless(stdlib_json.dumps(drawn, separators=(",", ":"))),
+            embedded=harmless(json.encode(thinned(report)).decode()),
+            figures=harmless(stdlib_json.dumps(drawn, separators=(",", ":"))),
             element_id=ELEMENT_ID,
             marks=_marks_note(drawn),
             **_parts(report),
@@ -92,13 +78,7 @@ def report_assets() -> Assets:
     folder = files("bubblefinder.render.report") / "assets"
     names = ("plotly-cartesian.min.js", "report.js", "report.css")
     plotly, script, style = (folder.joinpath(name).read_text("utf-8") for name in names)
-    return Assets(plotly=plotly, script=script, style=_themes() + style)
-
-
-def content_policy(scripts: Sequence[str], styles: Sequence[str]) -> str:
-    """Return the content security policy that allows these inline parts and nothing else."""
-    allowed = [" ".join(f"'sha256-{_digest(part)}'" for part in parts) for parts in (scripts, styles)]
-    return f"default-src 'none'; script-src {allowed[0]}; style-src {allowed[1]}; base-uri 'none'; form-action 'none'"
+    return Assets(plotly=plotly, script=script, style=themes() + style)
 
 
 def thinned(report: Report) -> Report:
@@ -132,7 +112,7 @@ def _parts(report: Report) -> dict[str, Any]:
         "sections": _sections(report, rows),
         "notable": notable,
         "ordered_stats": lambda stats: [(name, stats[name]) for name in ("duration", *LEDGER_CLASSES) if name in stats],
-        "kind_labels": KIND_LABELS,
+        "kind_labels": sentences.KIND_LABELS,
         "longest_kernel_ns": max((row.per_step_ns for row in report.detail.kernels), default=1) or 1,
     }
 
@@ -181,36 +161,9 @@ def unbroken(text: str) -> str:
     return re.sub(r"(?<=\d) (?=(?:ns|us|ms|s|%)\b|%)", "\N{NO-BREAK SPACE}", text)
 
 
-def _harmless(text: str) -> str:
-    for character, escaped in _SAFE.items():
-        text = text.replace(character, escaped)
-    return text
-
-
-def _digest(text: str) -> str:
-    return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
-
-
-def _themes() -> str:
-    light, dark = palette.css_variables(0), palette.css_variables(1)
-    return (
-        f":root{{color-scheme:light;{light}}}\n"
-        f"@media (prefers-color-scheme: dark){{:root:not([data-theme=light]){{color-scheme:dark;{dark}}}}}\n"
-        f":root[data-theme=dark]{{color-scheme:dark;{dark}}}\n"
-    )
-
-
 @cache
 def _environment() -> Environment:
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-
-    environment = Environment(
-        loader=PackageLoader("bubblefinder.render.report"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    made = environment("bubblefinder.render.report")
     helpers = (
         duration,
         milliseconds,
@@ -224,13 +177,13 @@ def _environment() -> Environment:
         sentences.per_step_words,
         sentences.note_count,
     )
-    environment.filters |= {helper.__name__: helper for helper in helpers}
-    environment.filters["unbroken"] = unbroken
-    environment.globals |= {
+    made.filters |= {helper.__name__: helper for helper in helpers}
+    made.filters["unbroken"] = unbroken
+    made.globals |= {
         "LEDGER_CLASSES": LEDGER_CLASSES,
         "CLASS_MEANINGS": sentences.CLASS_MEANINGS,
         "EXCLUDED_LABELS": sentences.EXCLUDED_LABELS,
         "MODE_LABELS": sentences.MODE_LABELS,
         "scope_words": sentences.scope_words,
     }
-    return environment
+    return made

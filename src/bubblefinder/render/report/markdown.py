@@ -6,6 +6,8 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from bubblefinder.errors import InternalError
+from bubblefinder.render.kit.markdown import COMMENT_LIMIT, SUMMARY_LIMIT, code, escape, folded, table
+from bubblefinder.render.kit.table import Table
 from bubblefinder.report.model import LEDGER_CLASSES
 from bubblefinder.report.overhead_sentences import overhead_words
 from bubblefinder.report.sentences import (
@@ -22,18 +24,11 @@ from bubblefinder.report.verdict import verdict
 from bubblefinder.units import count, duration, milliseconds, share
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable
 
     from bubblefinder.report.model import Finding, Report
 
-COMMENT_LIMIT: Final = 60_000
-"""Bytes; GitHub refuses comments above 65,536 characters."""
-SUMMARY_LIMIT: Final = 1_000_000
-"""Bytes; GitHub drops a step's job summary above 1,024 KiB."""
 TOP: Final = 5
-
-_SPECIAL: Final = re.compile(r"[^\w .,;:/=+()%'-]|(?<!\w)_|_(?!\w)", re.ASCII)
-_REFERENCES: Final = {"@": "&#64;&#8203;", "#": "&#35;&#8203;"}
 
 
 def render(report: Report, report_url: str = "", comment_id: str = "report") -> str:
@@ -58,37 +53,6 @@ def fit(draw: Callable[[int], str], report: Report, limit: int) -> str:
         if len(text.encode()) <= limit:
             return text
     raise InternalError(f"the summary of {plain(report.trace.name)} needs more than {limit} bytes")
-
-
-def escape(text: str | None, limit: int = 160) -> str:
-    """Return text from a capture as Markdown that shows it and does nothing: no markup, mention or table cell."""
-    return _SPECIAL.sub(_entity, plain(text, limit))
-
-
-def code(text: str | None, limit: int = 160) -> str:
-    """Return a name as code; empty for an unknown one."""
-    return f"<code>{escape(text, limit)}</code>" if text else ""
-
-
-def table(header: Iterable[str], rows: Iterable[Iterable[str]], words: Sequence[bool] = ()) -> str:
-    """Return a table whose columns of `words` begin at the left and whose numbers end at the right.
-
-    Unless told otherwise, the first column is words and the others are numbers.
-    """
-    names = list(header)
-    sides = [":--" if left else "--:" for left in words or (True, *[False] * (len(names) - 1))]
-    lines = [names, sides, *rows]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
-
-
-def folded(summary: str, body: str) -> str:
-    """Return a section that opens on a click."""
-    return f"<details><summary>{summary}</summary>\n\n{body}\n\n</details>"
-
-
-def _entity(found: re.Match[str]) -> str:
-    character = found.group()
-    return _REFERENCES.get(character, character if ord(character) > 127 else f"&#{ord(character)};")  # noqa: PLR2004 - ASCII
 
 
 def _comment(report: Report, shown: int, report_url: str) -> str:
@@ -119,18 +83,18 @@ def _steps_table(report: Report) -> str:
     if not report.steps.count:
         return ""
     total = stats["duration"].mean
-    rows = []
+    rows = list[tuple[str, ...]]()
     unseen = report.trace.capture_mode == "unseen"
     for name in ("duration",) if unseen else ("duration", *LEDGER_CLASSES):
         one = stats.get(name)
         if one is None or (name not in ("duration", "busy") and one.max == 0):
             continue
-        label = "**step**" if name == "duration" else class_label(name)
+        label = "step" if name == "duration" else class_label(name)
         part = share(one.mean / total) if one.mean is not None and total else "not measured"
         cells = [label, milliseconds(one.mean), milliseconds(one.p50), milliseconds(one.p95), part]
-        rows.append([*cells, milliseconds(corrected.get(name))] if corrected else cells)
-    header = ["ms per decode step", "mean", "p50", "p95", "of the step"]
-    return table([*header, "p50 corrected"] if corrected else header, rows)
+        rows.append((*cells, milliseconds(corrected.get(name))) if corrected else tuple(cells))
+    header = ("ms per decode step", "mean", "p50", "p95", "of the step", *(("p50 corrected",) if corrected else ()))
+    return table(Table("", header, rows, left=frozenset(header[:1])))
 
 
 def _provenance(report: Report, report_url: str) -> str:
@@ -195,14 +159,15 @@ def _devices(report: Report) -> str:
     if len(report.steps.by_device) < 2:  # noqa: PLR2004 - ranks side by side need two
         return ""
     rows = [
-        [
+        (
             f"GPU {one.gpu}, process {one.pid}",
             count(one.count),
-            *[milliseconds(one.per_step[name].p50) for name in ("duration", "busy", "intra_graph", "host_late")],
-        ]
+            *(milliseconds(one.per_step[name].p50) for name in ("duration", "busy", "intra_graph", "host_late")),
+        )
         for one in report.steps.by_device
     ]
-    return folded("Ranks side by side", table(["p50, ms", "steps", "step", "busy", "inside graphs", "host late"], rows))
+    header = ("p50, ms", "steps", "step", "busy", "inside graphs", "host late")
+    return folded("Ranks side by side", table(Table("", header, rows, left=frozenset(header[:1]))))
 
 
 def _capture(report: Report) -> str:

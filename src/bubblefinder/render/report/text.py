@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Final
 
 from rich.console import Console, Group, RenderableType
 from rich.padding import Padding
-from rich.table import Table
+from rich.table import Table as Grid
 from rich.text import Text
 
+from bubblefinder.render.kit.table import Table
+from bubblefinder.render.kit.text import rich_table
 from bubblefinder.render.report.host_text import host_tables
 from bubblefinder.report.ledgers import STEP_CLASSES
 from bubblefinder.report.overhead_sentences import overhead_words
@@ -31,7 +33,7 @@ from bubblefinder.report.verdict import verdict
 from bubblefinder.units import count, duration, milliseconds, plural, share
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from bubblefinder.report.model import Finding, Report, Stats
     from bubblefinder.report.pictures import GapRow
@@ -39,6 +41,7 @@ if TYPE_CHECKING:
 PLAIN_WIDTH: Final = 100
 _WIDE: Final = 118
 _FEW: Final = 6
+_WORDS: Final = frozenset({"", "class", "role", "between", "ended by"})
 _LONG: Final = 800
 _LEVEL_STYLE: Final = {"error": "bold red", "warn": "yellow", "info": "dim"}
 _SEVERITY_STYLE: Final = {"high": "bold red", "medium": "yellow", "low": "cyan", "info": "dim"}
@@ -117,7 +120,7 @@ def _steps(report: Report, width: int) -> Iterator[RenderableType]:
     yield _heading(f"A decode step on GPU {steps.gpu}, process {steps.pid}: {scope_words(report)}")
     corrected = report.overhead.corrected
     extra = (*(("corrected ms",) if corrected else ()), *(("",) if width >= _WIDE else ()))
-    table = _table("class", "p50 ms", "p95 ms", "share", *extra)
+    rows = list[tuple[str, ...]]()
     total = steps.per_step["duration"].mean
     for name in STEP_CLASSES:
         stats = steps.per_step.get(name)
@@ -126,8 +129,8 @@ def _steps(report: Report, width: int) -> Iterator[RenderableType]:
         ratio = stats.mean / total if stats.mean is not None and total else None
         cells = [class_label(name), milliseconds(stats.p50), milliseconds(stats.p95), share(ratio)]
         cells += [milliseconds(corrected.get(name))] if corrected else []
-        table.add_row(*cells, *((CLASS_MEANINGS.get(name, ""),) if width >= _WIDE else ()))
-    yield _indented(table)
+        rows.append((*cells, *((CLASS_MEANINGS.get(name, ""),) if width >= _WIDE else ())))
+    yield _table(("class", "p50 ms", "p95 ms", "share", *extra), rows)
     if steps.excluded:
         counted = ", ".join(
             f"{number} {EXCLUDED_LABELS.get(reason, plain(reason))}" for reason, number in steps.excluded.items()
@@ -145,7 +148,7 @@ def _host(report: Report, *, verbose: bool) -> Iterator[RenderableType]:
     waits = f", {duration(host.waiting_p50_ns)} waiting for the GPU"
     yield _heading(f"Where the launching thread's step goes{named}: {duration(host.step_p50_ns)}; {parts}{waits}")
     for table in host_tables(host, verbose=verbose):
-        yield _indented(table)
+        yield _indented(rich_table(table))
 
 
 def _silent(report: Report, name: str, stats: Stats) -> bool:
@@ -159,16 +162,15 @@ def _silent(report: Report, name: str, stats: Stats) -> bool:
 
 def _window_ledger(report: Report) -> Iterator[RenderableType]:
     yield _heading("The whole window, since no decode steps were found")
-    table = _table("GPU", "span ms", "busy", "inside graphs", "host late", "launching", "queued", "other")
+    rows = list[tuple[str, ...]]()
     for device in report.devices:
         inter = device.inter_graph
         rest = (inter.unattributed_ns, device.unrecorded_ns, device.profiler_ns)
         parts = (device.busy_ns, device.intra_graph_ns, inter.host_late_ns, inter.launching_ns, inter.queued_ns)
         other = None if None in rest else sum(part for part in rest if part is not None)
-        table.add_row(
-            str(device.gpu), milliseconds(device.span_ns), *(_of(part, device.span_ns) for part in (*parts, other))
-        )
-    yield _indented(table)
+        shares = (_of(part, device.span_ns) for part in (*parts, other))
+        rows.append((str(device.gpu), milliseconds(device.span_ns), *shares))
+    yield _table(("GPU", "span ms", "busy", "inside graphs", "host late", "launching", "queued", "other"), rows)
 
 
 def _of(part: int | None, whole: int) -> str:
@@ -179,16 +181,17 @@ def _roles(report: Report) -> Iterator[RenderableType]:
     if not report.steps.roles:
         return
     yield _heading("What a step is made of")
-    table = _table("role", "a step", "nodes", "p50", "idle inside")
-    for role in report.steps.roles:
-        table.add_row(
+    rows = [
+        (
             plain(role.role, 40),
             count(role.replays_per_step),
             count(role.nodes),
             duration(role.p50_ns),
             duration(role.intra_graph_p50_ns),
         )
-    yield _indented(table)
+        for role in report.steps.roles
+    ]
+    yield _table(("role", "a step", "nodes", "p50", "idle inside"), rows)
 
 
 def _overhead(report: Report) -> Iterator[RenderableType]:
@@ -240,7 +243,7 @@ def _cost(finding: Finding, where: str) -> str:
 
 def _row(word: str, text: Text, style: str = "default") -> RenderableType:
     """Return a word in a narrow first column and text that wraps in the second."""
-    row = Table.grid(padding=(0, 1))
+    row = Grid.grid(padding=(0, 1))
     row.add_column(width=9)
     row.add_column()
     row.add_row(Text(word, style=style), text)
@@ -253,9 +256,8 @@ def _gaps(report: Report, width: int, *, verbose: bool) -> Iterator[RenderableTy
         return
     where = " between graphs" if any(device.replays for device in report.devices) else ""
     yield _heading(f"Costliest recurring gaps{where}, and the call that ended them" + counted_words(report))
-    table = _table("p50", "max", "a step", "between", "ended by", *(("class",) if width >= _WIDE else ()))
-    for row in rows if verbose else rows[:_FEW]:
-        table.add_row(
+    cells = [
+        (
             duration(row.p50_ns),
             duration(row.max_ns),
             count(row.per_step_count),
@@ -263,7 +265,9 @@ def _gaps(report: Report, width: int, *, verbose: bool) -> Iterator[RenderableTy
             plain(row.ended_by, 40) or "unknown",
             *((class_label(row.gap_class),) if width >= _WIDE else ()),
         )
-    yield _indented(table)
+        for row in (rows if verbose else rows[:_FEW])
+    ]
+    yield _table(("p50", "max", "a step", "between", "ended by", *(("class",) if width >= _WIDE else ())), cells)
 
 
 def _between(row: GapRow) -> str:
@@ -276,12 +280,11 @@ def _devices(report: Report) -> Iterator[RenderableType]:
         return
     yield _heading("Ranks side by side, p50 of a step in ms")
     names = [name for name in STEP_CLASSES if any(rank.per_step[name].max for rank in ranks)]
-    table = _table("GPU", "process", "steps", *(class_label(name) for name in names))
-    for rank in ranks:
-        table.add_row(
-            str(rank.gpu), str(rank.pid), count(rank.count), *(milliseconds(rank.per_step[name].p50) for name in names)
-        )
-    yield _indented(table)
+    rows = [
+        (str(rank.gpu), str(rank.pid), count(rank.count), *(milliseconds(rank.per_step[name].p50) for name in names))
+        for rank in ranks
+    ]
+    yield _table(("GPU", "process", "steps", *(class_label(name) for name in names)), rows)
 
 
 def _quality(report: Report, *, verbose: bool) -> Iterator[RenderableType]:
@@ -298,14 +301,8 @@ def _quality(report: Report, *, verbose: bool) -> Iterator[RenderableType]:
         yield Text(f"  and {plural(left_out, 'note')} more: -v shows all", style="dim")
 
 
-def _table(*columns: str) -> Table:
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
-    words = {"", "class", "role", "between", "ended by"}
-    for column in columns:
-        table.add_column(
-            column, justify="left" if column in words else "right", overflow="fold" if column in words else "ellipsis"
-        )
-    return table
+def _table(header: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> RenderableType:
+    return _indented(rich_table(Table("", header, rows, left=_WORDS)))
 
 
 def _indented(renderable: RenderableType) -> RenderableType:

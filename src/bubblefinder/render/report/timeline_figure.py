@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from bubblefinder.render.kit.palette import token
+from bubblefinder.render.kit.drawing import TITLE, Placed, place_bars
+from bubblefinder.render.kit.palette import KIND_COLOURS, token
 from bubblefinder.render.report.chart import Figure, axis, label, layout, ms
-from bubblefinder.report.model import LEDGER_CLASSES
-from bubblefinder.report.sentences import class_label
+from bubblefinder.report.sentences import KIND_LABELS
 from bubblefinder.units import NS_PER_MS, duration
 
 if TYPE_CHECKING:
@@ -16,42 +15,11 @@ if TYPE_CHECKING:
 
     from bubblefinder.report.pictures import StepTimeline, TimelineBar
 
-KIND_LABELS: Final = {
-    "nvtx": "NVTX range",
-    "api": "API call",
-    "launch": "launch call",
-    "wait": "wait, GPU fed",
-    "blamed_wait": "wait to blame",
-    "replay": "graph replay",
-    "operation": "operation",
-    "operations": "operations, merged",
-} | {name: f"idle: {class_label(name)}" for name in LEDGER_CLASSES if name != "busy"}
-
-_KIND_COLOURS: Final = {
-    "nvtx": "nvtx",
-    "api": "host",
-    "launch": "launch",
-    "wait": "wait",
-    "blamed_wait": "blamed",
-    "replay": "busy",
-    "operation": "operation",
-    "operations": "operation",
-}
 _NAMED: Final = {"replay": "paper", "blamed_wait": "paper", "wait": "paper", "nvtx": "ink"}
 _HOVER: Final = "%{customdata[0]}<br>%{fullData.name}, %{customdata[2]} long<br>from %{customdata[1]}<extra></extra>"
 _LANE_PIXELS: Final = 24
-_TITLE: Final = 0.85
-_MAX_DEPTH: Final = 5
 _HEIGHT: Final = 0.8
 _THIN: Final = 0.12
-
-
-@dataclass(frozen=True, slots=True)
-class Placed:
-    """A bar and the height its lane has in the chart, 0 at the top and negative below."""
-
-    bar: TimelineBar
-    y: float
 
 
 def step_timeline(timeline: StepTimeline) -> Figure:
@@ -67,27 +35,6 @@ def step_timeline(timeline: StepTimeline) -> Figure:
     drains = [one for one in placed if one.bar.kind == "drain"]
     traces += [trace for trace in (_links(timeline, shown), _drains(timeline, drains)) if trace["x"]]
     return {"data": traces, "layout": _layout(timeline, titles, depth, first_ms)}
-
-
-def place_bars(bars: Sequence[TimelineBar]) -> tuple[list[Placed], list[tuple[str, float]], float]:
-    """Return the bars with their lanes, the tracks with the height of their titles, and the depth of it all.
-
-    Tracks keep their order. Bars of one track that overlap go to lanes below each other.
-    """
-    placed: list[Placed] = []
-    titles: list[tuple[str, float]] = []
-    top = 0.0
-    for track in dict.fromkeys(bar.track for bar in bars):
-        titles.append((track, -top))
-        top += _TITLE
-        ends: list[int] = []
-        for bar in sorted((bar for bar in bars if bar.track == track), key=lambda bar: (bar.start_ns, -bar.end_ns)):
-            lane = next((lane for lane, end in enumerate(ends) if end <= bar.start_ns), len(ends))
-            lane = min(lane, _MAX_DEPTH - 1)
-            ends[lane : lane + 1] = [bar.end_ns]
-            placed.append(Placed(bar, -top - lane))
-        top += len(ends)
-    return placed, titles, top
 
 
 def _first_ms(timeline: StepTimeline) -> float:
@@ -110,7 +57,7 @@ def _bars(timeline: StepTimeline, kind: str, placed: Sequence[Placed], first_ms:
         "width": heights,
         "customdata": [[label(one.bar.name), *_when(timeline, one.bar)] for one in placed],
         "hovertemplate": _HOVER,
-        "marker": {"color": token(_KIND_COLOURS.get(kind, kind)), "line": {"width": 0}},
+        "marker": {"color": token(KIND_COLOURS.get(kind, kind)), "line": {"width": 0}},
     } | (_names(kind, placed) if kind in _NAMED else {})
 
 
@@ -168,7 +115,7 @@ def _layout(timeline: StepTimeline, titles: Sequence[tuple[str, float]], depth: 
         {
             "text": label(track, 60),
             "x": 0,
-            "y": y - _TITLE,
+            "y": y - TITLE,
             "xref": "paper",
             "yref": "y",
             "xanchor": "left",

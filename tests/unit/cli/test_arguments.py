@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bubblefinder.cli.common import parse_meta, parse_steps, parse_window
+from bubblefinder.cli.arguments import parse_meta, parse_steps, parse_window
 from bubblefinder.errors import UsageError
 
 

@@ -7,8 +7,9 @@ from dataclasses import replace
 import pytest
 
 from bubblefinder.compare.diff import diff
-from bubblefinder.render.diff.tables import Table
-from bubblefinder.render.diff.text import draw, prose, render
+from bubblefinder.render.diff.sheet import sheet
+from bubblefinder.render.kit.table import Table
+from bubblefinder.render.kit.text import draw, prose, write
 from bubblefinder.report.model import Site
 from tests.unit.compare.builders import MS, a_finding, a_report
 
@@ -58,7 +59,7 @@ def test_a_comparison_fits_a_narrow_terminal_and_says_the_same() -> None:
     site = Site(api="cudaMemcpyAsync", nvtx="resolve", after_role="verify", before_role="draft")
     head = a_report(host_late=2 * MS, findings=[a_finding(title="Lengths are read in resolve", site=site)])
     result = diff([a_report()], [head])
-    narrow, free = render(result, NARROW), render(result)
+    narrow, free = write(sheet(result), NARROW), write(sheet(result))
     assert max(map(len, narrow.splitlines())) <= NARROW
     assert squeezed(free.split("\n\n")[0]) == squeezed(narrow.split("\n\n")[0])
     assert free.splitlines()[0] == result.headline
@@ -67,6 +68,6 @@ def test_a_comparison_fits_a_narrow_terminal_and_says_the_same() -> None:
 def test_a_place_that_the_title_names_is_not_named_again() -> None:
     finding = a_finding(title="Lengths are read (resolve)", site=Site(api="copy", nvtx="resolve"))
     other = replace(finding, title="A read")
-    told = [render(diff([a_report()], [a_report(findings=[one])])) for one in (finding, other)]
+    told = [write(sheet(diff([a_report()], [a_report(findings=[one])]))) for one in (finding, other)]
     assert "Lengths are read (resolve) (copy)" in told[0]
     assert "A read (copy, in resolve)" in told[1]

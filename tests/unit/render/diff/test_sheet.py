@@ -19,7 +19,7 @@ from bubblefinder.compare.diff import diff
 from bubblefinder.compare.json import json_schema
 from bubblefinder.compare.judge import judge
 from bubblefinder.errors import UsageError
-from bubblefinder.render.diff.formats import DIFF_FORMATS, JUDGED_FORMATS, format_of, render_diff, render_judged
+from bubblefinder.render.formats import format_for, formats_of, render
 from bubblefinder.report.model import Quantiles, Site
 from bubblefinder.report.pictures import StepTimeline, TimelineBar
 from bubblefinder.units import duration
@@ -32,6 +32,18 @@ if TYPE_CHECKING:
     from bubblefinder.compare.model import Diff
 
 EVIL = "</script><img src=x onerror=alert(1)>|`@everyone` \x1b[31m ]]> &"
+
+
+def render_diff(result: Diff, name: str) -> str:
+    content = render("diff", result, name)
+    assert isinstance(content, str)
+    return content
+
+
+def render_judged(result: Judged, name: str) -> str:
+    content = render("budget", result, name)
+    assert isinstance(content, str)
+    return content
 
 
 class Tags(HTMLParser):
@@ -108,10 +120,10 @@ def test_markdown_neutralises_names_and_ends_in_its_marker(hostile: Diff, judged
 
 def test_a_refusal_is_told_whole() -> None:
     refused = diff([a_report()], [a_report(mode="graph", intra_graph=None)])
-    for name in DIFF_FORMATS:
+    for name in set(formats_of("diff")) - {"csv"}:
         text = render_diff(refused, name)
         assert "trace CUDA graphs differently" in text
-    assert '<h1><span class="verdict incomparable">Can&#39;t be compared</span></h1>' in render_diff(refused, "html")
+    assert '<h1><span class="verdict unknown">Can&#39;t be compared</span></h1>' in render_diff(refused, "html")
 
 
 def test_markdown_stays_within_githubs_limit() -> None:
@@ -121,7 +133,7 @@ def test_markdown_stays_within_githubs_limit() -> None:
     head = replace(head, findings=findings)
     text = render_diff(diff([a_report()], [head]), "markdown")
     assert len(text.encode()) < 65_536
-    assert "don't fit into a comment" in text
+    assert "left out: a comment has no room for more" in text
 
 
 @pytest.mark.parametrize("kind", ["diff", "judged"])
@@ -196,7 +208,7 @@ def test_judged_text_and_json_say_the_same(judged: Judged) -> None:
 
 
 def test_files_are_named_by_suffix(tmp_path: Path) -> None:
-    assert format_of(tmp_path / "a.HTML", DIFF_FORMATS) == "html"
-    assert format_of(tmp_path / "a.junit.xml", JUDGED_FORMATS) == "junit"
+    assert format_for("diff", tmp_path / "a.HTML").name == "html"
+    assert format_for("budget", tmp_path / "a.junit.xml").name == "junit"
     with pytest.raises(UsageError, match="no format"):
-        format_of(tmp_path / "a.xml", DIFF_FORMATS)
+        format_for("diff", tmp_path / "a.parquet")

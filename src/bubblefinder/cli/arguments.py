@@ -1,0 +1,161 @@
+"""What several commands take: arguments declared once, what they mean, and the captures and reports they name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from bubblefinder.errors import CannotAnswerError, UsageError
+from bubblefinder.units import parse_time
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from datetime import date
+
+    from bubblefinder.report.build import Options
+    from bubblefinder.report.model import Report
+    from bubblefinder.trace.model import Trace
+
+Capture = Annotated[
+    Path,
+    typer.Argument(
+        metavar="TRACE", help="A SQLite export (also .xz, .gz, .zst), a parquetdir or arrowdir folder, or a .nsys-rep."
+    ),
+]
+OutputFiles = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "-o", "--output", metavar="FILE", help="Write a report here; the suffix picks the format. May be repeated."
+    ),
+]
+OutputFormat = Annotated[
+    str | None,
+    typer.Option(
+        "-f", "--format", metavar="NAME", help="What to print: text, json, markdown, ... (see docs/formats.md)."
+    ),
+]
+StepBy = Annotated[
+    str | None,
+    typer.Option(metavar="METHOD", help="How to find steps: nvtx:REGEX, kernel:REGEX, nvtx, cadence or sequence."),
+]
+Verbose = Annotated[
+    int, typer.Option("-v", "--verbose", count=True, show_default=False, help="Print every quality note and every gap.")
+]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON; the same as -f json.")]
+Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="Print no progress and, with -o, no summary.")]
+
+
+def parse_window(text: str | None) -> tuple[int, int] | None:
+    """Return (start_ns, end_ns) for ``1.2s:1.5s``; an empty side means the capture's start or end.
+
+    Raises:
+        UsageError: the text is no window.
+    """
+    if text is None:
+        return None
+    start, colon, end = text.partition(":")
+    first = parse_time(start) if start.strip() else 0
+    last = parse_time(end) if end.strip() else 2**62
+    if not colon or first is None or last is None or first >= last:
+        raise UsageError(f"--window {text!r} is not START:END", hint="for example --window 1.2s:1.5s or 300ms:")
+    return first, last
+
+
+def parse_steps(text: str | None) -> tuple[int, int] | None:
+    """Return (first, last) for ``A:B``, B left out as in Python; an empty side means the first or last step.
+
+    Raises:
+        UsageError: the text is no range of steps.
+    """
+    if text is None:
+        return None
+    start, colon, end = text.partition(":")
+    try:
+        first, last = int(start or 0), int(end or 2**62)
+    except ValueError:
+        first, last = 1, 0
+    if not colon or first < 0 or first >= last:
+        raise UsageError(f"--steps {text!r} is not A:B", hint="for example --steps 2:10 for steps 2 to 9")
+    return first, last
+
+
+def parse_meta(pairs: list[str] | None) -> dict[str, str]:
+    """Return the ``key=value`` pairs as a mapping.
+
+    Raises:
+        UsageError: a pair has no key or no equals sign.
+    """
+    found = dict[str, str]()
+    for pair in pairs or ():
+        key, equals, value = pair.partition("=")
+        if not key or not equals:
+            raise UsageError(f"--meta {pair!r} is not key=value")
+        found[key] = value
+    return found
+
+
+def parse_severity(name: str | None) -> tuple[str, ...]:
+    """Return the severities that fail a run with --fail-on NAME: that one and the worse ones.
+
+    Raises:
+        UsageError: there is no such severity.
+    """
+    known = ("high", "medium", "low")
+    if name is not None and name not in known:
+        raise UsageError(f"--fail-on {name!r} is not a severity", hint="use low, medium or high")
+    return () if name is None else known[: known.index(name) + 1]
+
+
+def refuse_unseen(report: Report) -> None:
+    """Say by exception, after the report is written, that the capture couldn't answer.
+
+    Raises:
+        CannotAnswerError: graph work is missing from the export, so there is no bubble to tell.
+    """
+    if report.trace.capture_mode == "unseen":
+        raise CannotAnswerError(
+            "the export lacks the GPU work of its CUDA graph launches, so no bubble can be told",
+            hint="export the .nsys-rep again with Nsight Systems 2024.2 or newer, "
+            "or capture with --cuda-graph-trace=node",
+        )
+
+
+def load_and_analyze(path: Path, options: Callable[[], Options], *, quiet: bool) -> Report:
+    """Return the report on the capture at `path`, showing progress.
+
+    The capture is read on another thread while `options` is called, which imports all that will analyse it.
+    """
+    from concurrent.futures import ThreadPoolExecutor
+
+    from bubblefinder.cli.output import stages
+
+    with stages(quiet=quiet) as progress, ThreadPoolExecutor(1) as pool:
+        loading = pool.submit(_open, path)
+        asked = options()
+        from bubblefinder.report.build import analyze_trace
+
+        return analyze_trace(loading.result(), asked, progress=progress)
+
+
+def _open(path: Path) -> Trace:
+    from bubblefinder.trace.open import open_trace
+
+    return open_trace(path)
+
+
+def load_all(paths: Sequence[Path], *, quiet: bool, launch_shapes: bool = False) -> list[Report]:
+    """Return the reports on captures, or those that files hold, showing progress."""
+    from bubblefinder.cli.output import stages
+    from bubblefinder.compare.source import load
+
+    with stages(quiet=quiet) as progress:
+        return [load(path, progress, launch_shapes=launch_shapes) for path in paths]
+
+
+def today() -> date:
+    """Return the day, for waivers."""
+    from datetime import UTC, datetime
+
+    return datetime.now(UTC).date()

@@ -1,0 +1,104 @@
+"""A judged budget as people and CI read it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from bubblefinder.compare.quantity import format_limit
+from bubblefinder.compare.sentences import place
+from bubblefinder.render.kit.sheet import Case, Level, Sheet
+from bubblefinder.render.kit.table import Table
+from bubblefinder.report.sentences import plain
+from bubblefinder.units import UNKNOWN, count
+
+if TYPE_CHECKING:
+    from bubblefinder.compare.judge import Judged, Judgement
+
+SIGNS: Final = {
+    "ok": "✓", "improved": "✓", "within-noise": "✓", "warn": "!", "fail": "✗", "missing": "?", "incomparable": "?",
+}  # fmt: skip
+_UNANSWERED: Final = frozenset({"missing", "incomparable"})
+_ORDER: Final = ("fail", "missing", "incomparable", "warn", "within-noise", "improved", "ok")
+_LEVELS: Final[dict[int, Level]] = {0: "ok", 1: "fail"}
+
+
+def sheet(judged: Judged) -> Sheet:
+    """Return the verdict, what was judged against what, and every limit, broken ones first."""
+    verdict, _, rest = judged.headline.partition(": ")
+    return Sheet(
+        document="budget",
+        title=f"{plain(judged.name, 60)} · bubblefinder budget",
+        headline=judged.headline,
+        verdict=verdict,
+        rest=rest,
+        level=_LEVELS.get(judged.exit_code, "unknown"),
+        basis=rests_on(judged),
+        tables=(limits(judged),),
+        cases=tuple(map(_case, judged.judgements)),
+    )
+
+
+def json(judged: Judged) -> str:
+    """Return bubblefinder.judgement/1 with sorted keys."""
+    import msgspec
+
+    return msgspec.json.format(msgspec.json.encode(judged, order="sorted"), indent=1).decode() + "\n"
+
+
+def records(judged: Judged) -> list[dict[str, object]]:
+    """Return one record a limit: what was measured, what was allowed, and the verdict on it."""
+    return [
+        {
+            "metric": one.metric,
+            "where": place(one.where).strip(" ()"),
+            "unit": one.unit,
+            "value": one.value,
+            "limit": one.limit,
+            "outcome": one.outcome,
+            "gates": one.gates,
+            "message": one.message,
+            "why": one.why,
+            "owner": one.owner,
+        }
+        for one in judged.judgements
+    ]
+
+
+def limits(judged: Judged) -> Table:
+    """Return one row a limit, broken ones first."""
+    rows = [
+        (
+            f"{one.metric}{place(one.where)}",
+            one.limit or UNKNOWN,
+            format_limit(one.value, one.unit) if one.value is not None else UNKNOWN,
+            f"{SIGNS[one.outcome]} {one.outcome}",
+            plain("; ".join(part for part in (one.message, one.why, _owner(one)) if part), 400),
+        )
+        for one in sorted(judged.judgements, key=lambda one: _ORDER.index(one.outcome))
+    ]
+    return Table("Limits", ("metric", "limit", "value", "verdict", "why"), rows)
+
+
+def rests_on(judged: Judged) -> str:
+    """Return what was judged, and against what."""
+    parts = [plain(part, 80) for part in (judged.name, judged.label, judged.commit) if part]
+    parts.append(f"{count(judged.steps)} decode steps")
+    parts.append(f"baseline: {plain(judged.baseline, 120)}" if judged.baseline else "no baseline")
+    return ", ".join(parts)
+
+
+def _owner(one: Judgement) -> str:
+    return f"owner: {one.owner}" if one.owner else ""
+
+
+def _case(one: Judgement) -> Case:
+    level: Level = "fail" if one.outcome == "fail" else "ok"
+    told = (("verdict", one.outcome), ("severity", "error" if one.gates else "warn"), ("owner", one.owner or ""))
+    return Case(
+        name=f"{one.metric}{place(one.where)} {one.limit}".strip(),
+        level="unknown" if one.outcome in _UNANSWERED and one.gates else level,
+        kind=one.outcome,
+        message=one.message,
+        text=one.why or "",
+        properties=tuple((name, value) for name, value in told if value),
+    )

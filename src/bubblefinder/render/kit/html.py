@@ -1,0 +1,91 @@
+"""Pages that work offline, under a policy that allows only their own inline parts."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from functools import cache
+from importlib.resources import files
+from typing import TYPE_CHECKING, Final
+
+from bubblefinder.render.kit import palette
+from bubblefinder.render.kit.drawing import LANE, WIDTH, legend
+from bubblefinder.report.sentences import plain
+from bubblefinder.units import plural
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from jinja2 import Environment
+
+    from bubblefinder.render.kit.sheet import Sheet
+
+_SAFE: Final = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
+
+
+def write(sheet: Sheet) -> str:
+    """Return a page with the verdict and every table."""
+    return page(sheet.title, environment().get_template("sheet.html.j2").render(sheet=sheet))
+
+
+def page(title: str, body: str, *, style: str = "", scripts: Sequence[str] = ()) -> str:
+    """Return a whole page around a body that is safe already; without a style it has that of sheets."""
+    styles = (style or sheet_style(), *([""] if scripts else []))
+    template = environment().get_template("page.html.j2")
+    return template.render(
+        title=title, policy=content_policy(scripts, styles), style=styles[0], body=body, scripts=scripts
+    )
+
+
+def content_policy(scripts: Sequence[str], styles: Sequence[str]) -> str:
+    """Return the content security policy that allows these inline parts and nothing else."""
+    allowed = [" ".join(f"'sha256-{_digest(part)}'" for part in parts) for parts in (scripts, styles)]
+    policies = [f"{kind} {parts}" for kind, parts in zip(("script-src", "style-src"), allowed, strict=True) if parts]
+    return "; ".join(["default-src 'none'", *policies, "base-uri 'none'", "form-action 'none'"])
+
+
+@cache
+def sheet_style() -> str:
+    """Return the style sheet of comparisons, budgets, predictions and trends."""
+    colours = "".join(f".c-{name}{{fill:var(--c-{name})}}" for name in palette.COLOURS | palette.CHART)
+    sheet = (files("bubblefinder.render.kit") / "assets" / "sheet.css").read_text("utf-8")
+    return f"{themes()}{colours}\n{sheet}"
+
+
+@cache
+def themes() -> str:
+    """Return the palette of both themes: the reader's system decides, unless the page was told otherwise."""
+    light, dark = palette.css_variables(0), palette.css_variables(1)
+    return (
+        f":root{{color-scheme:light;{light}}}\n"
+        f"@media (prefers-color-scheme: dark){{:root:not([data-theme=light]){{color-scheme:dark;{dark}}}}}\n"
+        f":root[data-theme=dark]{{color-scheme:dark;{dark}}}\n"
+    )
+
+
+def harmless(text: str) -> str:
+    """Return JSON that can't end the script element it stands in."""
+    for character, escaped in _SAFE.items():
+        text = text.replace(character, escaped)
+    return text
+
+
+@cache
+def environment(package: str = "bubblefinder.render.kit") -> Environment:
+    """Return the templates of a package; everything put into them is escaped."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    made = Environment(
+        loader=PackageLoader(package),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.filters |= {"plain": plain, "legend": legend, "plural": plural}
+    made.globals |= {"WIDTH": WIDTH, "LANE": LANE}
+    return made
+
+
+def _digest(text: str) -> str:
+    return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()

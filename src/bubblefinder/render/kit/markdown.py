@@ -1,0 +1,94 @@
+"""Markdown that GitHub shows, with everything from a capture shown as text."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from bubblefinder.report.sentences import plain
+from bubblefinder.units import plural
+
+if TYPE_CHECKING:
+    from bubblefinder.render.kit.sheet import Level, Sheet
+    from bubblefinder.render.kit.table import Table
+
+COMMENT_LIMIT: Final = 60_000
+"""Bytes; GitHub refuses comments above 65,536 characters."""
+SUMMARY_LIMIT: Final = 1_000_000
+"""Bytes; GitHub drops a step's job summary above 1,024 KiB."""
+_FEWER_ROWS: Final = (100, 20)
+_SIGNS: Final[dict[Level, str]] = {"ok": "✓", "fail": "✗", "unknown": "?"}
+_SPECIAL: Final = re.compile(r"[^\w .,;:/=+()%'-]|(?<!\w)_|_(?!\w)", re.ASCII)
+_REFERENCES: Final = {"@": "&#64;&#8203;", "#": "&#35;&#8203;"}
+
+
+def write(sheet: Sheet) -> str:
+    """Return a comment within GitHub's limit that ends in the marker a sticky comment is found by."""
+    marker = f"<!-- bubblefinder:{sheet.document} -->\n"
+    return _within(sheet, COMMENT_LIMIT - len(marker)) + marker
+
+
+def summary(sheet: Sheet) -> str:
+    """Return the same without the marker, with room for everything, to append to $GITHUB_STEP_SUMMARY."""
+    return _within(sheet, SUMMARY_LIMIT)
+
+
+def escape(text: str | None, limit: int = 160) -> str:
+    """Return text from a capture as Markdown that shows it and does nothing: no markup, mention or table cell."""
+    return _SPECIAL.sub(_entity, plain(text, limit))
+
+
+def code(text: str | None, limit: int = 160) -> str:
+    """Return a name as code; empty for an unknown one."""
+    return f"<code>{escape(text, limit)}</code>" if text else ""
+
+
+def table(one: Table, *, cells: int = 400) -> str:
+    """Return a table: words begin at the left, numbers end at the right; a cell holds `cells` characters at most."""
+    sides = [":--" if left else "--:" for left in one.words]
+    rows = [[escape(cell, cells) for cell in row] for row in one.rows]
+    lines = [[escape(name) for name in one.header], sides, *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def folded(summary: str, body: str) -> str:
+    """Return a section that opens on a click."""
+    return f"<details><summary>{summary}</summary>\n\n{body}\n\n</details>"
+
+
+def _entity(found: re.Match[str]) -> str:
+    character = found.group()
+    return _REFERENCES.get(character, character if ord(character) > 127 else f"&#{ord(character)};")  # noqa: PLR2004 - ASCII
+
+
+def _within(sheet: Sheet, limit: int) -> str:
+    """Return the fullest text within so many bytes: all tables, fewer of them, or the first cut."""
+    whole = len(sheet.tables)
+    tries = [(shown, None) for shown in range(whole, 0, -1)] + [(1, rows) for rows in _FEWER_ROWS if whole]
+    for shown, rows in tries:
+        text = _comment(sheet, shown, rows)
+        if len(text.encode()) <= limit:
+            return text
+    return _comment(sheet, 0, None)
+
+
+def _comment(sheet: Sheet, shown: int, rows: int | None) -> str:
+    bold = f"**{escape(sheet.verdict, 400)}**" + (f": {escape(sheet.rest, 1000)}" if sheet.rest else "")
+    parts = [f"### bubblefinder {sheet.document}\n\n{_SIGNS[sheet.level]} {bold}", escape(sheet.basis, 600)]
+    parts += [f"> {escape(warning, 400)}" for warning in sheet.warnings]
+    for number, one in enumerate(sheet.tables[:shown]):
+        body = _table(one, rows)
+        parts.append(body if number == 0 else folded(escape(one.title), body))
+    if left_out := len(sheet.tables) - shown:
+        parts.append(f"_{plural(left_out, 'table')} left out: a comment has no room for more. The HTML has all._")
+    if sheet.sources:
+        parts.append(f"<sub>{' · '.join(escape(source, 300) for source in sheet.sources[:10])}</sub>")
+    return "\n\n".join(part for part in parts if part) + "\n\n"
+
+
+def _table(one: Table, rows: int | None) -> str:
+    left = 0 if rows is None else max(len(one.rows) - rows, 0)
+    notes = [f"{plural(left, 'row')} left out to stay within GitHub's limit." if left else "", one.note]
+    titled = replace(one, header=(one.header[0] or one.title, *one.header[1:]), rows=one.rows[: len(one.rows) - left])
+    return table(titled) + "".join(f"\n\n_{escape(note, 400)}_" for note in notes if note)

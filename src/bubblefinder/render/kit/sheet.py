@@ -1,0 +1,54 @@
+"""An answer as people read it: a verdict, what it rests on, and tables; each writer of the kit takes one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from bubblefinder.render.kit.table import Table
+
+Level = Literal["ok", "fail", "unknown"]
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One thing that was judged, for the test tab of a CI."""
+
+    name: str
+    level: Level
+    kind: str
+    message: str
+    text: str = ""
+    properties: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sheet:
+    """One answer.
+
+    Attributes:
+        document: what it is of: diff, budget, prediction or trend; a sticky comment is found by it.
+        title: of a page.
+        headline: the verdict as a sentence.
+        verdict: the verdict in a word or a few.
+        rest: what the headline says beyond it, empty if nothing.
+        level: whether all is well, something is wrong, or nobody can tell.
+        basis: what the verdict rests on.
+        warnings: what may mislead.
+        sources: the captures, a line each.
+        tables: the most important first.
+        cases: what was judged one by one, for a CI's test tab.
+    """
+
+    document: str
+    title: str
+    headline: str
+    verdict: str
+    rest: str = ""
+    level: Level = "ok"
+    basis: str = ""
+    warnings: tuple[str, ...] = ()
+    sources: tuple[str, ...] = ()
+    tables: tuple[Table, ...] = ()
+    cases: tuple[Case, ...] = ()

@@ -1,0 +1,45 @@
+"""A table of words, the same in every format."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_NUMBERS: Final = frozenset(
+    {
+        "base", "head", "base p50", "head p50", "base p95", "head p95", "change", "noise", "limit", "value",
+        "step then", "range", "gain", "tokens/s", "number",
+    }
+)  # fmt: skip
+"""Headers of columns that hold numbers, counts or times; all others hold words."""
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Rows of cells under a header.
+
+    Attributes:
+        title: what it shows.
+        header: the names of the columns; one may be empty.
+        rows: as many cells each.
+        note: what was left out, or what to keep in mind.
+        spare: so many of the last columns may be left out where there is no room.
+        left: the names of the columns that hold words; null for all but the first whose name isn't a number's.
+    """
+
+    title: str
+    header: tuple[str, ...]
+    rows: Sequence[tuple[str, ...]]
+    note: str = ""
+    spare: int = 0
+    left: frozenset[str] | None = None
+
+    @property
+    def words(self) -> tuple[bool, ...]:
+        """Which columns hold words: these begin at the left, numbers end at the right."""
+        if self.left is not None:
+            return tuple(name in self.left for name in self.header)
+        return tuple(number == 0 or name not in _NUMBERS for number, name in enumerate(self.header))
