@@ -53,7 +53,7 @@ def test_few_rows_are_shown_and_all_when_asked() -> None:
         host.read()
     report = analyze_trace(machine.trace())
     assert report.host is not None
-    few, every = ([table.row_count for table in host_tables(report.host, verbose=verbose)] for verbose in (False, True))
+    few, every = ([len(table.rows) for table in host_tables(report.host, verbose=verbose)] for verbose in (False, True))
     assert max(few) == 8
     assert max(every) == 13
 
