@@ -3,13 +3,38 @@
 from __future__ import annotations
 
 import gzip
+import re
+from dataclasses import replace
+from datetime import date
 from pathlib import Path
+from typing import TYPE_CHECKING, get_args
 
 import pytest
 
+from bubblefinder.compare.budget import BudgetFile
+from bubblefinder.compare.diff import diff
+from bubblefinder.compare.judge import judge
 from bubblefinder.errors import UsageError
-from bubblefinder.render.formats import format_for, formats_of, render, write
-from tests.unit.report.sample import finding, graph_report, healthy_report, hostile_report, sample_report, unseen_report
+from bubblefinder.pipeline import Analysis
+from bubblefinder.render.formats import Document, encoded, format_for, formats_of, render, write
+from bubblefinder.replay.answer import answer as of_study
+from tests.loops import disturbed
+from tests.unit.compare.builders import MS, a_report
+from tests.unit.render.test_trend import a_trend
+from tests.unit.report.sample import (
+    HOSTILE,
+    finding,
+    graph_report,
+    healthy_report,
+    hostile_report,
+    sample_report,
+    unseen_report,
+)
+
+if TYPE_CHECKING:
+    from bubblefinder.replay.answer import Answer
+
+LIMITS = BudgetFile.model_validate({"version": 1, "budget": [{"metric": "step.duration.p50", "max": "7 ms"}]})
 
 REPORTS = {
     "sample": sample_report(gpus=2),
@@ -106,3 +131,51 @@ def test_what_few_steps_cost_is_not_told_as_the_cost_of_every_step(form: str) ->
 
     assert "in each of 2 of " in told(2)
     assert "in each of" not in told(9)
+
+
+@pytest.mark.parametrize("document", get_args(Document))
+def test_the_page_on_formats_says_what_each_command_writes(root: Path, document: Document) -> None:
+    page = (root / "docs" / "formats.md").read_text()
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in page.splitlines() if line.startswith("| `")]
+    column = 3 + get_args(Document).index(document)
+    said = {row[0].strip("`"): row[1] for row in rows if "yes" in row[column]}
+    known = formats_of(document)
+    assert said.keys() == known.keys()
+    for name, suffixes in said.items():
+        assert all(f"`{suffix.removesuffix('.gz')}`" in suffixes for suffix in known[name].suffixes)
+
+
+def answer() -> Answer:
+    analysis = Analysis(disturbed(0).sketch.trace())
+    study = analysis.study
+    return replace(of_study(study, study.ranks[0], None, 3.0), name=HOSTILE[0])
+
+
+DOCUMENTS: dict[Document, object] = {
+    "diff": diff([a_report(HOSTILE[0])], [a_report(HOSTILE[0], host_late=2 * MS)]),
+    "budget": judge(a_report(HOSTILE[0]), LIMITS, None, date(2026, 11, 29)),
+    "prediction": answer(),
+    "trend": a_trend(*[7e6] * 4, *[7.7e6] * 4),
+}
+
+
+@pytest.mark.parametrize(("document", "form"), [(kind, form) for kind in DOCUMENTS for form in formats_of(kind)])
+def test_every_document_is_written_in_its_formats_and_names_do_nothing(document: Document, form: str) -> None:
+    first, second = (encoded(render(document, DOCUMENTS[document], form)).decode() for _ in range(2))
+    assert first == second
+    assert len(first) > 40
+    assert "\x1b" not in first
+    if form in ("html", "markdown", "summary"):
+        assert "<script>alert" not in first
+        assert "<img" not in first
+    if form in ("text", "html", "markdown", "summary", "github"):
+        assert re.search(r"7\.[0-9]+ ms|step", first)
+
+
+def test_csv_has_one_row_a_metric_limit_fix_or_run() -> None:
+    rows = {kind: str(render(kind, value, "csv")).splitlines() for kind, value in DOCUMENTS.items()}
+    assert len(rows["trend"]) == 1 + 8
+    assert len(rows["budget"]) == 1 + 1
+    assert rows["prediction"][0] == "fix,now_ns,step_ns,low_ns,high_ns,recoverable_ns,bound"
+    assert len(rows["prediction"]) == 1 + len(answer().fixes)
+    assert rows["diff"][0].startswith("metric,where,unit,base,head,delta,threshold,status")
