@@ -13,6 +13,7 @@ from bubblefinder.replay.build import build_model
 from bubblefinder.replay.host_parts import late_hosts, shortenings
 from bubblefinder.replay.recoverable import Recoverable, recoverable
 from bubblefinder.replay.study import Study, study_of
+from bubblefinder.share.cut import cut
 from bubblefinder.steps.find import find_steps
 from bubblefinder.timeline.build import build_timeline
 from bubblefinder.timeline.model import CaptureMode
@@ -43,12 +44,14 @@ class Analysis:
         trace: the capture.
         window: only operations that start in [start, end), ns from the capture's start.
         step_by: how to find the steps, see `steps.find.find_steps`.
+        selected: only decode steps with index in [start, end), see `share.cut.cut`.
         progress: called with the name of each stage as it begins.
     """
 
     trace: Trace
     window: tuple[int, int] | None = None
     step_by: str | None = None
+    selected: tuple[int, int] | None = None
     progress: Callable[[str], None] = field(default=_silent, repr=False)
 
     @cached_property
@@ -56,10 +59,11 @@ class Analysis:
         """Every operation on its GPU with the call that launched it, and every idle moment classed.
 
         Raises:
-            CannotAnswerError: the capture holds no GPU work, or none in the window.
+            CannotAnswerError: the capture holds no GPU work, none in the window, or no such steps.
+            UsageError: `step_by` is no way to find steps.
         """
         self.progress("timeline")
-        return build_timeline(self.trace, self.window)
+        return build_timeline(cut(self.trace, window=self.window, steps=self.selected, step_by=self.step_by))
 
     @cached_property
     def steps(self) -> Steps:
@@ -71,7 +75,7 @@ class Analysis:
         """
         timeline = self.timeline
         self.progress("steps")
-        return find_steps(timeline, self.step_by)
+        return find_steps(timeline, None if self.selected else self.step_by)
 
     @cached_property
     def causes(self) -> Causes:

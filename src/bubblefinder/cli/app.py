@@ -21,7 +21,18 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 
-_COMMANDS: Final = ("analyze", "calibrate", "diff", "doctor", "metrics", "nightly", "report", "serve", "whatif")
+_COMMANDS: Final = (
+    "analyze",
+    "calibrate",
+    "diff",
+    "doctor",
+    "metrics",
+    "nightly",
+    "report",
+    "serve",
+    "slice",
+    "whatif",
+)
 _GROUPS: Final[tuple[str, ...]] = ("budget", "history", "rules")
 
 

@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
 from bubblefinder.cli.arguments import Capture
 
 
 def doctor(
     trace: Capture,
+    privacy: Annotated[
+        bool, typer.Option("--privacy", help="List the kinds of personal data that the capture holds instead.")
+    ] = False,
 ) -> None:
     """Say what a capture is, and what it can and can't answer.
 
     The last line is the nsys command that would answer more.
     """
+    if privacy:
+        _privacy(trace)
+        return
     from bubblefinder.cli.output import stages
     from bubblefinder.render.doctor import examine, print_examination
     from bubblefinder.trace.open import open_trace
@@ -19,3 +30,14 @@ def doctor(
     with stages(quiet=False):
         examination = examine(open_trace(trace))
     print_examination(examination)
+
+
+def _privacy(trace: Path) -> None:
+    """Print the kinds of personal data that a capture holds, never the values."""
+    from bubblefinder.share.personal import listed, personal_data
+    from bubblefinder.trace.open import open_source
+
+    with open_source(trace) as source:
+        found = personal_data(source)
+    for line in listed(found):
+        typer.echo(line)

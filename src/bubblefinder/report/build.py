@@ -90,7 +90,7 @@ def analyze_trace(
         progress: called with the name of each stage as it begins.
     """
     asked = options or Options()
-    analysis = Analysis(trace, asked.window, asked.step_by, progress)
+    analysis = Analysis(trace, asked.window, asked.step_by, asked.steps, progress)
     return report_of(with_names_of(analysis, asked.names_from) if asked.names_from else analysis, asked)
 
 
@@ -107,7 +107,7 @@ def report_of(analysis: Analysis, options: Options | None = None) -> Report:
     """
     asked = options or Options()
     timeline, steps = analysis.timeline, analysis.steps
-    windows = windows_with_ledger(timeline, steps, asked.steps)
+    windows = windows_with_ledger(timeline, steps)
     rank = _rank(timeline, windows, asked)
     packs = load_packs(asked.rules.rules)
     cured = analysis.recoverable
@@ -144,8 +144,6 @@ def _rank(timeline: Timeline, windows: pl.DataFrame, asked: Options) -> Rank | N
         there = ", ".join(f"GPU {rank.gpu} with process {rank.pid}" for rank in known)
         raise CannotAnswerError("the GPU or process asked for has no operations here", hint=f"the capture has {there}")
     with_steps = [rank for rank in fitting if len(decode_rows(windows, rank))]
-    if asked.steps and not with_steps:
-        raise CannotAnswerError("no decode step has such an index", hint="`--json` lists the steps with their index")
     return with_steps[0] if with_steps else None
 
 

@@ -27,25 +27,13 @@ if TYPE_CHECKING:
     from bubblefinder.steps.model import Steps
     from bubblefinder.timeline.rank import Rank
 
-NOT_SELECTED: Final = "not_selected"
 STEP_CLASSES: Final = ("duration", *LEDGER_CLASSES)
 _NS: Final = tuple(f"{name}_ns" for name in STEP_CLASSES)
 
 
-def windows_with_ledger(timeline: Timeline, steps: Steps, selected: tuple[int, int] | None) -> pl.DataFrame:
-    """Return the step windows with duration_ns and one column a ledger class, null where not measured.
-
-    Args:
-        timeline: the timeline.
-        steps: its steps.
-        selected: keep the decode steps with index in [start, end) and leave the others out of the statistics.
-    """
+def windows_with_ledger(timeline: Timeline, steps: Steps) -> pl.DataFrame:
+    """Return the step windows with duration_ns and one column a ledger class, null where not measured."""
     windows = steps.windows.with_columns(duration_ns=pl.col("end_ns") - pl.col("start_ns"))
-    if selected:
-        inside = pl.col("index").is_between(*selected, closed="left")
-        windows = windows.with_columns(
-            excluded=pl.when(pl.col("excluded").is_null() & ~inside).then(pl.lit(NOT_SELECTED)).otherwise("excluded")
-        )
     parts = []
     for rows in windows.partition_by("gpu", maintain_order=True):
         gpu = int(rows["gpu"][0])

@@ -112,16 +112,11 @@ def _candidates(ranges: pl.DataFrame) -> list[tuple[str, pl.DataFrame, bool]]:
 
 
 def _whole(timeline: Timeline, launches: pl.DataFrame, ranges: pl.DataFrame) -> pl.DataFrame:
-    """Leave out ranges whose first work ran before the analysed window began: they begin no whole step."""
-    if launches.is_empty():
+    """Leave out ranges whose first work ran before the analysed part began: they begin no whole step."""
+    part = timeline.trace.part
+    if launches.is_empty() or part is None or part.left_out_ns is None:
         return ranges
-    first = launches["call_start_ns"][0]
-    early = timeline.calls.select("start_ns", "recorded").with_row_index("call_index")
-    early = early.filter(pl.col("recorded") & (pl.col("start_ns") < first))
-    early = early.join(timeline.operations.select("call_index"), on="call_index", how="anti")
-    if early.is_empty():
-        return ranges
-    cut_off = (pl.col("start_ns") <= early["start_ns"].max()) & (pl.col("end_ns") > first)
+    cut_off = (pl.col("start_ns") <= part.left_out_ns) & (pl.col("end_ns") > launches["call_start_ns"][0])
     return ranges.filter(~cut_off)
 
 

@@ -14,6 +14,7 @@ from bubblefinder.steps.boundaries import seam_boundaries
 from bubblefinder.steps.by_cadence import Cadence, find_cadence
 from bubblefinder.steps.by_nvtx import Mark, asked_mark, find_mark
 from bubblefinder.steps.by_sequence import find_sequence
+from bubblefinder.steps.kept import take_up
 from bubblefinder.steps.lane import RankWork, lanes
 from bubblefinder.steps.model import StepDetection, Steps
 from bubblefinder.steps.roles import replay_roles, role_frame
@@ -58,12 +59,16 @@ def find_steps(timeline: Timeline, step_by: str | None = None) -> Steps:
     Args:
         timeline: the timeline.
         step_by: ``nvtx:REGEX``, ``kernel:REGEX``, ``nvtx``, ``cadence``, ``sequence``, or null for the
-            best there is: a good NVTX mark, else graph launches, else the sequence of operations.
+            best there is: the steps that a part of a capture keeps, else a good NVTX mark, else graph
+            launches, else the sequence of operations.
 
     Raises:
         UsageError: `step_by` is none of these.
         CannotAnswerError: what was asked for isn't in the capture.
     """
+    part = timeline.trace.part
+    if part is not None and part.ranks.height and not step_by:
+        return take_up(timeline, part)
     method, pattern = _parse(step_by)
     found = [steps for lane in lanes(timeline) if (steps := _find(timeline, lane, method, pattern)) is not None]
     if not found:

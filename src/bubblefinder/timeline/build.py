@@ -21,7 +21,7 @@ from bubblefinder.timeline.launches import (
     launch_leads,
     repeated_correlations,
 )
-from bubblefinder.timeline.model import Device, Timeline
+from bubblefinder.timeline.model import CaptureMode, Device, Timeline
 from bubblefinder.timeline.notes import timeline_notes
 from bubblefinder.timeline.replays import (
     LaunchRuns,
@@ -29,7 +29,6 @@ from bubblefinder.timeline.replays import (
     drop_doubled_graphs,
     find_replays,
     launch_runs,
-    select_window,
 )
 
 if TYPE_CHECKING:
@@ -53,15 +52,11 @@ class _Gpu:
     running_end: Ints
 
 
-def build_timeline(trace: Trace, window: tuple[int, int] | None = None) -> Timeline:
+def build_timeline(trace: Trace) -> Timeline:
     """Return the timeline of a trace.
 
-    Args:
-        trace: the capture.
-        window: only operations that start in [start, end), in ns from the capture's start.
-
     Raises:
-        CannotAnswerError: there is no GPU activity, or none in the window.
+        CannotAnswerError: there is no GPU activity.
         InternalError: a ledger doesn't sum to its span.
     """
     operations = drop_doubled_graphs(_in_order(trace.operations))
@@ -69,10 +64,10 @@ def build_timeline(trace: Trace, window: tuple[int, int] | None = None) -> Timel
     repeated = repeated_correlations(calls)
     joined = _joined(operations, calls, repeated)
     calls = calls.with_columns(recorded=_recorded(joined.runs["call_index"], calls))
-    mode = capture_mode(operations, calls)
-    chosen = _usable(select_window(operations, trace.info.start_ns, window))
+    mode = CaptureMode(trace.part.mode) if trace.part else capture_mode(operations, calls)
+    chosen = _usable(operations)
     if chosen.is_empty():
-        raise _nothing_recorded(trace, window)
+        raise _nothing_recorded(trace)
     if len(chosen) < len(operations):
         operations, joined = chosen, _joined(chosen, calls, repeated)
     runs = joined.runs
@@ -106,11 +101,7 @@ def _joined(operations: pl.DataFrame, calls: pl.DataFrame, repeated: pl.Series) 
     return replace(found, runs=found.runs.with_columns(find_launches(found.runs, calls, repeated)))
 
 
-def _nothing_recorded(trace: Trace, window: tuple[int, int] | None) -> CannotAnswerError:
-    if window is not None and not trace.operations.is_empty():
-        return CannotAnswerError(
-            "no GPU operation starts inside the window", hint="widen --window; it counts from the capture's start"
-        )
+def _nothing_recorded(trace: Trace) -> CannotAnswerError:
     calls = f" although {len(trace.calls):,} API calls were traced" if len(trace.calls) else ""
     return CannotAnswerError(
         f"{trace.info.name}: no GPU activity recorded{calls}: nothing can be said about idle time",

@@ -110,7 +110,7 @@ def capture_mode(operations: pl.DataFrame, calls: pl.DataFrame) -> CaptureMode:
     Copies and memsets of graphs in a capture without any kernel are no recorded work: the kernels are missing.
 
     Args:
-        operations: of the whole capture, so that a window of it has the same mode.
+        operations: of a whole capture; a part of one has the mode of the whole.
         calls: with role and captured.
     """
     nodes = operations["graph_node"].is_not_null().any()
@@ -122,11 +122,3 @@ def capture_mode(operations: pl.DataFrame, calls: pl.DataFrame) -> CaptureMode:
         (pl.col("role") == CallRole.LAUNCH_GRAPH) & (pl.col("return_value").fill_null(0) == 0) & ~pl.col("captured")
     )
     return CaptureMode.NONE if launched.is_empty() else CaptureMode.UNSEEN
-
-
-def select_window(operations: pl.DataFrame, origin_ns: int, window: tuple[int, int] | None) -> pl.DataFrame:
-    """Return the operations that start inside the window (nanoseconds from the capture's start, `origin_ns`)."""
-    if window is None:
-        return operations
-    start, end = (origin_ns + bound for bound in window)
-    return operations.filter(pl.col("start_ns").is_between(start, end, closed="left"))

@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 import polars as pl
+import polars.selectors as cs
 
 from bubblefinder.errors import NotATraceError
 from bubblefinder.trace.quality import scrubbed
-from bubblefinder.trace.schema import STRING_IDS, STRINGS, Rows, Strings, candidates, normalise
+from bubblefinder.trace.schema import STRING_IDS, STRINGS, Rows, StoredColumn, Strings, candidates, normalise
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
     from bubblefinder.trace.schema import Table
@@ -35,12 +36,12 @@ class FolderSource:
 
     def columns(self, table: Table) -> frozenset[str]:
         """Return the columns that this export's version of a table has."""
-        stored = self._stored_name(table)
+        stored = self.stored_name(table)
         return frozenset(self._load(stored, rows=0).columns) if stored else frozenset()
 
     def read(self, table: Table) -> Rows:
         """Read a table; an absent one is empty, an absent column null."""
-        stored = self._stored_name(table)
+        stored = self.stored_name(table)
         present = self.columns(table)
         wanted = {column.source: column.name for column in table.columns if column.source in present}
         if not stored or not wanted:
@@ -55,7 +56,21 @@ class FolderSource:
         named = found.drop_nulls("value")
         return Strings(dict(zip(named["id"], named["value"], strict=True)))
 
-    def _stored_name(self, table: Table) -> str | None:
+    def layout(self, stored: str) -> list[StoredColumn]:
+        """Return the columns of a stored table in their order."""
+        return [StoredColumn(name, _sql_type(dtype)) for name, dtype in self._load(stored, rows=0).schema.items()]
+
+    def records(
+        self, stored: str, columns: Sequence[str], places: Sequence[int] | None = None
+    ) -> Iterator[tuple[object, ...]]:
+        """Return the values of some columns as SQLite keeps them, of the rows at these positions or of all."""
+        frame = self._load(stored, list(columns)).select(columns)
+        chosen = frame if places is None else frame[list(places)]
+        return chosen.with_columns(
+            cs.unsigned_integer().reinterpret(signed=True), cs.boolean().cast(pl.Int8)
+        ).iter_rows()
+
+    def stored_name(self, table: Table) -> str | None:
         """Return the stored table to read: the best candidate with rows, else the best one."""
         found = candidates(table, self._files)
         filled = (name for name in found if len(found) == 1 or self._load(name, rows=1).height)
@@ -74,3 +89,10 @@ class FolderSource:
         except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
             reason = scrubbed(str(error))
             raise NotATraceError(f"{path.name} is a damaged table: {reason}", hint="export the folder again") from error
+
+
+def _sql_type(dtype: pl.DataType) -> str:
+    """Return the type that the SQLite export of a column has."""
+    if dtype.is_integer() or dtype == pl.Boolean:
+        return "INTEGER"
+    return "REAL" if dtype.is_float() else "TEXT"

@@ -13,6 +13,7 @@ from bubblefinder.trace.gpus import place
 from bubblefinder.trace.info import read_info
 from bubblefinder.trace.model import Trace
 from bubblefinder.trace.notes import capture_notes
+from bubblefinder.trace.part import read_part
 from bubblefinder.trace.quality import Tally
 
 if TYPE_CHECKING:
@@ -55,7 +56,8 @@ def build_trace(source: Source, name: str) -> Trace:
     diagnostics = source.read(schema.DIAGNOSTICS).frame
     processes = _distinct([operations["process"], calls["process"], ranges["process"]])
     gpus = _distinct([operations["gpu"]])
-    info = read_info(source, name, diagnostics, (gpus, processes), _first(operations))
+    part = read_part(source)
+    info = read_info(source, name, diagnostics, (gpus, processes), part.origin_ns if part else _first(operations))
     trace = Trace(
         info=info,
         operations=operations,
@@ -70,6 +72,7 @@ def build_trace(source: Source, name: str) -> Trace:
         frames=_with_text(chains, "symbol_id", texts, "symbol").select("callchain", "symbol", "depth"),
         names=_texts_of(strings.texts, [operations["name"], calls["name"]]),
         thread_names=_thread_names(threads, strings.texts),
+        part=part,
     )
     return replace(trace, notes=(*tally.notes(), *capture_notes(source, trace, tally, diagnostics)))
 

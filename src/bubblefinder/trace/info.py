@@ -41,8 +41,8 @@ def read_info(
     return TraceInfo(
         name=name,
         format=source.format,
-        nsys_version=export.get("EXPORT_PRODUCT_VERSION"),
-        schema_version=export.get("EXPORT_SCHEMA_VERSION"),
+        nsys_version=_known(export.get("EXPORT_PRODUCT_VERSION")),
+        schema_version=_known(export.get("EXPORT_SCHEMA_VERSION")),
         cupti_version=cupti_version(diagnostics),
         driver_version=_known(system.get("NvDriverVersion")),
         cuda_version=_dotted(system.get("CudaDriverVersion")),
@@ -67,7 +67,7 @@ def _pairs(source: Source, table: schema.Table) -> dict[str, str]:
 
 def _known(version: str | None) -> str | None:
     """Return a version that looks like one."""
-    return version if version and re.fullmatch(r"[1-9][\d.]*", version) else None
+    return version if version and re.fullmatch(r"[1-9][\d.]*(?:-\w{1,20})?", version) else None
 
 
 def _dotted(cuda: str | None) -> str | None:

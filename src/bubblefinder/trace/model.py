@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
     import polars as pl
 
+    from bubblefinder.trace.part import Part
+
 Level = Literal["info", "warn", "error"]
 
 KERNEL: Final = 0
@@ -151,6 +153,7 @@ class Trace:
         notes: what loading found out about the capture's quality.
         launch_shapes: reads how each kernel was launched, see `trace.shapes.read_shapes`, from the file; null where
             there is none.
+        part: what a whole capture showed of this part of it; null for a whole capture.
     """
 
     info: TraceInfo
@@ -168,6 +171,7 @@ class Trace:
     thread_names: Mapping[int, str] = field(default_factory=dict)
     notes: tuple[QualityNote, ...] = ()
     launch_shapes: Callable[[], pl.DataFrame] | None = None
+    part: Part | None = None
 
 
 def process_of(global_id: int) -> int:

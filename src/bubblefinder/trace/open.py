@@ -47,19 +47,29 @@ def open_trace(path: str | PathLike[str], *, unpack_limit: int = UNPACK_LIMIT) -
         CannotAnswerError: the export holds GPU work, but none on a device that it names.
         InputError: the path can't be read.
     """
+    with open_source(path, unpack_limit=unpack_limit) as source:
+        trace = build_trace(source, _name(Path(path)))
+    stale = _stale_note(Path(path))
+    notes = (*trace.notes, stale) if stale else trace.notes
+    return replace(trace, notes=notes, launch_shapes=partial(_launch_shapes, Path(path), unpack_limit))
+
+
+@contextmanager
+def open_source(path: str | PathLike[str], *, unpack_limit: int = UNPACK_LIMIT) -> Iterator[Source]:
+    """Open an Nsight Systems capture to read its tables; takes and raises what `open_trace` does."""
     given = Path(path)
-    name = given.name or given.resolve().name
     try:
         with _opened(given, unpack_limit, _LAYERS) as source:
-            check_tables(source, name)
-            trace = build_trace(source, name)
+            check_tables(source, _name(given))
+            yield source
     except OSError as error:
         raise InputError(
-            f"{name} can't be read: {error.strerror or error}", hint="check the path and its permissions"
+            f"{_name(given)} can't be read: {error.strerror or error}", hint="check the path and its permissions"
         ) from error
-    stale = _stale_note(given)
-    notes = (*trace.notes, stale) if stale else trace.notes
-    return replace(trace, notes=notes, launch_shapes=partial(_launch_shapes, given, unpack_limit))
+
+
+def _name(path: Path) -> str:
+    return path.name or path.resolve().name
 
 
 def _launch_shapes(path: Path, unpack_limit: int) -> pl.DataFrame:

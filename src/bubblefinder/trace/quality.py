@@ -24,7 +24,7 @@ _INCOMPLETE: Final = re.compile(r"not all .*(CUDA|NVTX|OS runtime).* events", re
 _RELEVANT: Final = re.compile(r"CUDA|CUPTI|NVTX", re.IGNORECASE)
 _ABSENT: Final = re.compile(r"^No \S.* events collected", re.IGNORECASE)
 _NONE_LOST: Final = re.compile(r":\s*0\.?\s*$")
-_PATH: Final = re.compile(r"(?<![\w/])(?:[A-Za-z]:\\[^,;'\"]*|~?(?:/[^\s/,;'\"]+)+/?)")
+PATH: Final = re.compile(r"(?<![\w/])(?:[A-Za-z]:\\[^,;'\"]*|~?(?:/[^\s/,;'\"]+)+/?)")
 _SETTING: Final = re.compile(r"\b\w*[A-Z]\w*=\S+")
 _LONGEST_TEXT: Final = 200
 _CUPTI: Final = re.compile(r"Loaded CUPTI library: .*?(?:libcupti\.so\.([\d.]+\d)|cupti64_([\d.]+\d)\.dll)")
@@ -146,8 +146,18 @@ def _diagnostic_code(severity: int, text: str) -> str | None:
     return "diagnostic" if _RELEVANT.search(text) else "other-diagnostics"
 
 
+def telling(text: str) -> str | None:
+    """Return what a diagnostic text says of the completeness of records or of CUPTI; null if it says nothing of them.
+
+    The CUPTI library keeps its name and loses its folder.
+    """
+    if found := _CUPTI.search(text):
+        return f"Loaded CUPTI library: libcupti.so.{found[1] or _dotted(found[2])}"
+    return text if _LOST.search(text) or _INCOMPLETE.search(text) or _RELEVANT.search(text) else None
+
+
 def scrubbed(text: str) -> str:
     """Return a text on one line, without file paths, settings or control characters, and not endless."""
     line = " ".join("".join(letter if letter.isprintable() else " " for letter in text).split())
-    line = _SETTING.sub("<setting>", _PATH.sub("<path>", line))
+    line = _SETTING.sub("<setting>", PATH.sub("<path>", line))
     return line if len(line) <= _LONGEST_TEXT else line[: _LONGEST_TEXT - 1] + "…"

@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
 
 import polars as pl
 
 from bubblefinder.trace.model import CALLS_TABLE, KIND_TABLES
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Collection, Iterable, Sequence
 
 Dtype: TypeAlias = type[pl.DataType]
 
@@ -91,6 +91,13 @@ class Strings:
     not_text: int = 0
 
 
+class StoredColumn(NamedTuple):
+    """A column as the export has it: its name and its type in SQLite's words."""
+
+    name: str
+    sql_type: str
+
+
 class Source(Protocol):
     """An opened export of whatever format."""
 
@@ -108,6 +115,17 @@ class Source(Protocol):
 
     def strings(self, ids: Iterable[int]) -> Strings:
         """Read the texts of these string ids and of no others."""
+
+    def stored_name(self, table: Table) -> str | None:
+        """Return the name of the stored table that `table` is read from."""
+
+    def layout(self, stored: str) -> Sequence[StoredColumn]:
+        """Return the columns of a stored table in their order."""
+
+    def records(
+        self, stored: str, columns: Sequence[str], places: Sequence[int] | None = None
+    ) -> Iterable[tuple[object, ...]]:
+        """Return the values of some columns as stored, of the rows at these positions (ascending) or of all."""
 
 
 def candidates(table: Table, tables: Iterable[str]) -> list[str]:

@@ -10,7 +10,7 @@ import os
 import sqlite3
 from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
-from itertools import islice, pairwise
+from itertools import compress, islice, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
@@ -21,7 +21,7 @@ from bubblefinder.errors import InputError, NotATraceError
 from bubblefinder.trace.adbc import OUT_OF_ORDER, AdbcRefusedError, Key, read_integers
 from bubblefinder.trace.pages import PagesRefusedError, Place, read_pages
 from bubblefinder.trace.quality import scrubbed
-from bubblefinder.trace.schema import STRING_IDS, Rows, Strings, candidates, normalise
+from bubblefinder.trace.schema import STRING_IDS, Rows, StoredColumn, Strings, candidates, normalise
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -166,12 +166,12 @@ class SqliteSource:
 
     def columns(self, table: Table) -> frozenset[str]:
         """Return the columns that this export's version of a table has."""
-        stored = self._stored_name(table)
+        stored = self.stored_name(table)
         return self._stored_columns(stored) if stored else frozenset()
 
     def read(self, table: Table) -> Rows:
         """Read a table; an absent one is empty, an absent column null."""
-        stored = self._stored_name(table)
+        stored = self.stored_name(table)
         if not stored:
             return Rows(table.empty())
         present = self._stored_columns(stored)
@@ -245,7 +245,27 @@ class SqliteSource:
                     other += stored != "null"
         return Strings(texts, other)
 
-    def _stored_name(self, table: Table) -> str | None:
+    def layout(self, stored: str) -> list[StoredColumn]:
+        """Return the columns of a stored table in their order."""
+        found = self._connection.execute(f"PRAGMA table_info({_quoted(stored)})")
+        return [StoredColumn(row[1], row[2]) for row in found]
+
+    def records(
+        self, stored: str, columns: Sequence[str], places: Sequence[int] | None = None
+    ) -> Iterator[tuple[object, ...]]:
+        """Return the values of some columns as stored, of the rows at these positions (ascending) or of all."""
+        kept = ", ".join(map(_quoted, columns))
+        query = f"SELECT {kept} FROM {_quoted(stored)} NOT INDEXED"
+        if places is None:
+            return self._connection.execute(query)
+        if not places:
+            return iter(())
+        wanted = bytearray(places[-1] - places[0] + 1)
+        for place in places:
+            wanted[place - places[0]] = 1
+        return compress(self._connection.execute(f"{query} LIMIT {len(wanted)} OFFSET {places[0]}"), wanted)
+
+    def stored_name(self, table: Table) -> str | None:
         """Return the stored table to read: the best candidate with rows, else the best one."""
         found = candidates(table, self._roots)
         filled = (

@@ -169,10 +169,10 @@ def test_a_gpu_or_process_without_operations_is_refused(asked: dict[str, Any]) -
     assert "GPU 1 with process 1002" in caught.value.hint
 
 
-def test_steps_may_be_selected_and_the_others_are_counted() -> None:
+def test_steps_may_be_selected_and_keep_their_index() -> None:
     report = analyze_trace(loop(), Options(steps=(2, 5)))
     assert report.steps.count == 3
-    assert report.steps.excluded == {"not_selected": 6, "tail": 1}
+    assert report.steps.excluded == {"tail": 1}
     assert [row.index for row in report.steps.rows if row.excluded is None] == [2, 3, 4]
     with pytest.raises(CannotAnswerError):
         analyze_trace(loop(), Options(steps=(40, 50)))

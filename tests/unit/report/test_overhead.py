@@ -12,7 +12,7 @@ from tests.unit.overhead.taxed import PROCESS, Loop, Tax, on_h200
 
 def section(source: Source, cupti: str | None = "13.0") -> OverheadReport:
     found = Analysis(on_h200(Loop(Tax(node=130), 100, reads=True).run(8), cupti))
-    rows = decode_rows(windows_with_ledger(found.timeline, found.steps, None), Rank(0, PROCESS))
+    rows = decode_rows(windows_with_ledger(found.timeline, found.steps), Rank(0, PROCESS))
     return overhead_report(found.timeline, found.steps, rows, source)
 
 

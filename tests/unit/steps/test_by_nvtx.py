@@ -4,6 +4,7 @@ from itertools import product
 
 import pytest
 
+from bubblefinder.share.cut import cut
 from bubblefinder.steps.find import find_steps
 from bubblefinder.timeline.build import build_timeline
 from tests.loops import SPECULATIVE, US, VERIFY, Graph, Loop
@@ -68,7 +69,7 @@ def test_a_window_that_begins_inside_a_step_has_a_head(method: str, graphs: tupl
     for _ in range(12):
         loop.step(graphs)
     window = (loop.firsts[3] + cut_us * US, loop.firsts[9])
-    steps = find_steps(build_timeline(loop.sketch.trace(), window), method)
+    steps = find_steps(build_timeline(cut(loop.sketch.trace(), window=window)), method)
     inside = loop.firsts[4:9]
     assert begins(steps) == inside
     assert reasons(steps)[0] == "head"

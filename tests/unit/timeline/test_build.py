@@ -349,28 +349,6 @@ def test_launches_outside_the_span_count_in_the_coverage_only() -> None:
     assert classes(timeline)["unrecorded"] == 0
 
 
-def test_a_window_does_not_make_launches_outside_of_it_unrecorded() -> None:
-    trace = draw("""
-        api      | AB..C....D.E
-        gpu0 s7  | .AA..CC...D.
-        gpu0 s14 | .......BB...
-        gpu0 s7  | ............E
-    """)
-    whole = build_timeline(trace)
-    part = build_timeline(trace, (50_000, 110_000))
-    assert part.operations["start_ns"].to_list() == [50_000, 70_000, 100_000]
-    assert classes(part) == {"busy": 50_000, "launching": 10_000}
-    assert not whole.calls["recorded"].eq(other=False).any()
-    (device,) = part.devices
-    assert (device.start_ns, device.end_ns, device.launches_seen, device.launches_recorded) == (50_000, 110_000, 3, 3)
-
-
-def test_a_window_counts_from_the_captures_start() -> None:
-    trace = draw("gpu0 | AA.BB.CC")
-    shifted = replace(trace, info=replace(trace.info, start_ns=30_000))
-    assert len(build_timeline(shifted, (0, 30_000)).operations) == 1
-
-
 @pytest.mark.parametrize(
     ("picture", "mode"),
     [

@@ -85,8 +85,3 @@ def test_graphs_of_which_only_copies_and_memsets_are_left_are_unseen() -> None:
 def test_copies_of_graphs_beside_whole_replays_make_the_capture_mixed() -> None:
     trace = draw("api | G....H....\ngpu0 | .GGG..ccc.\nG = graph\nH = graph c\nc = copy DtoD 64")
     assert build_timeline(trace).mode is CaptureMode.MIXED
-
-
-def test_a_window_has_the_mode_of_its_capture() -> None:
-    trace = draw("api | A.G...\ngpu0 | A..gg.\nG = graph g", us_per_char=1)
-    assert build_timeline(trace, (0, 1_000)).mode is CaptureMode.NODE

@@ -1,0 +1,51 @@
+"""`bubblefinder slice`: a small export of some steps, safe to send if scrubbed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from bubblefinder.cli.options import Capture, StepBy
+
+
+def slice(  # noqa: A001 - the command's name
+    trace: Capture,
+    out: Annotated[Path, typer.Argument(metavar="OUT", help="The export to write: .sqlite or .sqlite.xz.")],
+    window: Annotated[
+        str | None, typer.Option(metavar="START:END", help="Only work that starts in this window, as in 1.2s:1.5s.")
+    ] = None,
+    steps: Annotated[str | None, typer.Option(metavar="A:B", help="Only decode steps A to B-1.")] = None,
+    step_by: StepBy = None,
+    scrub: Annotated[
+        bool, typer.Option("--scrub", help="Leave out all that tells of people, machines and programs.")
+    ] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace OUT if it exists.")] = False,
+    quiet: Annotated[bool, typer.Option("-q", "--quiet", help="Print nothing.")] = False,
+) -> None:
+    """Write a part of a capture as an export of its own, which gives the same figures and findings.
+
+    Without --window and --steps the whole capture is written. See docs/sharing.md for what --scrub keeps.
+    """
+    from bubblefinder.cli.common import parse_steps, parse_window, stages
+    from bubblefinder.share.cut import cut
+    from bubblefinder.share.slice import check_target, write_slice
+    from bubblefinder.units import plural
+
+    asked_window, asked_steps = parse_window(window), parse_steps(steps)
+    check_target(out, force=force)
+    with stages(quiet=quiet):
+        part = write_slice(
+            trace,
+            out,
+            lambda whole: cut(whole, window=asked_window, steps=asked_steps, step_by=step_by),
+            scrub=scrub,
+            force=force,
+        )
+    if quiet:
+        return
+    held = f"{plural(len(part.operations), 'operation')}, {plural(len(part.calls), 'API call')}"
+    typer.echo(f"wrote {out}: {held}, {out.stat().st_size / 1e6:.1f} MB", err=True)
+    if not scrub:
+        typer.echo("It holds what `bubblefinder doctor --privacy` lists; --scrub leaves that out.", err=True)

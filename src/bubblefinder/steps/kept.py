@@ -1,0 +1,101 @@
+"""The steps of a part of a capture: what the whole showed of them, laid down and taken up again."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, cast
+
+import numpy as np
+import polars as pl
+
+from bubblefinder.errors import NotATraceError
+from bubblefinder.steps.model import StepDetection, Steps
+from bubblefinder.steps.windows import CAPTURE_START, HEAD, PREFILL, TAIL
+from bubblefinder.timeline.rank import Rank
+from bubblefinder.trace.part import Part
+
+if TYPE_CHECKING:
+    from bubblefinder.steps.model import Confidence
+    from bubblefinder.timeline.model import Device, Timeline
+
+NOT_SELECTED: Final = "not_selected"
+_RANK: Final = ("gpu", "process")
+_REASONS: Final = (HEAD, TAIL, CAPTURE_START, PREFILL, NOT_SELECTED)
+_CONFIDENCES: Final = ("low", "medium", "high")
+
+
+def lay_down(timeline: Timeline, steps: Steps, selected: tuple[int, int]) -> Part:
+    """Return what the whole capture shows of its steps, those with an index outside [start, end) not selected."""
+    inside = pl.col("index").is_between(*selected, closed="left")
+    excluded = pl.when(pl.col("excluded").is_null() & ~inside).then(pl.lit(NOT_SELECTED)).otherwise("excluded")
+    told = [(*lane, one.method, one.confidence, one.mark) for lane, one in steps.detections.items()]
+    roles = timeline.replays.select(*_RANK, "start_ns").hstack(steps.replays.select("role", "position"))
+    return Part(
+        mode=timeline.mode.value,
+        origin_ns=timeline.trace.info.start_ns,
+        ranks=pl.DataFrame(
+            told,
+            schema={
+                "gpu": pl.Int32, "process": pl.Int64, "method": pl.String, "confidence": pl.String, "mark": pl.String
+            },
+            orient="row",
+        ),
+        steps=steps.windows.select(*_RANK, "index", "start_ns", excluded=excluded),
+        roles=roles.drop_nulls("role"),
+    )  # fmt: skip
+
+
+def take_up(timeline: Timeline, part: Part) -> Steps:
+    """Return the steps of a part.
+
+    Windows are where they were, clipped to the part: what precedes the first whole one is its head, and the last
+    has no closing gap.
+
+    Raises:
+        NotATraceError: what the part says of its steps can't be.
+    """
+    _check(part)
+    devices = {device.gpu: device for device in timeline.devices}
+    ranks = [rank for rank in Rank.in_rows(part.ranks) if rank.gpu in devices]
+    found = [_windows(rows, devices[rank.gpu]) for rank in ranks if len(rows := part.steps.filter(rank.mine))]
+    windows = pl.concat(found) if found else part.steps.clear().with_columns(end_ns="start_ns")
+    windows = windows.select("index", *_RANK, "start_ns", "end_ns", "excluded")
+    told = {
+        Rank(gpu, process): StepDetection(method, cast("Confidence", confidence), mark)
+        for gpu, process, method, confidence, mark in part.ranks.iter_rows()
+        if gpu in devices
+    }
+    return Steps(told, windows, _replays(timeline, part, windows))
+
+
+def _check(part: Part) -> None:
+    reasons = set(part.steps["excluded"].drop_nulls().unique()) - set(_REASONS)
+    confidences = set(part.ranks["confidence"].unique()) - set(_CONFIDENCES)
+    if reasons or confidences or part.steps.select(*_RANK, "index").is_duplicated().any():
+        raise NotATraceError("the slice says of its steps what can't be", hint="slice the capture again")
+
+
+def _windows(rows: pl.DataFrame, device: Device) -> pl.DataFrame:
+    """Return the windows of one rank that reach into its GPU's span."""
+    rows = rows.sort("start_ns")
+    ends = np.append(rows["start_ns"].to_numpy()[1:], device.end_ns)
+    whole = rows.with_columns(end_ns=pl.Series(ends).clip(upper_bound=device.end_ns))
+    clipped = whole.with_columns(
+        excluded=pl.when(pl.col("start_ns") < device.start_ns).then(pl.lit(HEAD)).otherwise("excluded"),
+        start_ns=pl.col("start_ns").clip(lower_bound=device.start_ns),
+    ).filter(pl.col("start_ns") < pl.col("end_ns"))
+    last = pl.int_range(pl.len()) == pl.len() - 1
+    return clipped.with_columns(excluded=pl.when(last).then(pl.lit(TAIL)).otherwise("excluded"))
+
+
+def _replays(timeline: Timeline, part: Part, windows: pl.DataFrame) -> pl.DataFrame:
+    """Return window_index, role and position of every replay, in the timeline's order."""
+    spans = windows.select(*_RANK, "start_ns").with_row_index("window_index").sort("start_ns")
+    known = part.roles.unique([*_RANK, "start_ns"], keep="first", maintain_order=True)
+    replays = timeline.replays.select(*_RANK, "start_ns").with_row_index("replay_index")
+    return (
+        replays.sort("start_ns")
+        .join_asof(spans, on="start_ns", by=_RANK, check_sortedness=False)
+        .join(known, on=[*_RANK, "start_ns"], how="left")
+        .sort("replay_index")
+        .select("window_index", "role", "position")
+    )
