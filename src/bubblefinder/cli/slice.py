@@ -46,6 +46,6 @@ def slice(  # noqa: A001 - the command's name
     if quiet:
         return
     held = f"{plural(len(part.operations), 'operation')}, {plural(len(part.calls), 'API call')}"
-    typer.echo(f"wrote {out}: {held}, {out.stat().st_size / 1e6:.1f} MB", err=True)
+    typer.echo(f"wrote {out}: {held}, {out.stat().st_size / 1e3:,.0f} kB", err=True)
     if not scrub:
         typer.echo("It holds what `bubblefinder doctor --privacy` lists; --scrub leaves that out.", err=True)

@@ -72,8 +72,8 @@ FRAMES = ("operations", "calls", "nvtx", "overheads", "graph_nodes", "syncs", "e
 
 
 def differences(one: Trace, other: Trace) -> list[str]:
-    """Names what differs between two captures, apart from what the file is called."""
-    names = [field.name for field in fields(one) if field.name != "info"]
+    """Names what differs between two captures, apart from what the file is called and how it is read again."""
+    names = [field.name for field in fields(one) if field.name not in {"info", "launch_shapes"}]
     frames = [name for name in names if name in FRAMES]
     others = [name for name in names if name not in FRAMES]
     return [name for name in frames if not same(getattr(one, name), getattr(other, name))] + [

@@ -1,0 +1,74 @@
+"""A slice of any capture gives the ledger, the steps and the findings that analysing those steps of the whole gives."""
+
+from __future__ import annotations
+
+import dataclasses
+from functools import lru_cache, partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import pytest
+
+from bubblefinder.report.build import Options, analyze_trace
+from bubblefinder.share.cut import cut
+from bubblefinder.share.slice import write_slice
+from bubblefinder.trace.open import open_trace
+
+if TYPE_CHECKING:
+    from bubblefinder.report.model import Report
+
+SAMPLES = sorted(
+    path for path in (Path(__file__).parents[2] / "sample_traces").iterdir() if path.suffix == ".xz" or path.is_dir()
+)
+load = lru_cache(1)(open_trace)
+pytestmark = pytest.mark.parametrize("capture", SAMPLES, ids=lambda path: path.name, scope="module")
+
+
+def told(report: Report) -> dict[str, Any]:
+    """Ledger, steps and findings; rows are counted anew in a slice, times are not."""
+    found = msgspec.to_builtins({name: getattr(report, name) for name in ("devices", "steps", "findings", "benign")})
+    for finding in found["findings"]:
+        for row in finding["evidence"]:
+            del row["row"]
+    return dict(found)
+
+
+def test_a_slice_of_steps_gives_what_those_steps_of_the_whole_give(capture: Path, tmp_path: Path) -> None:
+    trace = load(capture)
+    steps = analyze_trace(trace).steps
+    if not steps.rows:
+        assert steps.method == "none"
+        return
+    whole = {(row.gpu, row.pid, row.index): row for row in steps.rows}
+    last = max(row.index for row in steps.rows if row.excluded is None)
+    for number, asked in enumerate([(last // 2, last // 2 + 1), (0, 3), (last - 2, last + 1)]):
+        part = analyze_trace(trace, Options(steps=asked))
+        out = tmp_path / f"{number}.sqlite"
+        write_slice(capture, out, partial(cut, steps=asked), scrub=bool(number % 2))
+        assert told(analyze_trace(open_trace(out))) == told(part)
+        chosen = [row for row in part.steps.rows if row.excluded is None]
+        assert chosen
+        assert chosen == [whole[row.gpu, row.pid, row.index] for row in chosen]
+
+
+def test_a_slice_of_a_window_gives_what_that_window_of_the_whole_gives(capture: Path, tmp_path: Path) -> None:
+    trace = load(capture)
+    starts = trace.operations["start_ns"] - trace.info.start_ns
+    window = (starts[len(starts) // 4], starts[len(starts) // 2])
+    write_slice(capture, tmp_path / "part.sqlite", partial(cut, window=window))
+    part = analyze_trace(open_trace(tmp_path / "part.sqlite"))
+    assert told(part) == told(analyze_trace(trace, Options(window=window)))
+
+
+def test_a_scrubbed_capture_gives_what_it_gave_before(capture: Path, tmp_path: Path) -> None:
+    trace = load(capture)
+    write_slice(capture, tmp_path / "whole.sqlite", cut, scrub=True)
+    scrubbed = open_trace(tmp_path / "whole.sqlite")
+    before, after = analyze_trace(trace), analyze_trace(scrubbed)
+    assert told(after) == told(before)
+    names = {field.name for field in dataclasses.fields(before.trace)} - {"name", "processes"}
+    assert {name: getattr(after.trace, name) for name in names} == {name: getattr(before.trace, name) for name in names}
+    assert [note for note in before.quality if note.level != "info"] == [
+        note for note in after.quality if note.level != "info"
+    ]
