@@ -18,7 +18,7 @@ def test_it_says_what_it_wrote_and_what_that_still_holds(tmp_path: Path) -> None
     done = CliRunner().invoke(app, ["slice", str(SAMPLE), str(out), "--steps", "3:5"])
     assert done.stdout == ""
     first, second = done.stderr.splitlines()
-    assert first == f"wrote {out}: 15 operations, 32 API calls, 23 kB"
+    assert first == f"wrote {out}: 15 operations, 32 API calls, 14 kB"
     assert second == "It holds what `bubblefinder doctor --privacy` lists; --scrub leaves that out."
     assert open_trace(out).part is not None
     again = CliRunner().invoke(app, ["slice", str(SAMPLE), str(out), "--window", "0.1s:0.2s", "--scrub", "--force"])
