@@ -127,4 +127,4 @@ def with_names_of(analysis: Analysis, names: Trace) -> Analysis:
     named = Analysis(names)
     causes = (analysis.causes.submitted, named.causes.submitted)
     trace = carry_names(analysis.timeline, causes[0], named.timeline, causes[1])
-    return Analysis(trace, analysis.window, analysis.step_by, analysis.progress)
+    return Analysis(trace, step_by=None if analysis.selected else analysis.step_by, progress=analysis.progress)
