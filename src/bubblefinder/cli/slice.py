@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from bubblefinder.cli.options import Capture, StepBy
+from bubblefinder.cli.arguments import Capture, StepBy, parse_steps, parse_window
 
 
 def slice(  # noqa: A001 - the command's name
@@ -28,7 +28,7 @@ def slice(  # noqa: A001 - the command's name
 
     Without --window and --steps the whole capture is written. See docs/sharing.md for what --scrub keeps.
     """
-    from bubblefinder.cli.common import parse_steps, parse_window, stages
+    from bubblefinder.cli.output import stages
     from bubblefinder.share.cut import cut
     from bubblefinder.share.slice import check_target, write_slice
     from bubblefinder.units import plural
