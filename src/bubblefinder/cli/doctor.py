@@ -24,7 +24,8 @@ def doctor(
         _privacy(trace)
         return
     from bubblefinder.cli.output import stages
-    from bubblefinder.render.doctor import examine, print_examination
+    from bubblefinder.render.doctor import print_examination
+    from bubblefinder.report.examination import examine
     from bubblefinder.trace.open import open_trace
 
     with stages(quiet=False):

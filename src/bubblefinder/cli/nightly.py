@@ -30,13 +30,16 @@ def nightly(
     """Analyse, judge, store and report. Exit 1 for a broken limit or an alarm, 3 if a limit can't be judged."""
     from bubblefinder.cli.arguments import load_all, today
     from bubblefinder.compare.budget import load_budget
+    from bubblefinder.compare.nightly import nightly as judge_night
     from bubblefinder.compare.source import labelled
-    from bubblefinder.render.nightly import nightly as run_night
+    from bubblefinder.render.nightly import make_folder, write_night
     from bubblefinder.report.sentences import plain
 
     budgets = load_budget(budget)
     report = labelled(load_all([capture], quiet=quiet)[0], label=label, commit=commit)
-    night = run_night(report, budgets, history, output, today())
+    make_folder(output)
+    night = judge_night(report, budgets, history, today())
+    write_night(report, night.judged, output)
     typer.echo(night.judged.headline)
     if night.run and night.run.state == "alarm":
         typer.echo(f"Run {night.run.id} raised an alarm: {plain(night.run.reason, 300)}")

@@ -1,176 +1,32 @@
-"""What a capture is and what it can answer, before any number."""
+"""What a capture is and can answer, for a terminal."""
 
 from __future__ import annotations
 
-from collections import Counter
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from bubblefinder.errors import CannotAnswerError
-from bubblefinder.pipeline import Analysis
-from bubblefinder.timeline.model import CaptureMode
-from bubblefinder.timeline.ranges import user_ranges
-from bubblefinder.trace.model import GRAPH, KERNEL, MEMCPY, MEMSET, QualityNote
-from bubblefinder.units import plural, printable, share
+from rich.console import Group
+from rich.table import Table
+from rich.text import Text
+
+from bubblefinder.render.kit.text import show
+from bubblefinder.units import plural, printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from rich.console import RenderableType
 
-    from bubblefinder.timeline.model import Timeline
-    from bubblefinder.trace.model import Trace, TraceInfo
+    from bubblefinder.report.examination import Examination
 
-_PROFILE: Final = (
-    "nsys profile --trace=cuda,nvtx --sample=none --cpuctxsw=none --cuda-graph-trace={mode} -o capture PROGRAM"
-)
-_RANGES: Final = 8
-_KINDS: Final = {KERNEL: "kernel", MEMCPY: "copy", MEMSET: "memset", GRAPH: "graph replay"}
 _NOUNS: Final = {"copy": "copies"}
-_LEVELS: Final = ("error", "warn", "info")
-
-
-@dataclass(frozen=True, slots=True)
-class Examination:
-    """What `bubblefinder doctor` prints.
-
-    Attributes:
-        info: what the capture says of itself.
-        rows: what it holds, as (noun, number of rows).
-        answers: (question, answer) pairs; an answer begins with yes, no or partly.
-        ranges: NVTX names that repeat, with how often: candidates for --step-by nvtx:NAME.
-        notes: quality notes.
-        command: the nsys command that would answer more, or an empty string.
-    """
-
-    info: TraceInfo
-    rows: tuple[tuple[str, int], ...]
-    answers: tuple[tuple[str, str], ...]
-    ranges: tuple[tuple[str, int], ...]
-    notes: tuple[QualityNote, ...]
-    command: str
-
-
-def examine(trace: Trace) -> Examination:
-    """Return what the capture is and can answer; never fails for lack of GPU work."""
-    analysis = Analysis(trace)
-    try:
-        timeline = analysis.timeline
-    except CannotAnswerError as error:
-        told = str(error).removeprefix(f"{trace.info.name}: ")
-        note = QualityNote("no-gpu-activity", "error", f"{told}; {error.hint}")
-        return Examination(
-            trace.info,
-            _rows(trace),
-            (("how much does the GPU idle", "no: no GPU activity was recorded"),),
-            _ranges(trace),
-            (note, *sorted(trace.notes, key=lambda one: _LEVELS.index(one.level))),
-            _PROFILE.format(mode="node"),
-        )
-    steps = analysis.steps
-    lanes = steps.windows.filter(steps.windows["excluded"].is_null()).group_by("gpu", "process").len().sort("gpu")
-    found = " + ".join(str(number) for number in lanes["len"])
-    by = f"{steps.method} ({steps.mark})" if steps.mark else steps.method
-    answers = (
-        (
-            "where does a decode step begin",
-            f"yes: {found} decode step{'s' * (found != '1')} by {by}, {steps.confidence} confidence"
-            if found
-            else "no: nothing repeats; name steps with --step-by",
-        ),
-        *_answers(timeline),
-    )
-    return Examination(
-        trace.info,
-        _rows(trace),
-        answers,
-        _ranges(trace),
-        tuple(sorted((*trace.notes, *timeline.notes, *steps.notes), key=lambda note: _LEVELS.index(note.level))),
-        _command(timeline),
-    )
-
-
-def _rows(trace: Trace) -> tuple[tuple[str, int], ...]:
-    kinds = dict(trace.operations["kind"].value_counts().iter_rows())
-    return (
-        *((name, kinds.get(kind, 0)) for kind, name in _KINDS.items()),
-        ("API call", len(trace.calls)),
-        ("NVTX range", len(trace.nvtx)),
-        ("profiler record", len(trace.overheads)),
-    )
-
-
-def _answers(timeline: Timeline) -> tuple[tuple[str, str], ...]:
-    inside = {
-        CaptureMode.NODE: "yes: every graph node was recorded (which slows launch calls down; see docs/overhead.md)",
-        CaptureMode.GRAPH: "no: each replay is one block; capture in node mode for that",
-        CaptureMode.MIXED: "partly: only some replays were recorded node by node",
-        CaptureMode.NONE: "no: no CUDA graphs were launched",
-        CaptureMode.UNSEEN: "no: the graph work is not in this export",
-    }
-    named = (
-        "yes"
-        if len(user_ranges(timeline.trace.nvtx))
-        else "no: no NVTX ranges; causes are told by call and place in the step only"
-    )
-    frames = (
-        "yes"
-        if len(timeline.trace.frames)
-        else "no: no call chains; capture with --cudabacktrace=all to name the line (slow)"
-    )
-    return (
-        (
-            f"how long is the GPU idle{_between(timeline.mode)}, and which call ended each gap",
-            _host_answer(timeline),
-        ),
-        ("how long is it idle inside a graph", inside[timeline.mode]),
-        ("which part of the program waits", named),
-        ("which line of code waits", frames),
-    )
-
-
-def _between(mode: CaptureMode) -> str:
-    return "" if mode is CaptureMode.NONE else " between graphs"
-
-
-def _host_answer(timeline: Timeline) -> str:
-    if timeline.mode is CaptureMode.UNSEEN:
-        return "no: without the graph work no gap can be told"
-    if timeline.calls.is_empty():
-        return "partly: how long, but no API calls were traced"
-    orphans = int(timeline.operations["call_index"].is_null().sum())
-    if orphans * 10 <= len(timeline.operations):
-        return "yes"
-    lost = share(orphans / len(timeline.operations), 0)
-    return f"partly: how long, but {lost} of the GPU's work has no API call in the capture"
-
-
-def _ranges(trace: Trace) -> tuple[tuple[str, int], ...]:
-    return tuple(
-        (text, number)
-        for text, number in Counter(user_ranges(trace.nvtx)["text"].to_list()).most_common(_RANGES)
-        if number > 1
-    )
-
-
-def _command(timeline: Timeline) -> str:
-    if timeline.mode is CaptureMode.NONE:
-        return ""
-    return _PROFILE.format(mode="graph" if timeline.mode is CaptureMode.NODE else "node")
 
 
 def print_examination(examination: Examination) -> None:
     """Print the examination to standard output."""
-    from rich.console import Group
-
-    from bubblefinder.render.report.text import show
-
     show(lambda _: Group(*_opening(examination), *_told(examination)))
 
 
 def _opening(examination: Examination) -> Iterator[RenderableType]:
-    from rich.text import Text
-
     info = examination.info
     versions = (
         ("nsys", info.nsys_version),
@@ -191,9 +47,6 @@ def _opening(examination: Examination) -> Iterator[RenderableType]:
 
 
 def _told(examination: Examination) -> Iterator[RenderableType]:
-    from rich.table import Table
-    from rich.text import Text
-
     table = Table(box=None, show_header=False, pad_edge=False)
     for question, answer in examination.answers:
         table.add_row(Text(f"{question}?"), Text(answer))

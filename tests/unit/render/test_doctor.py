@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from bubblefinder.render.doctor import examine, print_examination
+from bubblefinder.render.doctor import print_examination
+from bubblefinder.report.examination import examine
 from bubblefinder.trace.drawn import draw
 from bubblefinder.trace.model import QualityNote
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import sys
 from dataclasses import replace
 from textwrap import fill
 from typing import TYPE_CHECKING, Final
@@ -10,6 +11,9 @@ from typing import TYPE_CHECKING, Final
 from bubblefinder.report.sentences import plain
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rich.console import RenderableType
     from rich.table import Table as RichTable
 
     from bubblefinder.render.kit.sheet import Sheet
@@ -17,6 +21,8 @@ if TYPE_CHECKING:
 
 NAME_WIDTH: Final = 60
 """A longer name in the first column goes on in the next line."""
+PLAIN_WIDTH: Final = 100
+"""Columns of a page where no terminal says how many."""
 _UNLIMITED: Final = 100_000
 _INDENT: Final = 2
 
@@ -63,13 +69,29 @@ def rich_table(table: Table) -> RichTable:
     return drawn
 
 
-def _lines(table: Table, width: int) -> list[str]:
+def show(page: Callable[[int], RenderableType]) -> None:
+    """Print what `page` makes of a width: the terminal's, or the usual one where standard output isn't one."""
+    from rich.console import Console
+
+    console = Console(highlight=False)
+    if console.is_terminal:
+        console.print(page(console.width), crop=False)
+    else:
+        sys.stdout.write(drawn(page(PLAIN_WIDTH), PLAIN_WIDTH))
+
+
+def drawn(page: RenderableType, width: int) -> str:
+    """Return what rich makes of a page as plain text, `width` columns wide."""
     from rich.console import Console
 
     console = Console(file=io.StringIO(), width=width, color_system=None, highlight=False, legacy_windows=False)
-    console.print(rich_table(table), crop=False)
+    console.print(page, crop=False)
     text = console.file.getvalue()  # type: ignore[attr-defined] # it is the StringIO above
-    return [(" " * _INDENT + line).rstrip() for line in text.splitlines()]
+    return "\n".join(line.rstrip() for line in text.splitlines()) + "\n"
+
+
+def _lines(table: Table, width: int) -> list[str]:
+    return [(" " * _INDENT + line).rstrip() for line in drawn(rich_table(table), width).splitlines()]
 
 
 def _fitting(table: Table, width: int | None) -> Table:

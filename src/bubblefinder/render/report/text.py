@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import io
-import sys
 from collections import Counter
 from typing import TYPE_CHECKING, Final
 
-from rich.console import Console, Group, RenderableType
+from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.table import Table as Grid
 from rich.text import Text
 
 from bubblefinder.render.kit.table import Table
-from bubblefinder.render.kit.text import rich_table
+from bubblefinder.render.kit.text import PLAIN_WIDTH, drawn, rich_table, show
 from bubblefinder.render.report.host_text import host_tables
 from bubblefinder.report.ledgers import STEP_CLASSES
 from bubblefinder.report.overhead_sentences import overhead_words
@@ -33,12 +31,11 @@ from bubblefinder.report.verdict import verdict
 from bubblefinder.units import count, duration, milliseconds, plural, share
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from bubblefinder.report.model import Finding, Report, Stats
     from bubblefinder.report.pictures import GapRow
 
-PLAIN_WIDTH: Final = 100
 _WIDE: Final = 118
 _FEW: Final = 6
 _WORDS: Final = frozenset({"", "class", "role", "between", "ended by"})
@@ -49,28 +46,12 @@ _SEVERITY_STYLE: Final = {"high": "bold red", "medium": "yellow", "low": "cyan",
 
 def render(report: Report, width: int = PLAIN_WIDTH, *, verbose: bool = False) -> str:
     """Return the report as plain text, `width` columns wide."""
-    return _plain(_page(report, width, verbose=verbose), width)
+    return drawn(_page(report, width, verbose=verbose), width)
 
 
 def print_text(report: Report, *, verbose: bool = False) -> None:
     """Print the report to standard output, as wide as the terminal, in colour where that is wanted."""
     show(lambda width: _page(report, width, verbose=verbose))
-
-
-def show(page: Callable[[int], RenderableType]) -> None:
-    """Print what `page` makes of a width: the terminal's, or the usual one where standard output isn't one."""
-    console = Console(highlight=False)
-    if console.is_terminal:
-        console.print(page(console.width), crop=False)
-    else:
-        sys.stdout.write(_plain(page(PLAIN_WIDTH), PLAIN_WIDTH))
-
-
-def _plain(page: RenderableType, width: int) -> str:
-    console = Console(file=io.StringIO(), width=width, color_system=None, highlight=False, legacy_windows=False)
-    console.print(page, crop=False)
-    text = console.file.getvalue()  # type: ignore[attr-defined] # it is the StringIO above
-    return "\n".join(line.rstrip() for line in text.splitlines()) + "\n"
 
 
 def _page(report: Report, width: int, *, verbose: bool) -> RenderableType:
