@@ -24,9 +24,10 @@ def slice(  # noqa: A001 - the command's name
     force: Annotated[bool, typer.Option("--force", help="Replace OUT if it exists.")] = False,
     quiet: Annotated[bool, typer.Option("-q", "--quiet", help="Print nothing.")] = False,
 ) -> None:
-    """Write a part of a capture as an export of its own, which gives the same figures and findings.
+    """Write a part of a capture as an export of its own.
 
-    Without --window and --steps the whole capture is written. See docs/sharing.md for what --scrub keeps.
+    It gives the figures and findings that `analyze` gives with the same --window or --steps. Without either the
+    whole capture is written. docs/sharing.md says what --scrub keeps.
     """
     from bubblefinder.cli.output import stages
     from bubblefinder.share.cut import cut
