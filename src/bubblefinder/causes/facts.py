@@ -40,7 +40,8 @@ class SiteFacts:
         bytes: its size; the largest over the waits of the site.
         nvtx: innermost open range on the waiting thread when the wait begins.
         nvtx_stack: all open ranges, outermost first (ends with `nvtx`); empty without NVTX.
-        frame: innermost Python or C frame of the call chain that is not CUDA's or the framework's own.
+        frame: innermost Python or C frame of the call chain that is not CUDA's or the framework's own; where all are,
+            the framework's function that Python called, such as ``THPVariable_item``.
         frames: the whole chain, innermost first; empty without call chains.
         thread: name of the waiting thread.
         after_role: role of the replay or eager phase that was launched last before the wait.

@@ -20,9 +20,11 @@ SIZE_CLASSES: Final = (8, 64, 1024, 65_536, 1 << 20)
 """Upper limits of the byte size classes."""
 
 _FRAMEWORK: Final = re.compile(
-    r"^(?:_?Py|method_|cfunction_|slot_|vectorcall|THP|(?:void )?(?:at|c10|torch|std)::|cuda?[A-Z]|__libc|_start$|main$"
-    r"|clone|start_thread|0x|\[)|libcuda|libcudart|libtorch|libc10|libpython|/torch/",
+    r"^(?:_?Py|method_|cfunction_|slot_|vectorcall|THC?P|(?:void )?(?:at|c10|torch|std|pybind11)::|cuda?[A-Z]|__libc"
+    r"|_start$|main$|clone|start_thread|0x|\[)|libcuda|libcudart|libtorch|libc10|libpython|/torch/",
 )
+_FROM_PYTHON: Final = re.compile(r"\b(?:THC?P[A-Z]\w+|dispatch_set_item|CUDAGraph::replay)\b")
+"""What a Python program called of PyTorch: ``THPVariable_item`` is .item(), ``dispatch_set_item`` a write by index."""
 
 
 def with_places(waits: pl.DataFrame, timeline: Timeline, steps: Steps, submitted: pl.DataFrame) -> pl.DataFrame:
@@ -66,7 +68,7 @@ def frame_chain(timeline: Timeline, call_index: int) -> tuple[str, ...]:
 
 
 def frame_names(timeline: Timeline, call_indices: pl.Series) -> list[str | None]:
-    """Return the innermost frame of each call's chain that belongs to neither CUDA nor the framework."""
+    """Return of each call's chain the innermost frame that is neither CUDA's nor the framework's, see `_own_frame`."""
     chains = timeline.calls["callchain"].gather(call_indices)
     if not chains.count():
         return [None] * len(chains)
@@ -78,7 +80,10 @@ def frame_names(timeline: Timeline, call_indices: pl.Series) -> list[str | None]
 
 
 def _own_frame(symbols: Iterable[str | None]) -> str | None:
-    return next((symbol for symbol in symbols if symbol and not _FRAMEWORK.search(symbol)), None)
+    """Return the innermost frame of the program itself, else the framework's function that Python called."""
+    known = [symbol for symbol in symbols if symbol]
+    own = next((symbol for symbol in known if not _FRAMEWORK.search(symbol)), None)
+    return own or next((found[0] for symbol in known if (found := _FROM_PYTHON.search(symbol))), None)
 
 
 def nvtx_stack(timeline: Timeline, thread: int, time: int) -> tuple[str, ...]:

@@ -48,12 +48,21 @@ def replay_roles(timeline: Timeline, lane: RankWork, cadence: Cadence) -> list[s
 
 
 def word_of(text: str) -> str | None:
-    """Return the role that a range's name speaks of, if any; of a function's dotted name its class and its own count.
+    """Return the role that a range's name speaks of, if any; of a function's dotted name its own, then its class.
 
-    The module may be named after anything: ``speculative.eagle_worker.EAGLEWorker.verify`` verifies.
+    The module may be named after anything: ``speculative.eagle_worker.EAGLEWorker.verify`` verifies. So may the class
+    of a wrapper: what a ``PrefillWrapper`` plans need not be a prefill.
     """
-    spoken = ".".join(text.split(".")[-2:]) if _DOTTED.fullmatch(text) else text
-    return next((role for role, pattern in _WORDS if pattern.search(spoken)), None)
+    if not _DOTTED.fullmatch(text):
+        return _spoken(text)
+    *_, owner, own = text.split(".")
+    role = _spoken(own)
+    of_owner = _spoken(owner)
+    return role or (of_owner if of_owner != "prefill" else None)
+
+
+def _spoken(text: str) -> str | None:
+    return next((role for role, pattern in _WORDS if pattern.search(text)), None)
 
 
 def _by_nvtx(timeline: Timeline, lane: RankWork, cadence: Cadence) -> list[str]:
@@ -94,7 +103,8 @@ def _telling(stack: Sequence[str]) -> str | None:
 def _by_shape(lane: RankWork, cadence: Cadence) -> list[str]:
     """Name the places by length: one that dominates verifies, what precedes it drafts, what follows extends.
 
-    That is how draft / verify / draft-extend loops look; a cycle without such a replay is named decode.
+    That is how draft / verify / draft-extend loops look; a cycle without such a replay is named decode. Where the cycle
+    begins with verify, because the host was longest at work before it, the drafts come last.
     """
     if cadence.period == 1:
         return ["decode"]
@@ -105,6 +115,8 @@ def _by_shape(lane: RankWork, cadence: Cadence) -> list[str]:
     others = np.delete(medians, longest)
     if cadence.period > _PIECES or medians[longest] < _DOMINANT * others.max():
         return ["decode"] * cadence.period
+    if longest == 0 and cadence.period > 2:  # noqa: PLR2004 - of one other replay nothing says which it is
+        return ["verify", "draft-extend"] + ["draft"] * (cadence.period - 2)
     return ["draft"] * longest + ["verify"] + ["draft-extend"] * (cadence.period - longest - 1)
 
 

@@ -10,7 +10,7 @@ import polars as pl
 from bubblefinder.intervals import covered_before, union
 from bubblefinder.steps.boundaries import lane_launches, mark_boundaries
 from bubblefinder.steps.roles import FOREIGN_ROLE
-from bubblefinder.timeline.ranges import user_ranges
+from bubblefinder.timeline.ranges import own_name, user_ranges
 from bubblefinder.trace.model import KERNEL
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ def _prefill(timeline: Timeline, lane: RankWork, starts: Ints, ends: Ints, roles
 
 def _prefill_by_nvtx(timeline: Timeline, lane: RankWork, starts: Ints) -> Bools:
     marks = user_ranges(timeline.trace.nvtx).filter(
-        (pl.col("process") == lane.process) & pl.col("text").str.contains(_PREFILL_TEXT)
+        (pl.col("process") == lane.process) & own_name(pl.col("text")).str.contains(_PREFILL_TEXT)
     )
     hit = np.zeros(len(starts), np.bool_)
     if len(marks):

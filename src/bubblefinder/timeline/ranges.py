@@ -48,6 +48,14 @@ def user_ranges(nvtx: pl.DataFrame) -> pl.DataFrame:
     )
 
 
+def own_name(text: pl.Expr) -> pl.Expr:
+    """Return the last part of a function's dotted name: a module or a class may be named after anything.
+
+    FlashInfer's wrappers for prefill serve a verify of several tokens as well. Other texts stay as they are.
+    """
+    return text.str.replace(r"^(?:\w+\.){2,}(\w+)$", "$1")
+
+
 def innermost(ranges: pl.DataFrame, threads: Ints, times: Ints) -> Ints:
     """Return the position in `ranges` of the innermost range open on each thread at each time; -1 for none."""
     found = np.full(len(times), -1, np.int64)

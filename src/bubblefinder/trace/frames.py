@@ -17,7 +17,8 @@ DOMAIN_NAMED: Final = 75
 _RANGES: Final = (59, 60, 70, 71)
 _UNSET: Final = (-1, 0xFFFF_FFFF)
 _RAW_CUPTI_TYPE: Final = 65_536
-_DEEPEST_FRAME: Final = 32
+_DEEPEST_FRAME: Final = 64
+"""PyTorch's own functions between a Python call and CUDA's take up to thirty frames."""
 _LATEST_NS: Final = 1 << 62
 _AS_STORED: Final = ("start_ns", "end_ns", "device", "context", "stream", "thread")
 _UPPER_HALF: Final = pl.col("graph_node") // (1 << 32) & 0xFFFF_FFFF
@@ -116,12 +117,31 @@ def _operations_of(kind: int, table: Table, source: Source, tally: Tally) -> pl.
 
 
 def read_calls(source: Source, tally: Tally) -> pl.DataFrame:
-    """Read the runtime and driver API calls."""
+    """Read the runtime and driver API calls, each once."""
     rows = timed(read(source, schema.CALLS, tally), schema.CALLS, tally)
-    return in_time_order(rows.select(
+    return _once(in_time_order(rows.select(
         "row", "start_ns", "end_ns", process_key("thread"), "thread", _none_if_zero(rows, "correlation"),
         "name", "return_value", _none_if_zero(rows, "callchain"),
-    ))  # fmt: skip
+    )))  # fmt: skip
+
+
+def _once(calls: pl.DataFrame) -> pl.DataFrame:
+    """Leave out the rows that tell of a call again: those inside another of their thread with the same correlation id.
+
+    A capture with call chains has two rows a call: that of the tool which walked the stack, with the chain, around
+    CUPTI's own.
+    """
+    ids = calls["correlation"].drop_nulls()
+    if not ids.is_duplicated().any():
+        return calls
+    key = ["thread", "correlation"]
+    ordered = calls.lazy().select(*key, "start_ns", "end_ns").with_row_index("position").drop_nulls("correlation")
+    reach = pl.col("end_ns").cum_max().shift(1).over(key)
+    again = ordered.sort(*key, "start_ns", -pl.col("end_ns")).filter(pl.col("end_ns") <= reach)
+    inner = again.select("position").collect()["position"]
+    kept = np.ones(len(calls), np.bool_)
+    kept[inner.to_numpy()] = False
+    return calls.filter(pl.Series(kept))
 
 
 def read_nvtx(source: Source, tally: Tally) -> tuple[pl.DataFrame, pl.DataFrame]:

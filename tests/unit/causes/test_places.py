@@ -49,3 +49,10 @@ def test_without_call_chains_and_ranges_both_are_unknown() -> None:
         C = copy DtoH 8 pageable
     """)
     assert judged.waits("nvtx", "frame") == [(None, None)]
+
+
+def test_where_all_frames_are_the_frameworks_the_one_that_python_called_is_told() -> None:
+    """As a capture of SGLang with native call chains has them."""
+    chain = "at cudaMemcpyAsync at at::native::copy_ at torch::autograd::THPVariable_cpu(_object*) at _PyEval_Eval"
+    judged = drawn(READ.replace("at cudaMemcpyAsync at at::native::copy_ at resolve(self) at run_batch(self)", chain))
+    assert judged.waits("frame") == ["THPVariable_cpu"] * 3

@@ -26,6 +26,8 @@ WORKER = "sglang.srt.speculative.eagle_worker_v2"
         (f"{WORKER}.EAGLEWorkerV2.forward_batch_generation", "decode"),
         ("sglang.srt.speculative.draft_utils.Buffers.fill", None),
         ("scheduler.process_batch_result", None),
+        ("flashinfer.prefill.BatchPrefillWithPagedKVCacheWrapper.begin_forward", "decode"),
+        ("flashinfer.prefill.BatchPrefillWithPagedKVCacheWrapper.plan", None),
         ("draft step", "draft"),
     ],
 )
@@ -66,3 +68,20 @@ def named_loop(outer: str, inner: Mapping[Graph, str] | None = None) -> Loop:
 
 def roles(loop: Loop) -> list[str]:
     return list(find_steps(build_timeline(loop.sketch.trace())).replays["role"])
+
+
+def test_a_wrapper_named_after_prefill_makes_no_prefill_of_a_step() -> None:
+    loop = named_loop("scheduler.run_batch", {VERIFY: "flashinfer.prefill.BatchPrefillWithPagedKVCacheWrapper.plan"})
+    steps = find_steps(build_timeline(loop.sketch.trace()))
+    assert "prefill" not in steps.windows["excluded"].to_list()
+    assert list(steps.replays["role"]) == SPOKEN * 8
+
+
+def test_a_cycle_that_begins_with_verify_drafts_last() -> None:
+    loop = Loop()
+    for _ in range(10):
+        loop.spend(900)
+        for graph in (VERIFY, EXTEND, DRAFT):
+            loop.replay(graph)
+            loop.spend(20)
+    assert roles(loop) == ["verify", "draft-extend", "draft"] * 10

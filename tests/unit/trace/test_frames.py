@@ -191,10 +191,32 @@ def test_call_chains_in_use_are_read_innermost_first(load: Loader) -> None:
     strings = [*STRINGS, {"id": 4, "value": "inner"}, {"id": 5, "value": "outer"}]
     chains = [
         {"id": number, "symbol": symbol, "stackDepth": depth}
-        for number, symbol, depth in ((8, 5, 1), (8, 4, 0), (9, 4, 0), (8, 4, 40))
+        for number, symbol, depth in ((8, 5, 1), (8, 4, 0), (9, 4, 0), (8, 4, 80))
     ]
     loaded = load(StringIds=strings, CUDA_CALLCHAINS=chains, **{CALLS: [call(1, 2, callchainId=8)]}).frames
     assert loaded.rows() == [(8, "inner", 0), (8, "outer", 1)]
+
+
+def test_a_call_told_twice_is_one_call_with_its_chain(load: Loader) -> None:
+    """With call chains the tool that walks the stack writes a row around CUPTI's."""
+    rows = [
+        call(10, 40, callchainId=8, eventClass=67),
+        call(12, 38),
+        call(50, 60, correlationId=6),
+        call(70, 95, correlationId=7),
+        call(70, 90, correlationId=7),
+    ]
+    loaded = load(**{CALLS: rows}).calls
+    assert loaded.select("start_ns", "end_ns", "callchain", "row").rows() == [
+        (10, 40, 8, 0),
+        (50, 60, None, 2),
+        (70, 95, None, 3),
+    ]
+
+
+def test_calls_of_several_sessions_or_threads_may_share_an_id(load: Loader) -> None:
+    rows = [call(10, 40), call(50, 60), call(12, 20, globalTid=THREAD + 1)]
+    assert len(load(**{CALLS: rows}).calls) == 3
 
 
 def test_a_thread_keeps_its_last_name(load: Loader) -> None:
