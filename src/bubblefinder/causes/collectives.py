@@ -23,6 +23,11 @@ _CLOSER: Final = 0.25
 """Ranks that meet inside a replay leave it so much closer together than they enter it, or closer."""
 
 
+def is_collective(name: str) -> bool:
+    """Tell by its name whether a kernel is a collective: its time holds waiting for other ranks."""
+    return _NAMES.search(name) is not None
+
+
 def find_collectives(timeline: Timeline) -> pl.DataFrame:
     """Return the collectives that can be followed across GPUs, one row an operation.
 
@@ -33,7 +38,7 @@ def find_collectives(timeline: Timeline) -> pl.DataFrame:
         collective (number), op_index, gpu, process, start_ns, end_ns, name, replay_index. Only
         collectives seen on every GPU that has any, in order of time; empty with one GPU.
     """
-    names = [name for name, text in timeline.trace.names.items() if _NAMES.search(text)]
+    names = [name for name, text in timeline.trace.names.items() if is_collective(text)]
     kernels = (
         timeline.operations.lazy()
         .select("kind", "gpu", "process", "start_ns", "end_ns", "name", "replay_index")

@@ -83,7 +83,11 @@ class IdleAccount:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallAccount:
-    """Calls of the threads that launch, by what they do: `on` is the role launched, the direction copied, or null."""
+    """Calls of the threads that launch, by what they do: `on` is the role launched, the direction copied, or null.
+
+    Their work between calls is told alike: `api` is then `host work`, `on` the innermost NVTX range, and `count` the
+    number of its pieces.
+    """
 
     api: str
     on: str | None

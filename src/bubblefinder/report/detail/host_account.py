@@ -121,7 +121,6 @@ def _told(timeline: Timeline, steps: Steps, causes: Causes | None, parts: pl.Dat
     during = pl.when(launching).then(called).when(late & known).then(_during(timeline, parts))
     ranges = user_ranges(timeline.trace.nvtx)
     inside = innermost(ranges, parts["thread"].fill_null(-1).to_numpy(), parts["start_ns"].to_numpy())
-    place = ranges.select(general(pl.col("text")))["text"].gather(pl.Series(inside).replace(-1, None))
     classes = {int(idle_class): class_name(int(idle_class)) for idle_class in IdleClass}
     return parts.select(
         "window",
@@ -129,7 +128,7 @@ def _told(timeline: Timeline, steps: Steps, causes: Causes | None, parts: pl.Dat
         gap_class=pl.col("idle_class").cast(pl.Int64).replace_strict(classes, return_dtype=pl.String),
         wait=_waits(causes, parts["piece_index"]),
         during=during,
-        place=pl.when(late | launching).then(place.map_elements(_short, return_dtype=pl.String)),
+        place=pl.when(late | launching).then(_places(ranges, inside)),
         before=labels(timeline, steps, parts["after_index"]).cast(pl.String),
     )
 
@@ -199,8 +198,35 @@ def calls_of(timeline: Timeline, steps: Steps, lane: Rank, span: tuple[int, int]
         ns=pl.col("end_ns") - pl.col("start_ns"),
     )
     rows = (
-        told.group_by("api", "on", "waits")
+        pl.concat([told, _between(timeline, calls)])
+        .group_by("api", "on", "waits")
         .agg(count=pl.len(), p50_ns=pl.col("ns").median(), ns=pl.col("ns").sum())
         .sort("ns", "api", "on", descending=[True, False, False])
     )
     return [CallAccount(**row) for row in rows.head(MOST_CALLS).iter_rows(named=True)]
+
+
+def _between(timeline: Timeline, calls: pl.DataFrame) -> pl.DataFrame:
+    """Return the work of each thread between its calls, cut where a range begins or ends: thread, start_ns, ns."""
+    ranges = user_ranges(timeline.trace.nvtx)
+    cut = []
+    for (thread,), mine in calls.sort("start_ns").partition_by("thread", as_dict=True, maintain_order=True).items():
+        ended = mine["end_ns"].cum_max().to_numpy()[:-1]
+        edges = ranges.filter(pl.col("thread") == thread)
+        cuts = np.concatenate([edges[name].to_numpy() for name in ("start_ns", "end_ns")])
+        lower, upper, _ = split(ended, np.maximum(mine["start_ns"].to_numpy()[1:], ended), cuts)
+        cut.append(pl.DataFrame({"thread": np.full(len(lower), thread), "start_ns": lower, "ns": upper - lower}))
+    pieces = pl.concat(cut) if cut else pl.DataFrame(schema={"thread": pl.Int64, "start_ns": pl.Int64, "ns": pl.Int64})
+    inside = innermost(ranges, pieces["thread"].to_numpy(), pieces["start_ns"].to_numpy())
+    return pieces.select(
+        api=pl.lit(HOST_WORK),
+        on=_places(ranges, inside),
+        waits=pl.lit(value=False),
+        ns="ns",
+    )
+
+
+def _places(ranges: pl.DataFrame, inside: Ints) -> pl.Series:
+    """Return what ranges are called by their positions, null for -1, without the numbers in their names."""
+    texts = ranges.select(general(pl.col("text")))["text"].gather(pl.Series(inside).replace(-1, None))
+    return texts.map_elements(_short, return_dtype=pl.String)

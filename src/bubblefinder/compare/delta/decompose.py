@@ -1,0 +1,113 @@
+"""From the accounts of two sides to the change of the mean step in parts that sum to it."""
+
+from __future__ import annotations
+
+from itertools import groupby, pairwise
+from math import fsum
+from typing import TYPE_CHECKING, Final
+
+from bubblefinder.compare.delta.inside import changed_work, paired
+from bubblefinder.compare.delta.model import Delta, Part, Sum
+from bubblefinder.compare.delta.outside import changed_idle
+from bubblefinder.report.model import LEDGER_CLASSES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from bubblefinder.compare.delta.inside import Leaf
+    from bubblefinder.compare.delta.side import Side
+
+SMALLEST: Final = 0.001
+"""Parts below this share of the sum of all changes go into the residual."""
+MOST_PARTS: Final = 100
+EAGER: Final = "outside replays"
+IDLE: Final = "idle outside replays"
+LEFT_OUT: Final = "captures that replay other graphs"
+
+
+def decomposed(rank: int, base: Side, head: Side, classes: tuple[Mapping[str, float], Mapping[str, float]]) -> Delta:
+    """Return the change of a rank's mean step in parts.
+
+    Args:
+        rank: its number.
+        base: the account of one side.
+        head: that of the other.
+        classes: the mean of every ledger class of a step, on either side; they sum to the mean step.
+    """
+    old, new = classes
+    before, after = round(base.mean_ns), round(head.mean_ns)
+    leaves = [*changed_work(base, head), *changed_idle(base, head)]
+    parts = _listed(leaves)
+    return Delta(
+        rank=rank,
+        base_ns=before,
+        head_ns=after,
+        delta_ns=after - before,
+        classes=_sums([(name, old.get(name, 0.0), new.get(name, 0.0)) for name in LEDGER_CLASSES], before, after),
+        roles=_sums(_roles(base, head), before, after),
+        parts=parts,
+        residual_ns=after - before - sum(part.delta_ns for part in parts),
+    )
+
+
+def _listed(leaves: Iterable[Leaf]) -> list[Part]:
+    """Return the leaves that say the same as one part each, the largest change first, without the tiniest."""
+    parts = _merged(leaves)
+    least = SMALLEST * fsum(abs(part.delta_ns) for part in parts)
+    kept = [part for part in parts if part.delta_ns and abs(part.delta_ns) >= least]
+    return sorted(kept, key=lambda part: (-abs(part.delta_ns), part.kind, part.name or ""))[:MOST_PARTS]
+
+
+def _merged(leaves: Iterable[Leaf]) -> list[Part]:
+    def key(leaf: Leaf) -> tuple[str, ...]:
+        return tuple(text or "" for text in (leaf.kind, leaf.role, leaf.name, leaf.head_name, leaf.what))
+
+    return [_part(list(same)) for _, same in groupby(sorted(leaves, key=key), key)]
+
+
+def _part(same: Sequence[Leaf]) -> Part:
+    first = same[0]
+    inside = [leaf.nodes for leaf in same if leaf.nodes is not None]
+    before, after = (fsum(getattr(leaf, name) for leaf in same) for name in ("base_ns", "head_ns"))
+    counts = [fsum(getattr(leaf, name) for leaf in same) for name in ("base_count", "head_count")]
+    if not inside:
+        counts = [max(getattr(leaf, name) for leaf in same) for name in ("base_count", "head_count")]
+    return Part(
+        kind=first.kind,
+        role=first.role,
+        name=first.name,
+        head_name=first.head_name,
+        what=first.what,
+        nodes=sum(inside) if inside else None,
+        base_count=counts[0] if any(counts) else None,
+        head_count=counts[1] if any(counts) else None,
+        base_ns=round(before),
+        head_ns=round(before) + round(after - before),
+        delta_ns=round(after - before),
+    )
+
+
+def _roles(base: Side, head: Side) -> list[tuple[str, float, float]]:
+    """Return what each role, the other work and the idle time outside take of a step."""
+    pairs = paired(base.roles, head.roles)
+    rows = [(role or "other graphs", base.roles[role].total_ns, head.roles[other].total_ns) for role, other in pairs]
+    old, new = {pair[0] for pair in pairs}, {pair[1] for pair in pairs}
+    rows += [(role or "other graphs", nodes.total_ns, 0.0) for role, nodes in base.roles.items() if role not in old]
+    rows += [(role or "other graphs", 0.0, nodes.total_ns) for role, nodes in head.roles.items() if role not in new]
+    eager = [fsum(work.cost_ns for work in side.eager.values()) for side in (base, head)]
+    idle = [fsum(row.ns for row in side.idle.values()) for side in (base, head)]
+    rows += [(EAGER, eager[0], eager[1]), (IDLE, idle[0], idle[1])]
+    left = base.mean_ns - fsum(row[1] for row in rows), head.mean_ns - fsum(row[2] for row in rows)
+    return [*rows, (LEFT_OUT, *left)]
+
+
+def _sums(rows: Sequence[tuple[str, float, float]], base_ns: int, head_ns: int) -> list[Sum]:
+    """Return rows whose rounded times sum to the rounded means: each rounds what is summed up to it."""
+    before, after = _rounded([row[1] for row in rows], base_ns), _rounded([row[2] for row in rows], head_ns)
+    told = zip(rows, before, after, strict=True)
+    return [Sum(name=name, base_ns=old, head_ns=new, delta_ns=new - old) for (name, *_), old, new in told if old or new]
+
+
+def _rounded(values: Sequence[float], total: int) -> list[int]:
+    edges = [round(fsum(values[:number])) for number in range(len(values))] + [total]
+    return [after - before for before, after in pairwise(edges)]

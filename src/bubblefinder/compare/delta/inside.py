@@ -1,0 +1,181 @@
+"""What changed inside the replays and in the work outside them, node by node."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from bubblefinder.causes.collectives import is_collective
+from bubblefinder.compare.delta.align import NOBODY, aligned
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from bubblefinder.compare.delta.model import Kind
+    from bubblefinder.compare.delta.side import Nodes, Side, Work
+    from bubblefinder.report.account import Shapes
+
+ALIKE: Final = 0.5
+"""Roles of other names are one if they share more than this of their kernels; so are a role and eager work."""
+OVERLAPS: Final = 0.05
+"""A node runs beside the one before it if it does so for this share of its time: below lie the clock's steps."""
+LOST: Final = 0.2
+"""Of that overlap less than this is left where it was lost."""
+_SIZES: Final = (("registers", "registers"), ("shared_bytes", "B of shared memory"), ("local_bytes", "B spilled"))
+
+
+class Leaf(NamedTuple):
+    """The smallest part of a change; counts and times a step."""
+
+    kind: Kind
+    role: str | None
+    name: str | None
+    head_name: str | None
+    what: str | None
+    nodes: int | None
+    base_count: float
+    head_count: float
+    base_ns: float
+    head_ns: float
+
+    @property
+    def delta_ns(self) -> float:
+        """What it adds to the mean step."""
+        return self.head_ns - self.base_ns
+
+
+def changed_work(base: Side, head: Side) -> Iterator[Leaf]:
+    """Yield what became of every node and of all work outside replays; sums to the change of both."""
+    pairs = paired(base.roles, head.roles)
+    for role, other in pairs:
+        yield from _replayed(other, base.roles[role], head.roles[other])
+    gone = {role: nodes for role, nodes in base.roles.items() if role not in {pair[0] for pair in pairs}}
+    come = {role: nodes for role, nodes in head.roles.items() if role not in {pair[1] for pair in pairs}}
+    taken = set[str]()
+    for role, nodes in gone.items():
+        moved = _moved(nodes, base.eager, head.eager) - taken
+        yield from _left(role, nodes, moved)
+        yield from (_eager("to eager", role, name, base.eager, head.eager) for name in sorted(moved))
+        taken |= moved
+    for role, nodes in come.items():
+        moved = _moved(nodes, head.eager, base.eager) - taken
+        yield from _joined(role, nodes, moved)
+        yield from (_eager("to graph", role, name, base.eager, head.eager) for name in sorted(moved))
+        taken |= moved
+    for name in [*head.eager, *(name for name in base.eager if name not in head.eager)]:
+        if name not in taken:
+            yield _eager(None, None, name, base.eager, head.eager)
+
+
+def paired(base: Mapping[str | None, Nodes], head: Mapping[str | None, Nodes]) -> list[tuple[str | None, str | None]]:
+    """Return which role of head is which of base: by name, and what is left by the kernels it plays."""
+    pairs = [(role, role) for role in base if role in head and alike(base[role], head[role]) > 0]
+    for role, nodes in base.items():
+        free = [other for other in head if other not in {pair[1] for pair in pairs}]
+        if role in {pair[0] for pair in pairs} or not free:
+            continue
+        best = max(free, key=lambda other, nodes=nodes: alike(nodes, head[other]))  # type: ignore[misc]
+        if alike(nodes, head[best]) > ALIKE:
+            pairs.append((role, best))
+    return pairs
+
+
+def alike(one: Nodes, other: Nodes) -> float:
+    """Return which share of the longer sequence's kernels both have."""
+    common = (Counter(one.names) & Counter(other.names)).total()
+    return common / max(len(one.names), len(other.names), 1)
+
+
+def _moved(nodes: Nodes, before: Mapping[str, Work], after: Mapping[str, Work]) -> set[str]:
+    """Return the names of eager work that a role turned into: its own kernels where most of them are there.
+
+    A replay that was recorded whole names none: then it is all work that came as it went.
+    """
+    more = {
+        name for name, work in after.items() if work.count > (before[name].count if name in before else 0.0) + ALIKE
+    }
+    own = set(nodes.names)
+    shared = own & more
+    if len(nodes.names) == 1:
+        return {name for name in more if name not in before}
+    return shared if len(shared) > ALIKE * len(own) else set()
+
+
+def _left(role: str | None, nodes: Nodes, moved: set[str]) -> Iterator[Leaf]:
+    for k, name in enumerate(nodes.names):
+        kind: Kind = "to eager" if moved else "gone kernel"
+        yield Leaf(kind, role, name, None, None, 1, nodes.count[k], 0.0, nodes.cost_ns[k], 0.0)
+
+
+def _joined(role: str | None, nodes: Nodes, moved: set[str]) -> Iterator[Leaf]:
+    for k, name in enumerate(nodes.names):
+        kind: Kind = "to graph" if moved else "new kernel"
+        yield Leaf(kind, role, name, None, None, 1, 0.0, nodes.count[k], 0.0, nodes.cost_ns[k])
+
+
+def _eager(kind: Kind | None, role: str | None, name: str, base: Mapping[str, Work], head: Mapping[str, Work]) -> Leaf:
+    before, after = base.get(name), head.get(name)
+    what = None
+    if before and after and before.shape != after.shape and before.shape and after.shape:
+        what = f"{before.shape} to {after.shape}"
+    told: Kind = "same kernel" if before and after else "new kernel" if after else "gone kernel"
+    told = "launch shape" if what else "collective" if is_collective(name) else told
+    counts = (before.count if before else 0.0, after.count if after else 0.0)
+    times = (before.cost_ns if before else 0.0, after.cost_ns if after else 0.0)
+    return Leaf(kind or told, role, name, None, what, None, *counts, *times)
+
+
+def _replayed(role: str | None, base: Nodes, head: Nodes) -> Iterator[Leaf]:
+    """Yield the change of a role: first by how often it is replayed, then by what a replay takes."""
+    more = head.replays / base.replays if base.replays and head.replays else 1.0
+    total = base.total_ns
+    yield Leaf("replays", role, None, None, None, None, base.replays, head.replays, total, total * more)
+    for k, j in aligned(base.names, head.names):
+        if j == NOBODY:
+            yield Leaf(
+                "gone kernel", role, base.names[k], None, None, 1, base.count[k], 0.0, base.cost_ns[k] * more, 0.0
+            )
+        elif k == NOBODY:
+            yield Leaf("new kernel", role, head.names[j], None, None, 1, 0.0, head.count[j], 0.0, head.cost_ns[j])
+        else:
+            yield _node(role, base, head, (k, j), more)
+
+
+def _node(role: str | None, base: Nodes, head: Nodes, place: tuple[int, int], more: float) -> Leaf:
+    k, j = place
+    name, other = base.names[k], head.names[j]
+    what = None if name != other else _reshaped(base.shapes, head.shapes, k, j)
+    kind = _kind(base, head, place, reshaped=bool(what))
+    counts = (float(base.count[k]), float(head.count[j]))
+    times = (float(base.cost_ns[k]) * more, float(head.cost_ns[j]))
+    return Leaf(kind, role, name, other if other != name else None, what, 1, *counts, *times)
+
+
+def _kind(base: Nodes, head: Nodes, place: tuple[int, int], *, reshaped: bool) -> Kind:
+    k, j = place
+    if base.names[k] != head.names[j]:
+        return "another kernel"
+    if reshaped:
+        return "launch shape"
+    before, after = base.early_ns[k], head.early_ns[j]
+    if before > OVERLAPS * base.ran_ns[k] and after < LOST * before:
+        return "overlap lost"
+    if after > OVERLAPS * head.ran_ns[j] and before < LOST * after:
+        return "overlap gained"
+    return "collective" if is_collective(base.names[k]) else "same kernel"
+
+
+def _reshaped(base: Shapes | None, head: Shapes | None, k: int, j: int) -> str | None:
+    """Return in words how a node's launch differs; null where it doesn't, or where a side can't tell."""
+    if base is None or head is None:
+        return None
+    told = [
+        f"{name} {one} to {other}"
+        for name, one, other in (("grid", base.grid[k], head.grid[j]), ("block", base.block[k], head.block[j]))
+        if one and other and one != other
+    ]
+    for column, words in _SIZES:
+        one, other = getattr(base, column)[k], getattr(head, column)[j]
+        if one is not None and other is not None and one != other:
+            told.append(f"{one:,} to {other:,} {words}")
+    return ", ".join(told) or None

@@ -1,0 +1,96 @@
+"""How fast the host and the GPU were on what both sides have in common: a slow machine is no slow program."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from bubblefinder.causes.collectives import is_collective
+from bubblefinder.compare.delta.align import NOBODY, aligned
+from bubblefinder.compare.delta.inside import paired
+from bubblefinder.compare.delta.model import Speed
+from bubblefinder.report.detail.host_account import HOST_WORK
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from bubblefinder.compare.delta.side import Nodes, Side
+
+OFTEN: Final = 0.5
+"""Calls made so often a step tell the host's speed; rarer ones may be of another kind each time."""
+FEWEST_CALLS: Final = 3
+"""Kinds of calls that must be there: one or two may differ by what they do, such as a graph of more nodes."""
+FEWEST_NODES: Final = 10
+ONE_SPEED: Final = 0.6
+"""The GPU's speed is another if at least this share of the kernels' time changed alike, and nothing else did."""
+ALIKE: Final = 0.02
+"""Kernels changed alike if their ratios lie this close to the middle one."""
+
+
+def speed_of(base: Side, head: Side) -> Speed:
+    """Return the speed of host and GPU on head relative to base: times over times, above 1 where head was slower.
+
+    The host's is the median over kinds of calls that don't wait, each by its median length. The GPU's is the middle
+    ratio of the kernels that kept their name and launch shape, weighted by time, where most of them changed alike.
+    """
+    calls = list(_calls(base, head))
+    ratios, weights = _kernels(base, head)
+    return Speed(
+        host=float(np.median(calls)) if len(calls) >= FEWEST_CALLS else None,
+        calls=len(calls),
+        gpu=_gpu(ratios, weights) if len(ratios) >= FEWEST_NODES else None,
+        nodes=len(ratios),
+    )
+
+
+def _calls(base: Side, head: Side) -> Iterator[float]:
+    for key, call in base.calls.items():
+        other, waits = head.calls.get(key), key[2]
+        if (
+            other
+            and not waits
+            and key[0] != HOST_WORK
+            and min(call.count, other.count) >= OFTEN
+            and call.p50_ns > 0
+            and other.p50_ns > 0
+        ):
+            yield other.p50_ns / call.p50_ns
+
+
+def _gpu(ratios: Sequence[float], weights: Sequence[float]) -> float | None:
+    values, heavy = np.array(ratios), np.array(weights)
+    order = np.argsort(values)
+    reached = np.cumsum(heavy[order])
+    middle = float(values[order][np.searchsorted(reached, reached[-1] / 2)])
+    alike = heavy[np.abs(values / middle - 1) <= ALIKE].sum() / heavy.sum()
+    return middle if alike >= ONE_SPEED else None
+
+
+def _kernels(base: Side, head: Side) -> tuple[list[float], list[float]]:
+    found = list[tuple[float, float]]()
+    for role, other in paired(base.roles, head.roles):
+        found += _nodes(base.roles[role], head.roles[other])
+    for name, work in base.eager.items():
+        same = head.eager.get(name)
+        if same and same.shape == work.shape and min(work.count, same.count, work.ran_ns, same.ran_ns) > 0:
+            found.append((same.ran_ns / same.count * work.count / work.ran_ns, work.ran_ns))
+    return [ratio for ratio, _ in found], [weight for _, weight in found]
+
+
+def _nodes(base: Nodes, head: Nodes) -> Iterator[tuple[float, float]]:
+    """Yield the ratio and the weight of each kernel of a role that is the same on both sides."""
+    if len(base.names) == 1:
+        return
+    for k, j in aligned(base.names, head.names):
+        if NOBODY in {k, j} or base.names[k] != head.names[j] or is_collective(base.names[k]):
+            continue
+        before, after = _work_ns(base, k), _work_ns(head, j)
+        if before > 0 and after > 0 and (base.early_ns[k] > 0) == (head.early_ns[j] > 0):
+            yield after / before, before * base.count[k]
+
+
+def _work_ns(nodes: Nodes, k: int) -> float:
+    """Return how long a node works each time; one that begins early waits inside, so only what it adds counts."""
+    ran = nodes.cost_ns[k] if nodes.early_ns[k] > 0 else nodes.ran_ns[k]
+    return float(ran / nodes.count[k]) if nodes.count[k] else 0.0
