@@ -12,9 +12,12 @@ import polars as pl
 
 from bubblefinder.report.build import Options, analyze_trace
 from bubblefinder.trace.model import KERNEL
+from bubblefinder.trace.sketch import process_key
 from tests.simulate import BETWEEN, US, Graph, Host, Machine, collective, nodes
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from bubblefinder.report.model import Report
     from bubblefinder.trace.model import Trace
 
@@ -37,13 +40,13 @@ class Seed:
         added: a kernel put in after each `gate`.
         shape: grid and block of `moe_down`.
         pdl: whether nodes begin 1 us before the one before them ends.
-        eager: whether the draft-extend runs kernel by kernel.
+        eager: the graph that runs kernel by kernel, by its id; 0 for none.
         read: whether a scalar is read back after verify.
         work_us: bookkeeping of the host a step.
         pause_us: how long the host stops in every `pause_every`-th step.
         alloc_us: how long `cudaHostAlloc` takes in those steps instead.
         cold: so many first steps whose kernels take twice as long.
-        host_speed: host times over those of the healthy loop.
+        host_speed: times of host work and calls over those of the healthy loop.
         gpu_speed: kernel times likewise.
     """
 
@@ -53,7 +56,7 @@ class Seed:
     added: str = ""
     shape: tuple[str, str] = SHAPES["moe_down"]
     pdl: bool = True
-    eager: bool = False
+    eager: int = 0
     read: bool = False
     work_us: float = 150
     pause_us: float = 0
@@ -65,6 +68,19 @@ class Seed:
 
 
 HEALTHY = Seed()
+
+
+@dataclass(slots=True)
+class PacedHost(Host):
+    """A host whose own time, in work and in calls, is longer by a factor."""
+
+    pace: float = 1.0
+
+    def work(self, us: float) -> None:
+        Host.work(self, us * self.pace)
+
+    def call(self, api: str, us: float = 2, *, until: int = 0, frames: Sequence[str] = (), **values: int) -> int:
+        return Host.call(self, api, us * self.pace, until=until, frames=frames, **values)
 
 
 def graph(seed: Seed, healthy: Graph, speed: float) -> Graph:
@@ -81,7 +97,7 @@ def graph(seed: Seed, healthy: Graph, speed: float) -> Graph:
 def replay(host: Host, made: Graph, seed: Seed) -> None:
     """Launch a graph; with PDL each node but the first begins 1 us before the one before it ends, and waits inside."""
     machine, begun = host.machine, host.now
-    correlation = host.call("cudaGraphLaunch_v10000", 40 * seed.host_speed)
+    correlation = host.call("cudaGraphLaunch_v10000", 40)
     now = host._start(begun, None, 0) + 2 * US
     for number, (name, us) in enumerate(made.nodes, 1):
         end = now + machine.ns(us)
@@ -95,28 +111,32 @@ def replay(host: Host, made: Graph, seed: Seed) -> None:
     host.occupy(now)
 
 
+def play(host: Host, made: Graph, seed: Seed) -> None:
+    """Run a graph's work as one replay, or kernel by kernel where it fell back."""
+    if made.id != seed.eager:
+        replay(host, made, seed)
+        return
+    for name, us in made.nodes:
+        host.kernel(name, us, call_us=6)
+        host.work(9)
+
+
 def step(host: Host, seed: Seed, number: int, steps: int) -> tuple[int, int]:
     """One decode step of the run-ahead loop; returns the event behind it."""
     speed = seed.gpu_speed * (2.0 if number < seed.cold else 1.0)
     with host.range("prepare_batch"):
-        host.work(seed.work_us * seed.host_speed)
+        host.work(seed.work_us)
         if number % seed.pause_every == 3 and steps:
             host.work(seed.pause_us)
             if seed.alloc_us:
                 host.call("cudaHostAlloc_v3020", seed.alloc_us)
     host.upload()
-    replay(host, graph(seed, DRAFT, speed), seed)
-    replay(host, graph(seed, VERIFY, speed), seed)
-    if seed.read:
-        with host.range("sample"):
-            host.read(8)
-            host.work(60)
-    if seed.eager:
-        for name, us in EXTEND.nodes:
-            host.kernel(name, us * speed, call_us=6 * seed.host_speed)
-            host.work(14 * seed.host_speed)
-    else:
-        replay(host, graph(seed, EXTEND, speed), seed)
+    for healthy in (DRAFT, VERIFY, EXTEND):
+        play(host, graph(seed, healthy, speed), seed)
+        if seed.read and healthy is VERIFY:
+            with host.range("sample"):
+                host.read(8)
+                host.work(60)
     host.download()
     return host.record(number % 2)
 
@@ -124,7 +144,7 @@ def step(host: Host, seed: Seed, number: int, steps: int) -> tuple[int, int]:
 def trace(seed: Seed = HEALTHY, *, steps: int = 40, number: int = 1, node_mode: bool = True) -> Trace:
     """The capture of a loop; `number` seeds its jitter."""
     machine = Machine(seed=number, node_mode=node_mode)
-    host = machine.host()
+    host = PacedHost(machine, process_key(1001), 0, 1, 1_000 * US, pace=seed.host_speed)
     before: tuple[int, int] | None = None
     for k in range(steps):
         event = step(host, seed, k, steps)

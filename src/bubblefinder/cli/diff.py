@@ -103,10 +103,10 @@ def diff(
 
 
 def exit_code(result: Diff) -> int:
-    """Return 1 for a worse gated metric, 3 for what can't be compared, else 0."""
+    """Return 1 for a worse gated metric, 3 for what can't be compared or told, else 0."""
     from bubblefinder.compare.diff import failed
 
-    if result.verdict == "incomparable":
+    if result.verdict in {"incomparable", "can't tell"}:
         return EXIT_INPUT
     return EXIT_GATE if failed(result) else 0
 

@@ -15,8 +15,8 @@ LEVEL: Final = 0.95
 _SEED: Final = 20261129
 
 
-def interval(samples: Sequence[int], quantile: float) -> tuple[float, float] | None:
-    """Return the 95 % interval of a percentile of consecutive steps, or null with fewer than two.
+def interval(samples: Sequence[int], quantile: float | None) -> tuple[float, float] | None:
+    """Return the 95 % interval of a percentile of consecutive steps, or of their mean; null with fewer than two.
 
     Neighbouring steps resemble each other, so whole blocks of about the cube root of n are drawn, and
     wrap around at the end. The seed is fixed: the same steps always give the same interval.
@@ -31,8 +31,8 @@ def interval(samples: Sequence[int], quantile: float) -> tuple[float, float] | N
     length = max(1, round(count ** (1 / 3)))
     starts = np.random.default_rng(_SEED).integers(0, count, size=(RESAMPLES, math.ceil(drawn / length), 1))
     blocks = ((starts + np.arange(length)) % count).reshape(RESAMPLES, -1)[:, :drawn]
-    values = np.quantile(steps[blocks], quantile, axis=1)
+    values = np.mean(steps[blocks], axis=1) if quantile is None else np.quantile(steps[blocks], quantile, axis=1)
     bounds = np.quantile(values, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
-    middle = float(np.quantile(steps, quantile))
+    middle = float(np.mean(steps) if quantile is None else np.quantile(steps, quantile))
     low, high = middle + (bounds - middle) * math.sqrt(drawn / count)
     return float(low), float(high)

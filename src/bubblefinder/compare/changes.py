@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import fsum
 from typing import TYPE_CHECKING, Final
 
@@ -21,7 +21,15 @@ if TYPE_CHECKING:
 Key = tuple[str, Where]
 
 # What a call that came or went can explain: the length of the step, and the idle time it is charged with.
-_EXPLAINED: Final = frozenset(f"step.{name}.p50" for name in ("duration", "host_late", "inter_graph", "bubble"))
+_EXPLAINED: Final = frozenset(
+    f"step.{name}.{statistic}"
+    for name in ("duration", "host_late", "inter_graph", "bubble")
+    for statistic in ("mean", "p50")
+)
+_LENGTHS: Final = frozenset({"step.duration.mean", "step.duration.p50"})
+_RECOGNISED: Final = frozenset({"waits.per_step", "waits.draining.per_step", "findings.count"})
+STALLS: Final = 3
+"""So many steps longer than all of the other side's are no accident, however few they are among the steps."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +63,17 @@ def changes(base: Sequence[Report], head: Sequence[Report], evidence: Evidence, 
     return [_change(key, before.get(key), after.get(key), evidence, gates) for key in keys]
 
 
+def not_better_unseen(rows: Sequence[Change]) -> list[Change]:
+    """Return the rows, none called better for waits or findings that a longer step has fewer of.
+
+    A wait under which the GPU no longer runs dry, because it works longer, and a finding that is no longer recognised
+    are no gain.
+    """
+    longer = any(row.metric in _LENGTHS and row.status == "worse" for row in rows)
+    unsure = {row.metric for row in rows if longer and row.metric in _RECOGNISED}
+    return [replace(r, status="changed") if r.metric in unsure and r.status == "better" else r for r in rows]
+
+
 def _change(
     key: Key,
     base: list[Measure | None] | None,
@@ -70,7 +89,8 @@ def _change(
     if before.value is not None and after.value is not None:
         delta = after.value - before.value
         line, explained = _line(metric.id, metric.noise, before, after, evidence.known.get(key, Spread()), evidence)
-        status = _status(metric.better, delta, line, before, after)
+        apart = _apart(before, after) or _stalled(metric.id, (base, head), line)
+        status = _status(metric.better, delta, line, apart=apart)
     return Change(
         metric=metric.id,
         where=dict(key[1]),
@@ -91,7 +111,7 @@ def _measured(side: list[Measure | None]) -> Measured:
     values = [m.value if m else None for m in side]
     known = [v for v in values if v is not None]
     bounds = None
-    if len(side) == 1 and side[0] and side[0].quantile is not None:
+    if len(side) == 1 and side[0] and side[0].samples:
         bounds = interval(side[0].samples, side[0].quantile)
     low, high = bounds or (None, None)
     steps = sum(len(m.samples) for m in side if m)
@@ -118,16 +138,28 @@ def _explains(explained_ns: float, delta: float) -> bool:
     return explained_ns * delta > 0 and abs(explained_ns) >= abs(delta) / 2
 
 
-def _status(better: Better, delta: float, line: float, base: Measured, head: Measured) -> Status:
-    if abs(delta) <= line or _overlap(base, head):
+def _status(better: Better, delta: float, line: float, *, apart: bool) -> Status:
+    if abs(delta) <= line or not apart:
         return "same"
     if better == "neither":
         return "changed"
     return "worse" if (delta > 0) == (better == "lower") else "better"
 
 
-def _overlap(base: Measured, head: Measured) -> bool:
-    """Tell whether the steps inside the two captures alone could have given either value."""
+def _apart(base: Measured, head: Measured) -> bool:
+    """Tell whether the steps inside the two captures alone could not have given either value."""
     if base.low is None or base.high is None or head.low is None or head.high is None:
+        return True
+    return base.low > head.high or head.low > base.high
+
+
+def _stalled(name: str, sides: tuple[list[Measure | None] | None, list[Measure | None] | None], line: float) -> bool:
+    """Tell whether one side's steps hold stalls that the other's lack, which move the mean and not the median.
+
+    The interval of a mean with few stalls reaches down to no stall at all; that they are there is no matter of chance.
+    """
+    samples = [[value for one in side or () if one for value in one.samples] for side in sides]
+    if not name.endswith(".mean") or not all(samples):
         return False
-    return base.low <= head.high and head.low <= base.high
+    longest = [max(side) + line for side in samples]
+    return any(sum(value > most for value in side) >= STALLS for side, most in zip(samples, longest[::-1], strict=True))

@@ -7,8 +7,9 @@ from math import fsum
 from typing import TYPE_CHECKING, Final
 
 from bubblefinder.compare.baseline import step_ns
-from bubblefinder.compare.changes import Evidence, Key, changes
+from bubblefinder.compare.changes import Evidence, Key, changes, not_better_unseen
 from bubblefinder.compare.comparable import refusals, warnings
+from bubblefinder.compare.delta.cause import Cause, cause_of
 from bubblefinder.compare.kernels import kernel_changes
 from bubblefinder.compare.metrics import METRICS, ranks
 from bubblefinder.compare.model import SCHEMA, Capture, Diff, Noise
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from bubblefinder.report.model import Confidence, Report
 
 GATE: Final = "step.duration.p50"
+GATES: Final = frozenset({"step.duration.mean", GATE, "step.duration.p95"})
+"""The mean and the tail as well: stalls in few steps leave the median as it was."""
 INTER_GATE: Final = "step.host_late.p50"
 MEDIUM_DEGREES: Final = 2
 HIGH_DEGREES: Final = 4
@@ -39,7 +42,7 @@ class Options:
     """What a user may decide about a comparison.
 
     Attributes:
-        gates: metric ids that decide the verdict; empty for the length of a step.
+        gates: metric ids that decide the verdict; empty for the length of a step: mean, p50 and p95.
         inter_only: compare nothing but the idle time between replays.
         floors: the difference that one capture a side must exceed, by regime.
         known: spread between captures of the same thing from stored runs, by metric.
@@ -73,16 +76,17 @@ def diff(base: Sequence[Report], head: Sequence[Report], options: Options | None
         return _refused(base, head, unknown, options)
     if options.inter_only:
         findings = [f for f in findings if f.site.role is None]
-    findings = idle_that_stayed(findings, rows)
-    notes = warnings(base, head) + ([_INTER_WARNING] if options.inter_only else [])
+    findings, rows = idle_that_stayed(findings, rows), not_better_unseen(rows)
+    cause = Cause() if options.inter_only else cause_of(base, head, rows)
+    notes = [*warnings(base, head), *cause.notes, *([_INTER_WARNING] if options.inter_only else [])]
     noise = _noise(base, head, setting, options)
-    verdict = verdict_of(rows)
+    verdict: Verdict = "can't tell" if cause.excuse else verdict_of(rows)
     return Diff(
         schema=SCHEMA,
         tool=head[0].tool,
         verdict=verdict,
         confidence=_confidence(noise, notes),
-        headline=headline(verdict, [c for c in rows if c.gated], noise, findings),
+        headline=headline(verdict, [c for c in rows if c.gated], noise, findings, cause),
         inter_only=options.inter_only,
         base=captures(base),
         head=captures(head),
@@ -91,6 +95,9 @@ def diff(base: Sequence[Report], head: Sequence[Report], options: Options | None
         changes=rows,
         findings=findings,
         kernels=[] if options.inter_only else kernel_changes(base, head, setting),
+        speed=cause.speed,
+        deltas=list(cause.deltas),
+        suspects=list(cause.suspects),
         base_step=typical_step(base),
         head_step=typical_step(head),
     )
@@ -136,7 +143,7 @@ def captures(side: Sequence[Report]) -> list[Capture]:
 
 
 def _gates(options: Options) -> frozenset[str]:
-    gates = options.gates or frozenset({INTER_GATE if options.inter_only else GATE})
+    gates = options.gates or (frozenset({INTER_GATE}) if options.inter_only else GATES)
     for gate in sorted(gates):
         if gate not in METRICS:
             raise UsageError(f"There is no metric {gate}.", hint="`bubblefinder metrics` lists them.")

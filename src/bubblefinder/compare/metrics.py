@@ -19,6 +19,7 @@ Where = tuple[tuple[str, str | int], ...]
 SEVERITIES: Final = ("high", "medium", "low", "info")
 P50: Final = 0.5
 P95: Final = 0.95
+_STATISTICS: Final[tuple[tuple[str, float | None], ...]] = (("mean", None), ("p50", P50), ("p95", P95))
 
 
 class Noise(Enum):
@@ -55,7 +56,7 @@ class Measure:
     """A metric's value in one report; null when the report can't tell.
 
     `samples` are the values of the single decode steps in their order and `quantile` the percentile
-    of them that `value` is; both are empty for values that aren't taken over steps.
+    of them that `value` is, null for their mean; without samples the value isn't taken over steps.
     """
 
     metric: Metric
@@ -108,6 +109,7 @@ def _count(name: str, meaning: str, *dimensions: str, better: Better = "lower") 
 
 def _catalogue() -> Iterator[Metric]:
     for name, (meaning, noise) in _LEDGER.items():
+        yield _time(f"step.{name}.mean", noise, f"Mean {meaning}.", "rank")
         yield _time(f"step.{name}.p50", noise, f"Median {meaning}.", "rank")
         yield _time(f"step.{name}.p95", Noise.HOST, f"95th percentile: {meaning}.", "rank")
     for name, where in _SHARES.items():
@@ -190,9 +192,9 @@ def _of_steps(report: Report) -> Iterator[Measure]:
             whole = "inter_graph" if eager and name == "bubble" else name
             values = [row_value(row, whole) for row in rows]
             samples = tuple(v for v in values if v is not None) if None not in values else ()
-            for label, quantile in (("p50", P50), ("p95", P95)):
+            for label, quantile in _STATISTICS:
                 stats = rank.per_step.get(whole)
-                value = getattr(stats, label) if stats else _percentile(samples, quantile)
+                value = getattr(stats, label) if stats else _statistic(samples, quantile)
                 yield Measure(METRICS[f"step.{name}.{label}"], (("rank", number),), value, samples, quantile)
 
 
@@ -228,7 +230,7 @@ def _of_launches(report: Report) -> Iterator[Measure]:
     mine = (report.steps.gpu, report.steps.pid)
     leads = tuple(row.lead_ns for row in detail.leads if (row.gpu, row.pid) == mine)
     yield Measure(METRICS["launches.per_step"], (), detail.launches_per_step)
-    yield Measure(METRICS["launch.lead.p50"], (), _percentile(leads, P50), leads, P50)
+    yield Measure(METRICS["launch.lead.p50"], (), _statistic(leads, P50), leads, P50)
     yield Measure(METRICS["pdl.overlap.share"], (), detail.pdl_overlap_share)
     devices = {device.gpu: device for device in report.devices}
     for number, rank in enumerate(ranks(report)):
@@ -250,10 +252,13 @@ def _of_findings(report: Report) -> Iterator[Measure]:
         yield Measure(METRICS["findings.count"], (("severity", severity),), number if told or number else None)
 
 
-def _percentile(values: tuple[int, ...], quantile: float) -> float | None:
+def _statistic(values: tuple[int, ...], quantile: float | None) -> float | None:
+    """Return a percentile of the values, or their mean; null of nothing."""
     import numpy as np
 
-    return float(np.quantile(values, quantile)) if values else None
+    if not values:
+        return None
+    return float(np.mean(values) if quantile is None else np.quantile(values, quantile))
 
 
 def _sum(values: Iterable[_Number | None]) -> _Number | int | None:

@@ -10,13 +10,14 @@ from dataclasses import dataclass, field
 from typing import Final, Literal
 
 # msgspec reads the annotations at run time.
+from bubblefinder.compare.delta.model import Delta, Speed, Suspect  # noqa: TC001
 from bubblefinder.report.model import Confidence, Site, Tool  # noqa: TC001
 from bubblefinder.report.pictures import StepTimeline  # noqa: TC001 - decoding reads the annotation
 
 SCHEMA: Final = "bubblefinder.diff/1"
 
 Regime = Literal["gpu", "host"]
-Verdict = Literal["regression", "improvement", "no change", "mixed", "incomparable"]
+Verdict = Literal["regression", "improvement", "no change", "mixed", "can't tell", "incomparable"]
 Status = Literal["better", "worse", "changed", "same", "new", "gone", "unknown"]
 
 
@@ -168,5 +169,8 @@ class Diff:
     changes: list[Change] = field(default_factory=list)
     findings: list[SiteChange] = field(default_factory=list)
     kernels: list[KernelChange] = field(default_factory=list)
+    speed: Speed | None = None
+    deltas: list[Delta] = field(default_factory=list)
+    suspects: list[Suspect] = field(default_factory=list)
     base_step: TypicalStep | None = None
     head_step: TypicalStep | None = None

@@ -10,6 +10,7 @@ from bubblefinder.units import UNKNOWN, count, duration, plural, share
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from bubblefinder.compare.delta.cause import Cause
     from bubblefinder.compare.model import Capture, Change, Diff, Noise, SiteChange, Verdict
 
 REGIMES: Final = {"gpu": "bound by the GPU", "host": "bound by the host"}
@@ -18,6 +19,7 @@ _VERDICTS: Final[Mapping[str, str]] = {
     "improvement": "Improvement",
     "no change": "No change",
     "mixed": "Mixed",
+    "can't tell": "Can't tell",
     "incomparable": "Can't be compared",
 }
 MARKS: Final = {"better": "✓", "worse": "✗", "changed": "≠", "new": "+", "gone": "-"}
@@ -42,12 +44,19 @@ _LABELS: Final = {
     "overhead.inflation": "traced over untraced step",
 }
 MOST_TOLD: Final = 3
+CAPTURE_AGAIN: Final = "Capture both again on one machine, three a side."
+_FIRST: Final = ("step.duration.mean", "step.duration.p50")
 MANY_CAPTURES: Final = 3
 
 
-def headline(verdict: Verdict, gated: Sequence[Change], noise: Noise, findings: Sequence[SiteChange]) -> str:
-    """Return the verdict, led by the gated metric that moved furthest, and the calls that came or went."""
-    parts = (_verdict(verdict, gated, noise), *(_came_or_went(f) for f in findings if f.structural))
+def headline(
+    verdict: Verdict, gated: Sequence[Change], noise: Noise, findings: Sequence[SiteChange], cause: Cause
+) -> str:
+    """Return the verdict, led by the first gated metric that moved, the first suspect, and calls that came or went."""
+    if cause.excuse:
+        return f"{_VERDICTS[verdict]}: {cause.excuse} {CAPTURE_AGAIN}"
+    told = [f"First suspect ({one.confidence} confidence): {one.sentence}." for one in cause.suspects[:1]]
+    parts = (_verdict(verdict, gated, noise), *told, *(_came_or_went(f) for f in findings if f.structural))
     return " ".join(parts[:MOST_TOLD])
 
 
@@ -55,7 +64,7 @@ def _verdict(verdict: Verdict, gated: Sequence[Change], noise: Noise) -> str:
     told = [c for c in gated if c.status in {"better", "worse", "changed"}] or list(gated)
     if not told:
         return f"{_VERDICTS[verdict]}."
-    first = max(told, key=_times_noise)
+    first = min(told, key=_precedence)
     more = sum(c.status == first.status for c in told) - 1
     also = f" {plural(more, 'other gated metric')} {'agrees' if more == 1 else 'agree'}." if more else ""
     if verdict == "mixed":
@@ -174,10 +183,17 @@ def _times_noise(change: Change) -> float:
     return abs(change.delta or 0) / change.threshold if change.threshold else 0.0
 
 
+def _precedence(change: Change) -> tuple[int, float]:
+    """Order what moved: the mean step, which is what a user pays, its median, then what moved furthest."""
+    place = _FIRST.index(change.metric) if change.metric in _FIRST else len(_FIRST)
+    return place, -_times_noise(change)
+
+
 def _subject(change: Change) -> str:
-    if change.metric == "step.duration.p50":
+    if change.metric in _FIRST:
         rank = change.where["rank"]
-        return f"a step of rank {rank} takes" if rank else "a step takes"
+        which = "the mean step" if change.metric == _FIRST[0] else "a step"
+        return f"{which} of rank {rank} takes" if rank else f"{which} takes"
     where = "".join(f" of {key} {plain(str(v), 60)}" for key, v in change.where.items() if (key, v) != ("rank", 0))
     kind, name, *quantile = change.metric.split(".")
     if kind == "step" and quantile:

@@ -16,8 +16,11 @@ if TYPE_CHECKING:
     from bubblefinder.report.model import Benign, Finding, Report, Site
 
 _IDLE: Final = frozenset(
-    f"step.{name}.{quantile}" for name in ("bubble", "inter_graph", "intra_graph") for quantile in ("p50", "p95")
+    f"step.{name}.{quantile}"
+    for name in ("bubble", "inter_graph", "intra_graph")
+    for quantile in ("mean", "p50", "p95")
 )
+_LENGTHS: Final = frozenset({"step.duration.mean", "step.duration.p50"})
 _NEEDS: Final[Mapping[Status, Status]] = {"new": "worse", "gone": "better"}
 _Found = TypeVar("_Found", bound="Finding | Benign")
 SEVERITY_ORDER: Final = ("info", "low", "medium", "high")
@@ -52,13 +55,21 @@ def idle_that_stayed(findings: Iterable[SiteChange], rows: Iterable[Change]) -> 
 
     Idle time is charged to one cause. When a wait goes and the host is slow anyway, the gap stays and passes to
     another finding; so one that names no call is new only if some idle time of the step grew, and gone only if some
-    shrank. Its status is `unknown` otherwise.
+    shrank. Its status is `unknown` otherwise, and so is that of a wait which a longer step only hides.
     """
     moved = {row.status for row in rows if row.metric in _IDLE}
+    longer = any(row.metric in _LENGTHS and row.status == "worse" for row in rows)
     return _dearest_first(
-        replace(f, status="unknown", delta_ns=None) if _charged_anew(f) and _NEEDS[f.status] not in moved else f
+        replace(f, status="unknown", delta_ns=None)
+        if (_charged_anew(f) and _NEEDS[f.status] not in moved) or (longer and _still_called(f))
+        else f
         for f in findings
     )
+
+
+def _still_called(finding: SiteChange) -> bool:
+    """Tell a wait that head makes as well; that the GPU doesn't run dry under it is no gain in a longer step."""
+    return finding.status == "gone" and finding.site.api is not None and not finding.structural
 
 
 def _charged_anew(finding: SiteChange) -> bool:

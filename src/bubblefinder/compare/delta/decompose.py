@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 SMALLEST: Final = 0.001
 """Parts below this share of the sum of all changes go into the residual."""
 MOST_PARTS: Final = 100
+_ALWAYS: Final = frozenset({"to eager", "to graph"})
+"""Listed whatever they add themselves: what such a move costs lies on the host."""
 EAGER: Final = "outside replays"
 IDLE: Final = "idle outside replays"
 LEFT_OUT: Final = "captures that replay other graphs"
@@ -54,7 +56,7 @@ def _listed(leaves: Iterable[Leaf]) -> list[Part]:
     """Return the leaves that say the same as one part each, the largest change first, without the tiniest."""
     parts = _merged(leaves)
     least = SMALLEST * fsum(abs(part.delta_ns) for part in parts)
-    kept = [part for part in parts if part.delta_ns and abs(part.delta_ns) >= least]
+    kept = [part for part in parts if part.kind in _ALWAYS or (part.delta_ns and abs(part.delta_ns) >= least)]
     return sorted(kept, key=lambda part: (-abs(part.delta_ns), part.kind, part.name or ""))[:MOST_PARTS]
 
 

@@ -104,13 +104,13 @@ def _moved(nodes: Nodes, before: Mapping[str, Work], after: Mapping[str, Work]) 
 def _left(role: str | None, nodes: Nodes, moved: set[str]) -> Iterator[Leaf]:
     for k, name in enumerate(nodes.names):
         kind: Kind = "to eager" if moved else "gone kernel"
-        yield Leaf(kind, role, name, None, None, 1, nodes.count[k], 0.0, nodes.cost_ns[k], 0.0)
+        yield Leaf(kind, role, None if moved else name, None, None, 1, nodes.count[k], 0.0, nodes.cost_ns[k], 0.0)
 
 
 def _joined(role: str | None, nodes: Nodes, moved: set[str]) -> Iterator[Leaf]:
     for k, name in enumerate(nodes.names):
         kind: Kind = "to graph" if moved else "new kernel"
-        yield Leaf(kind, role, name, None, None, 1, 0.0, nodes.count[k], 0.0, nodes.cost_ns[k])
+        yield Leaf(kind, role, None if moved else name, None, None, 1, 0.0, nodes.count[k], 0.0, nodes.cost_ns[k])
 
 
 def _eager(kind: Kind | None, role: str | None, name: str, base: Mapping[str, Work], head: Mapping[str, Work]) -> Leaf:
@@ -122,7 +122,9 @@ def _eager(kind: Kind | None, role: str | None, name: str, base: Mapping[str, Wo
     told = "launch shape" if what else "collective" if is_collective(name) else told
     counts = (before.count if before else 0.0, after.count if after else 0.0)
     times = (before.cost_ns if before else 0.0, after.cost_ns if after else 0.0)
-    return Leaf(kind or told, role, name, None, what, None, *counts, *times)
+    if kind:
+        return Leaf(kind, role, None, None, None, None, *counts, *times)
+    return Leaf(told, role, name, None, what, None, *counts, *times)
 
 
 def _replayed(role: str | None, base: Nodes, head: Nodes) -> Iterator[Leaf]:

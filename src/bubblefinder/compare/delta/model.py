@@ -90,10 +90,13 @@ class Speed:
     """How fast the host and the GPU were on what both sides have in common: times of head over times of base.
 
     Above 1 head was slower; null where there is too little in common to tell. `calls` and `nodes`: on how many
-    kinds of calls and nodes of graphs that rests.
+    kinds of calls and nodes of graphs that rests. `base_host_ns` and `head_host_ns`: what the launching threads
+    themselves take in the mean step, at work and in calls that don't wait, whether the GPU idles meanwhile or not.
     """
 
     host: float | None
     calls: int
     gpu: float | None
     nodes: int
+    base_host_ns: float
+    head_host_ns: float

@@ -20,7 +20,7 @@ RARE: Final = 0.02
 FEW: Final = 0.15
 """Time that half of lies in this share of the steps or less comes in pauses, not in every step."""
 HIDDEN: Final = 0.25
-"""Of what the GPU idles more, the host took less than this share longer: its work is not longer, it is exposed."""
+"""Where the host took longer for less than this share of what the GPU idles more, its work is exposed, not longer."""
 STEADY: Final = 0.25
 """A pause moves the median step by less than this share of what it adds to the mean."""
 
@@ -93,11 +93,14 @@ def _of_call(counts: tuple[float, float]) -> Kind:
 
 
 def _exposed(key: IdleKey, before: Idle | None, after: Idle | None, base: Side, head: Side) -> bool:
-    """Tell idle time that grew although the host took no longer for what it did: the GPU hid it before."""
+    """Tell idle time that grew although the host took no longer for what it did, because the GPU hid it before.
+
+    The other way round likewise: idle time that went because the GPU hides what the host does as before.
+    """
     _, _, during, place, _ = key
     more = (after.ns if after else 0.0) - (before.ns if before else 0.0)
     longer = _host_ns(head, during, place) - _host_ns(base, during, place)
-    return more > 0 and longer < HIDDEN * more
+    return more != 0 and longer / more < HIDDEN
 
 
 def _host_ns(side: Side, during: str | None, place: str | None) -> float:

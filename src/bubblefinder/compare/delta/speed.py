@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
@@ -21,11 +21,20 @@ OFTEN: Final = 0.5
 """Calls made so often a step tell the host's speed; rarer ones may be of another kind each time."""
 FEWEST_CALLS: Final = 3
 """Kinds of calls that must be there: one or two may differ by what they do, such as a graph of more nodes."""
-FEWEST_NODES: Final = 10
+FEWEST_NAMES: Final = 4
+"""Different kernels that must be there: one that became slower is no slower GPU."""
 ONE_SPEED: Final = 0.6
-"""The GPU's speed is another if at least this share of the kernels' time changed alike, and nothing else did."""
+"""The GPU's speed is another if at least this share of the kernels, by time and by name, changed alike."""
 ALIKE: Final = 0.02
 """Kernels changed alike if their ratios lie this close to the middle one."""
+
+
+class _Kernel(NamedTuple):
+    """A kernel that both sides have: the ratio of its times, and its time a step on base."""
+
+    name: str
+    ratio: float
+    weight: float
 
 
 def speed_of(base: Side, head: Side) -> Speed:
@@ -35,13 +44,20 @@ def speed_of(base: Side, head: Side) -> Speed:
     ratio of the kernels that kept their name and launch shape, weighted by time, where most of them changed alike.
     """
     calls = list(_calls(base, head))
-    ratios, weights = _kernels(base, head)
+    kernels = list(_kernels(base, head))
     return Speed(
         host=float(np.median(calls)) if len(calls) >= FEWEST_CALLS else None,
         calls=len(calls),
-        gpu=_gpu(ratios, weights) if len(ratios) >= FEWEST_NODES else None,
-        nodes=len(ratios),
+        gpu=_gpu(kernels) if kernels else None,
+        nodes=len(kernels),
+        base_host_ns=_host_ns(base),
+        head_host_ns=_host_ns(head),
     )
+
+
+def _host_ns(side: Side) -> float:
+    """Return what the host itself takes of a step: no more than all of it, however many threads work side by side."""
+    return min(sum(call.ns for (_, _, waits), call in side.calls.items() if not waits), side.mean_ns)
 
 
 def _calls(base: Side, head: Side) -> Iterator[float]:
@@ -58,28 +74,30 @@ def _calls(base: Side, head: Side) -> Iterator[float]:
             yield other.p50_ns / call.p50_ns
 
 
-def _gpu(ratios: Sequence[float], weights: Sequence[float]) -> float | None:
-    values, heavy = np.array(ratios), np.array(weights)
+def _gpu(kernels: Sequence[_Kernel]) -> float | None:
+    """Return the middle ratio if most of the time and most of the names changed alike, else null."""
+    values, heavy = np.array([one.ratio for one in kernels]), np.array([one.weight for one in kernels])
     order = np.argsort(values)
     reached = np.cumsum(heavy[order])
     middle = float(values[order][np.searchsorted(reached, reached[-1] / 2)])
-    alike = heavy[np.abs(values / middle - 1) <= ALIKE].sum() / heavy.sum()
-    return middle if alike >= ONE_SPEED else None
+    alike = np.abs(values / middle - 1) <= ALIKE
+    names = {one.name for one in kernels}
+    same = {one.name for one, like in zip(kernels, alike, strict=True) if like}
+    enough = len(names) >= FEWEST_NAMES and len(same) >= ONE_SPEED * len(names)
+    return middle if enough and heavy[alike].sum() >= ONE_SPEED * heavy.sum() else None
 
 
-def _kernels(base: Side, head: Side) -> tuple[list[float], list[float]]:
-    found = list[tuple[float, float]]()
+def _kernels(base: Side, head: Side) -> Iterator[_Kernel]:
     for role, other in paired(base.roles, head.roles):
-        found += _nodes(base.roles[role], head.roles[other])
+        yield from _nodes(base.roles[role], head.roles[other])
     for name, work in base.eager.items():
         same = head.eager.get(name)
         if same and same.shape == work.shape and min(work.count, same.count, work.ran_ns, same.ran_ns) > 0:
-            found.append((same.ran_ns / same.count * work.count / work.ran_ns, work.ran_ns))
-    return [ratio for ratio, _ in found], [weight for _, weight in found]
+            yield _Kernel(name, same.ran_ns / same.count * work.count / work.ran_ns, work.ran_ns)
 
 
-def _nodes(base: Nodes, head: Nodes) -> Iterator[tuple[float, float]]:
-    """Yield the ratio and the weight of each kernel of a role that is the same on both sides."""
+def _nodes(base: Nodes, head: Nodes) -> Iterator[_Kernel]:
+    """Yield each kernel of a role that is the same on both sides."""
     if len(base.names) == 1:
         return
     for k, j in aligned(base.names, head.names):
@@ -87,7 +105,7 @@ def _nodes(base: Nodes, head: Nodes) -> Iterator[tuple[float, float]]:
             continue
         before, after = _work_ns(base, k), _work_ns(head, j)
         if before > 0 and after > 0 and (base.early_ns[k] > 0) == (head.early_ns[j] > 0):
-            yield after / before, before * base.count[k]
+            yield _Kernel(base.names[k], after / before, before * base.count[k])
 
 
 def _work_ns(nodes: Nodes, k: int) -> float:

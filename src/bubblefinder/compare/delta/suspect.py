@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from bubblefinder.compare.delta.model import Suspect
-from bubblefinder.compare.delta.words import parts_of, remedy, sentence
+from bubblefinder.compare.delta.sentences import parts_of, remedy, sentence
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from bubblefinder.compare.delta.model import Delta, Part, Speed
     from bubblefinder.report.model import Confidence
 
+WARM_UP: Final = "warm-up"
 SAME_SPEED: Final = 0.01
 """Kernels of GPUs at one clock agree within this; see the null captures of docs/diff.md."""
 MOST: Final = 0.7
@@ -36,9 +37,17 @@ _BETWEEN_LAUNCHES: Final = frozenset({"host work", "behind a wait", "exposed", "
 _SYMPTOMS: Final = frozenset({"queued", "not told", "collective", "exposed"})
 
 _EXPOSES: Final = (
-    frozenset({"new wait"}), frozenset({"to eager"}), frozenset({"new call", "call", "pause", "host work", "behind a wait"}),
-)  # fmt: skip
+    frozenset({"new wait"}),
+    frozenset({"to eager"}),
+    frozenset({"new call", "call", "pause", "host work", "behind a wait"}),
+)
 """What may expose host work, in the order in which it is believed."""
+_HIDES: Final = (
+    frozenset({"gone wait"}),
+    frozenset({"to graph"}),
+    frozenset({"gone call", "call", "pause", "host work", "behind a wait"}),
+)
+"""What may hide it again."""
 
 _Key = tuple[str, str | None, str | None]
 
@@ -65,13 +74,13 @@ def suspects(deltas: Sequence[Delta], speed: Speed, warming_ns: float = 0.0) -> 
     Args:
         deltas: one a rank.
         speed: of the first rank's host and GPU; a GPU of another speed explains all its kernels at once.
-        warming_ns: what the first steps of head add to its mean because they are longer than the others.
+        warming_ns: what the first steps of head, beyond base's, add to its mean by being longer than the others.
     """
     longest = max(deltas, key=lambda delta: abs(delta.delta_ns), default=None)
     if longest is None or not longest.delta_ns:
         return []
     total = longest.delta_ns
-    if warming_ns >= HALF * total > 0:
+    if warming_ns / total >= HALF:
         return [_warming(round(warming_ns), total)]
     another = speed.gpu is not None and abs(speed.gpu - 1) > SAME_SPEED
     groups = [g for delta in deltas for g in _groups(delta, same_speed=not another) if g.delta_ns * total > 0]
@@ -105,13 +114,16 @@ def _told(ordered: Sequence[Group], total: int, ranks: int) -> Iterable[Suspect]
 
 def _warming(warming_ns: int, total: int) -> Suspect:
     return Suspect(
-        kind="warm-up",
+        kind=WARM_UP,
         name=None,
         rank=0,
         delta_ns=warming_ns,
         share=min(warming_ns / total, 1.0),
-        confidence="high" if warming_ns >= MOST * total else "medium",
-        sentence=f"the first steps of the capture are longer than the rest: {parts_of(warming_ns, total)}",
+        confidence="high" if warming_ns / total >= MOST else "medium",
+        sentence=(
+            f"the first steps of {'head' if total > 0 else 'base'}'s capture are longer than the rest of it: "
+            f"{parts_of(warming_ns, total)}"
+        ),
         remedy="Warm up before the capture begins, until steps are steady; then compare again.",
     )
 
@@ -131,7 +143,7 @@ def _key(part: Part, parts: Sequence[Part]) -> _Key:
         if fallen:
             return fallen.kind, fallen.role, None
     if part.kind == "exposed":
-        return _exposed_by(parts)
+        return _exposed_by(part, parts)
     if part.kind in _BY_ROLE:
         return part.kind, part.role, None
     if part.kind == "another kernel":
@@ -141,12 +153,13 @@ def _key(part: Part, parts: Sequence[Part]) -> _Key:
     return part.kind, part.name if part.kind in _BY_NAME else None, None
 
 
-def _exposed_by(parts: Sequence[Part]) -> _Key:
+def _exposed_by(part: Part, parts: Sequence[Part]) -> _Key:
     """Return what keeps the host from running ahead, so that its work shows: a wait, single launches, longer work."""
-    for kinds in _EXPOSES:
-        found = [part for part in parts if part.kind in kinds and (part.delta_ns > 0 or part.kind in _BY_ROLE)]
+    longer = part.delta_ns > 0
+    for kinds in _EXPOSES if longer else _HIDES:
+        found = [p for p in parts if p.kind in kinds and ((p.delta_ns > 0) == longer or p.kind in _BY_ROLE)]
         if found:
-            return _key(max(found, key=lambda part: part.delta_ns), parts)
+            return _key(max(found, key=lambda p: abs(p.delta_ns)), parts)
     return "exposed", None, None
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from bubblefinder.report.detail.account import REPLAY
-from bubblefinder.report.words import plain
+from bubblefinder.report.sentences import plain
 from bubblefinder.units import duration
 
 if TYPE_CHECKING:
@@ -41,6 +41,7 @@ _SENTENCES: Final[Mapping[str, str]] = {
 }
 _SHORTER: Final[Mapping[str, str]] = {
     "same kernel": "{name} takes less time{where}",
+    "exposed": "host work that the GPU didn't hide before is hidden now",
     "host work": "the host works less between its calls{place}",
     "pause": "the host no longer stops for long in few steps{place}",
     "call": "the host sits in {name} for less time",

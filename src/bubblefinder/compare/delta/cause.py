@@ -1,0 +1,55 @@
+"""Why the step changed: its parts, how fast host and GPU were, and the suspects."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from bubblefinder.compare.delta.build import deltas_of, speed_between, untold
+from bubblefinder.compare.delta.normalise import accounted_for
+from bubblefinder.compare.delta.suspect import WARM_UP, suspects
+from bubblefinder.compare.delta.warmup import warming_ns
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from bubblefinder.compare.delta.model import Delta, Speed, Suspect
+    from bubblefinder.compare.model import Change
+    from bubblefinder.report.model import Report
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """Why the step changed.
+
+    Attributes:
+        deltas: the change of each rank's mean step in parts.
+        speed: how fast host and GPU were; null where nobody knows.
+        suspects: what explains the change, most first; empty where no gated metric moved.
+        excuse: in words, that another speed of host or GPU accounts for it; null if not.
+        notes: what the change can't be taken apart by.
+    """
+
+    deltas: tuple[Delta, ...] = ()
+    speed: Speed | None = None
+    suspects: tuple[Suspect, ...] = ()
+    excuse: str | None = None
+    notes: tuple[str, ...] = ()
+
+
+def cause_of(base: Sequence[Report], head: Sequence[Report], rows: Sequence[Change]) -> Cause:
+    """Return why the gated metrics moved from base to head; the parts alone where none did.
+
+    Args:
+        base: the captures of one side.
+        head: those of the other.
+        rows: every metric, judged.
+    """
+    deltas, speed = deltas_of(base, head), speed_between(base, head)
+    moved = any(row.gated and row.status in {"better", "worse"} for row in rows)
+    found = suspects(deltas, speed, warming_ns(base, head)) if moved and speed else []
+    warming = any(one.kind == WARM_UP for one in found)
+    excuse = accounted_for(rows, speed, alone=len(base) == len(head) == 1) if moved and not warming else None
+    return Cause(
+        tuple(deltas), speed, () if excuse else tuple(found), excuse, tuple(untold(base, head)) if moved else ()
+    )
