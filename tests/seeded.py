@@ -147,7 +147,8 @@ def trace(seed: Seed = HEALTHY, *, steps: int = 40, number: int = 1, node_mode: 
     host = PacedHost(machine, process_key(1001), 0, 1, 1_000 * US, pace=seed.host_speed)
     before: tuple[int, int] | None = None
     for k in range(steps):
-        event = step(host, seed, k, steps)
+        with host.range("decode_step"):
+            event = step(host, seed, k, steps)
         if before:
             host.wait_for(before)
         before = event

@@ -27,7 +27,7 @@ _EXPLAINED: Final = frozenset(
     for statistic in ("mean", "p50")
 )
 _LENGTHS: Final = frozenset({"step.duration.mean", "step.duration.p50"})
-_RECOGNISED: Final = frozenset({"waits.per_step", "waits.draining.per_step", "findings.count"})
+_RELATIVE: Final = ("waits.", "findings.", "bubble.share.", "corrected.bubble.share.")
 STALLS: Final = 3
 """So many steps longer than all of the other side's are no accident, however few they are among the steps."""
 
@@ -66,12 +66,12 @@ def changes(base: Sequence[Report], head: Sequence[Report], evidence: Evidence, 
 def not_better_unseen(rows: Sequence[Change]) -> list[Change]:
     """Return the rows, none called better for waits or findings that a longer step has fewer of.
 
-    A wait under which the GPU no longer runs dry, because it works longer, and a finding that is no longer recognised
-    are no gain.
+    A wait under which the GPU no longer runs dry, because it works longer, a finding that is no longer recognised and
+    idle time that is a smaller share of more are no gain.
     """
     longer = any(row.metric in _LENGTHS and row.status == "worse" for row in rows)
-    unsure = {row.metric for row in rows if longer and row.metric in _RECOGNISED}
-    return [replace(r, status="changed") if r.metric in unsure and r.status == "better" else r for r in rows]
+    unsure = longer and {row.metric for row in rows if row.metric.startswith(_RELATIVE)}
+    return [replace(r, status="changed") if unsure and r.metric in unsure and r.status == "better" else r for r in rows]
 
 
 def _change(

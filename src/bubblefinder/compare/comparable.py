@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import log
+from statistics import fmean
 from typing import TYPE_CHECKING, Final
 
 from bubblefinder.compare.metrics import ranks
@@ -14,6 +16,8 @@ if TYPE_CHECKING:
 
 INSIDE_MODES: Final = frozenset({"node", "graph", "mixed"})
 FEW_STEPS: Final = 5
+OTHER_STEPS: Final = 1.8
+"""Steps that hold so many times the replays of the other side may be halves or pairs of them; a draft more is not."""
 _VERSIONS: Final = (
     ("nsys_version", "Nsight Systems"),
     ("cupti_version", "CUPTI"),
@@ -25,7 +29,7 @@ _VERSIONS: Final = (
 def refusals(base: Sequence[Report], head: Sequence[Report], *, inter_only: bool = False) -> list[str]:
     """Return why the two sides can't be compared, one sentence a reason; empty if they can."""
     reasons = (*_without_steps(base, head), *_modes(base, head, inter_only=inter_only), *_gpus(base, head))
-    return list(dict.fromkeys(reasons))
+    return list(dict.fromkeys(reasons or _cut_otherwise(base, head)))
 
 
 def warnings(base: Sequence[Report], head: Sequence[Report]) -> list[str]:
@@ -78,6 +82,24 @@ def _modes(base: Sequence[Report], head: Sequence[Report], *, inter_only: bool) 
             f"The captures trace CUDA graphs differently ({' and '.join(sorted(modes))} mode): node tracing lengthens "
             "every step. Capture both sides alike, or compare only the idle time between replays with --inter-only."
         )
+
+
+def _cut_otherwise(base: Sequence[Report], head: Sequence[Report]) -> list[str]:
+    """Refuse steps that hold another number of replays and are longer or shorter by about as much: halves, or pairs.
+
+    Where the replays of a step became fewer because graphs were joined, its length stays nearly as it was.
+    """
+    replays = [fmean(sum(role.replays_per_step for role in r.steps.roles) for r in side) for side in (base, head)]
+    lengths = [fmean(ranks(r)[0].per_step["duration"].mean or 0.0 for r in side) for side in (base, head)]
+    if not all((*replays, *lengths)):
+        return []
+    more, longer = log(replays[1] / replays[0]), log(lengths[1] / lengths[0])
+    if abs(more) < log(OTHER_STEPS) or abs(longer - more) >= abs(longer):
+        return []
+    held = f"A step holds {count(replays[0])} replays in base and {count(replays[1])} in head"
+    return [
+        f"{held}, and its length differs alike: the steps were cut otherwise. Mark steps with NVTX and capture again."
+    ]
 
 
 def _gpus(base: Sequence[Report], head: Sequence[Report]) -> Iterator[str]:

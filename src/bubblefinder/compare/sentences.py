@@ -65,14 +65,38 @@ def _verdict(verdict: Verdict, gated: Sequence[Change], noise: Noise) -> str:
     if not told:
         return f"{_VERDICTS[verdict]}."
     first = min(told, key=_precedence)
-    more = sum(c.status == first.status for c in told) - 1
-    also = f" {plural(more, 'other gated metric')} {'agrees' if more == 1 else 'agree'}." if more else ""
+    also = _tail_alone(first, gated) or _agreeing(first, told)
     if verdict == "mixed":
         better = sum(c.status == "better" for c in told)
         also = f" Of the gated metrics, {better} got better and {sum(c.status == 'worse' for c in told)} worse."
     moved = difference(first) or "unchanged"
     values = f"{value(first.base.value, first.unit)} before and {value(first.head.value, first.unit)} after ({moved})"
     return f"{_VERDICTS[verdict]}: {_subject(first)} {values}, {_relation(first, noise)}.{also}"
+
+
+def _tail_alone(first: Change, gated: Sequence[Change]) -> str:
+    """Say that few steps moved the mean, if the median stayed."""
+    middle = next((c for c in gated if c.metric == _FIRST[1] and c.where == first.where), None)
+    if (
+        first.metric != _FIRST[0]
+        or first.status not in {"better", "worse"}
+        or middle is None
+        or middle.status != "same"
+    ):
+        return ""
+    shown = value(middle.head.value, middle.unit)
+    return f" The median stays at {shown}: few steps {'stall' if first.status == 'worse' else 'no longer stall'}."
+
+
+def _agreeing(first: Change, told: Sequence[Change]) -> str:
+    """Say how many other gated metrics moved alike; those of one step's length count once."""
+    alike = {_subject_of(c) for c in told if c.status == first.status} - {_subject_of(first)}
+    return f" {plural(len(alike), 'other gated metric')} {'agrees' if len(alike) == 1 else 'agree'}." if alike else ""
+
+
+def _subject_of(change: Change) -> tuple[str, str]:
+    name = "step.duration" if change.metric.startswith("step.duration.") else change.metric
+    return name, str(change.where)
 
 
 def _relation(change: Change, noise: Noise) -> str:

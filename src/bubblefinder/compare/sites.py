@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field, replace
 from statistics import median
@@ -22,6 +23,7 @@ _IDLE: Final = frozenset(
 )
 _LENGTHS: Final = frozenset({"step.duration.mean", "step.duration.p50"})
 _NEEDS: Final[Mapping[Status, Status]] = {"new": "worse", "gone": "better"}
+_SHARE: Final = re.compile(r"^[\d.,]+ %(?: of the [a-z ]+? (?:is|are))? ")
 _Found = TypeVar("_Found", bound="Finding | Benign")
 SEVERITY_ORDER: Final = ("info", "low", "medium", "high")
 
@@ -190,7 +192,7 @@ def _side(seen: _Sightings | None) -> SiteSide:
         seen=len(found),
         benign=seen.harmless if seen else 0,
         rule=worst.rule if worst else None,
-        title=worst.title if worst else None,
+        title=_neutral(worst.title) if worst else None,
         severity=worst.severity if worst else None,
         per_step_count=_median(found, lambda f: f.per_step_count),
         bubble_ns=_median(found, lambda f: f.bubble_ns.p50),
@@ -198,6 +200,12 @@ def _side(seen: _Sightings | None) -> SiteSide:
         recoverable_ns=_median(found, lambda f: f.recoverable_ns),
         steps_affected=_median(found, lambda f: f.steps_affected),
     )
+
+
+def _neutral(title: str) -> str:
+    """Return a title without the share that begins it: that is one side's, and stands beside the other's."""
+    told = _SHARE.sub("", title)
+    return told[:1].upper() + told[1:]
 
 
 def _median(found: list[Finding], value: Callable[[Finding], float | None]) -> float | None:

@@ -85,3 +85,9 @@ def test_costs_are_compared_by_one_measure() -> None:
     unknown = a_finding(bubble=1.4 * MS, recoverable_ns=None)
     known = a_finding(bubble=1.4 * MS, recoverable_ns=10 * US)
     assert [c.delta_ns for c in site_changes([a_report(findings=[unknown])], [a_report(findings=[known])], LINE)] == [0]
+
+
+def test_titles_carry_no_share_of_one_side() -> None:
+    inside = a_finding("CUDA151", title="9.9 % of the decode time is launch gaps inside the verify graph")
+    (change,) = site_changes([a_report(findings=[inside])], [a_report()], 0.0)
+    assert change.base.title == "Launch gaps inside the verify graph"

@@ -5,14 +5,19 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+import numpy as np
+
 from bubblefinder.causes.collectives import is_collective
 from bubblefinder.compare.delta.align import NOBODY, aligned
+from bubblefinder.compare.delta.side import Nodes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from numpy.typing import NDArray
 
     from bubblefinder.compare.delta.model import Kind
-    from bubblefinder.compare.delta.side import Nodes, Side, Work
+    from bubblefinder.compare.delta.side import Side, Work
     from bubblefinder.report.account import Shapes
 
 ALIKE: Final = 0.5
@@ -21,6 +26,7 @@ OVERLAPS: Final = 0.05
 """A node runs beside the one before it if it does so for this share of its time: below lie the clock's steps."""
 LOST: Final = 0.2
 """Of that overlap less than this is left where it was lost."""
+_NO_KERNEL: Final = (" copy", "memset")
 _SIZES: Final = (("registers", "registers"), ("shared_bytes", "B of shared memory"), ("local_bytes", "B spilled"))
 
 
@@ -52,19 +58,55 @@ def changed_work(base: Side, head: Side) -> Iterator[Leaf]:
     gone = {role: nodes for role, nodes in base.roles.items() if role not in {pair[0] for pair in pairs}}
     come = {role: nodes for role, nodes in head.roles.items() if role not in {pair[1] for pair in pairs}}
     taken = set[str]()
-    for role, nodes in gone.items():
-        moved = _moved(nodes, base.eager, head.eager) - taken
-        yield from _left(role, nodes, moved)
-        yield from (_eager("to eager", role, name, base.eager, head.eager) for name in sorted(moved))
+    for role, moved in _fallen(gone, base.eager, head.eager).items():
+        yield from _whole("to eager", role, before=gone.pop(role))
+        yield from (_eager("to eager", role, name, base.eager, head.eager) for name in sorted(moved - taken))
         taken |= moved
-    for role, nodes in come.items():
-        moved = _moved(nodes, head.eager, base.eager) - taken
-        yield from _joined(role, nodes, moved)
-        yield from (_eager("to graph", role, name, base.eager, head.eager) for name in sorted(moved))
+    for role, moved in _fallen(come, head.eager, base.eager).items():
+        yield from _whole("to graph", role, after=come.pop(role))
+        yield from (_eager("to graph", role, name, base.eager, head.eager) for name in sorted(moved - taken))
         taken |= moved
+    if gone or come:
+        yield from _replayed(None, _pooled(gone), _pooled(come))
     for name in [*head.eager, *(name for name in base.eager if name not in head.eager)]:
         if name not in taken:
             yield _eager(None, None, name, base.eager, head.eager)
+
+
+def _pooled(roles: Mapping[str | None, Nodes]) -> Nodes:
+    """Return roles that have no like on the other side as one sequence: their names may be all that differs."""
+    nodes = list(roles.values())
+    return Nodes(
+        names=tuple(name for one in nodes for name in one.names),
+        replays=0.0,
+        count=_joined([one.count for one in nodes]),
+        cost_ns=_joined([one.cost_ns for one in nodes]),
+        early_ns=_joined([one.early_ns for one in nodes]),
+        ran_ns=_joined([one.ran_ns for one in nodes]),
+        shapes=None,
+    )
+
+
+def _joined(columns: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
+    return np.concatenate([np.zeros(0), *columns])
+
+
+def _fallen(
+    roles: Mapping[str | None, Nodes], before: Mapping[str, Work], after: Mapping[str, Work]
+) -> dict[str | None, set[str]]:
+    """Return which roles turned into eager work, and into which."""
+    found = {role: _moved(nodes, before, after) for role, nodes in roles.items()}
+    return {role: names for role, names in found.items() if names}
+
+
+def _whole(kind: Kind, role: str | None, *, before: Nodes | None = None, after: Nodes | None = None) -> Iterator[Leaf]:
+    """Yield the nodes of a role that is there on one side alone."""
+    for nodes, side in ((before, 0), (after, 1)):
+        for k in range(len(nodes.names) if nodes else 0):
+            counts, times = [0.0, 0.0], [0.0, 0.0]
+            if nodes:
+                counts[side], times[side] = float(nodes.count[k]), float(nodes.cost_ns[k])
+            yield Leaf(kind, role, None, None, None, 1, counts[0], counts[1], times[0], times[1])
 
 
 def paired(base: Mapping[str | None, Nodes], head: Mapping[str | None, Nodes]) -> list[tuple[str | None, str | None]]:
@@ -97,20 +139,8 @@ def _moved(nodes: Nodes, before: Mapping[str, Work], after: Mapping[str, Work]) 
     own = set(nodes.names)
     shared = own & more
     if len(nodes.names) == 1:
-        return {name for name in more if name not in before}
+        return {name for name in more if name not in before and not name.endswith(_NO_KERNEL)}
     return shared if len(shared) > ALIKE * len(own) else set()
-
-
-def _left(role: str | None, nodes: Nodes, moved: set[str]) -> Iterator[Leaf]:
-    for k, name in enumerate(nodes.names):
-        kind: Kind = "to eager" if moved else "gone kernel"
-        yield Leaf(kind, role, None if moved else name, None, None, 1, nodes.count[k], 0.0, nodes.cost_ns[k], 0.0)
-
-
-def _joined(role: str | None, nodes: Nodes, moved: set[str]) -> Iterator[Leaf]:
-    for k, name in enumerate(nodes.names):
-        kind: Kind = "to graph" if moved else "new kernel"
-        yield Leaf(kind, role, None if moved else name, None, None, 1, 0.0, nodes.count[k], 0.0, nodes.cost_ns[k])
 
 
 def _eager(kind: Kind | None, role: str | None, name: str, base: Mapping[str, Work], head: Mapping[str, Work]) -> Leaf:
@@ -131,7 +161,8 @@ def _replayed(role: str | None, base: Nodes, head: Nodes) -> Iterator[Leaf]:
     """Yield the change of a role: first by how often it is replayed, then by what a replay takes."""
     more = head.replays / base.replays if base.replays and head.replays else 1.0
     total = base.total_ns
-    yield Leaf("replays", role, None, None, None, None, base.replays, head.replays, total, total * more)
+    if more != 1.0:
+        yield Leaf("replays", role, None, None, None, None, base.replays, head.replays, total, total * more)
     for k, j in aligned(base.names, head.names):
         if j == NOBODY:
             yield Leaf(

@@ -105,6 +105,16 @@ def parts_of(delta_ns: int, total_ns: int) -> str:
     return f"{_signed(delta_ns)} of {_signed(total_ns)} a step"
 
 
+def part_name(part: Part) -> str:
+    """Return what a part is, in the words of a table's row."""
+    nodes = f"{part.nodes} nodes" if part.nodes and part.nodes > 1 else ""
+    swapped = f"{_named(part)} to {plain(part.head_name, _NAME_LENGTH)}" if part.head_name else ""
+    own = swapped or (plain(part.name, _NAME_LENGTH) if part.name else "")
+    where = f"in {plain(part.role, 40)}" if part.role else ""
+    told = [" ".join(word for word in (own, where) if word), nodes, plain(part.what, 200)]
+    return f"{part.kind}: {', '.join(word for word in told if word)}".rstrip(": ")
+
+
 def remedy(parts: Sequence[Part], kind: str) -> str:
     """Return what to do about a group of parts; nothing for what makes a step shorter."""
     longer = sum(part.delta_ns for part in parts) > 0

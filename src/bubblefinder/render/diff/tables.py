@@ -6,6 +6,7 @@ from dataclasses import replace
 from statistics import median
 from typing import TYPE_CHECKING, Final
 
+from bubblefinder.compare.delta.sentences import part_name
 from bubblefinder.compare.sentences import MARKS, difference, metric_name, signed, value
 from bubblefinder.render.kit.table import Table
 from bubblefinder.report.sentences import plain, site_words
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from bubblefinder.compare.model import Capture, Change, Diff, KernelChange, KernelSide, SiteChange, SiteSide
 
 MOST_KERNELS: Final = 20
+MOST_PARTS: Final = 12
 _PDL_NOTE: Final = (
     "A kernel launched by PDL starts early and waits inside, so its own time grows without making the step longer; "
     "the busy time counts overlaps once."
@@ -28,7 +30,7 @@ _BLANK: Final = {"same", "unknown"}
 
 def tables(diff: Diff) -> list[Table]:
     """Return the tables of a comparison, most important first; empty ones are left out."""
-    all_tables = [*_ledgers(diff), _findings(diff), _others(diff), _kernels(diff)]
+    all_tables = [*_ledgers(diff), *_parts(diff), _findings(diff), _others(diff), _kernels(diff)]
     return [table for table in all_tables if table.rows]
 
 
@@ -52,6 +54,20 @@ def _ledger(changes: list[Change]) -> list[tuple[str, ...]]:
         noise = f"±{milliseconds(middle.threshold)}" if middle.threshold is not None else UNKNOWN
         rows.append((metric_name(middle), *_times(middle), noise, *_times(tail)))
     return rows
+
+
+def _parts(diff: Diff) -> Iterable[Table]:
+    """Return where the change of each rank's mean step lies; nothing where it is noise."""
+    if diff.verdict == "no change":
+        return
+    for delta in diff.deltas:
+        shown = delta.parts[:MOST_PARTS]
+        rows = [(part_name(p), duration(p.base_ns), duration(p.head_ns), signed(p.delta_ns)) for p in shown]
+        left = delta.residual_ns + sum(part.delta_ns for part in delta.parts[MOST_PARTS:])
+        rows += [("all the rest", "", "", signed(left))] if left else []
+        rows.append(("the mean step", duration(delta.base_ns), duration(delta.head_ns), signed(delta.delta_ns)))
+        on = f", rank {delta.rank}" if len(diff.deltas) > 1 else ""
+        yield Table(f"Where the change lies{on}", ("", "base", "head", "change"), rows)
 
 
 def _nothing(*changes: Change) -> bool:

@@ -94,7 +94,9 @@ def judged() -> Judged:
 
 def test_text_leads_with_the_verdict_and_holds_no_escapes(hostile: Diff) -> None:
     text = render_diff(hostile, "text")
-    assert text.startswith("Regression: a step takes 6.87 ms before and 8.82 ms after (+28.4 %), beyond the noise")
+    assert text.startswith(
+        "Regression: the mean step takes 6.87 ms before and 8.82 ms after (+28.4 %), beyond the noise"
+    )
     assert "1 capture (30 steps) against 1 capture (30 steps); confidence low" in text
     assert "\x1b" not in text
 

@@ -1,0 +1,41 @@
+"""Every kind of change has words, and names from captures are inert in them."""
+
+from __future__ import annotations
+
+from typing import get_args
+
+import pytest
+
+from bubblefinder.compare.delta.model import Kind
+from bubblefinder.compare.delta.sentences import part_name, remedy, sentence
+from tests.unit.compare.delta.parts import a_part
+
+KINDS = get_args(Kind)
+
+
+@pytest.mark.parametrize("kind", sorted(set(KINDS) - {"behind a wait"}))
+def test_every_kind_is_told(kind: Kind) -> None:
+    part = a_part(kind, 90_000, "moe\x1b[31m_up", role="verify", head_name="moe_new", what="grid 8 to 4", nodes=12)
+    told = sentence([part], kind, 100_000, 1)
+    assert told.endswith("on rank 1: +90.0 us of +100 us a step")
+    assert "\x1b" not in told + part_name(part)
+    assert "{" not in told
+
+
+@pytest.mark.parametrize(
+    "kind", sorted(set(KINDS) - {"gone kernel", "overlap gained", "to graph", "gone wait", "gone call"})
+)
+def test_what_makes_a_step_longer_has_a_remedy(kind: Kind) -> None:
+    assert remedy([a_part(kind, 90_000)], kind).endswith(".")
+    assert remedy([a_part(kind, -90_000)], kind) == ""
+
+
+def test_a_replay_whose_inside_is_unknown_says_so() -> None:
+    told = sentence([a_part("same kernel", 90_000, "replay", role="verify")], "same kernel", 90_000, None)
+    assert told.startswith("a replay, whose inside is not in the capture, takes longer in verify")
+
+
+def test_rows_of_a_table() -> None:
+    part = a_part("another kernel", 5, "gate", role="verify", head_name="gate_fp32", nodes=12)
+    assert part_name(part) == "another kernel: gate to gate_fp32 in verify, 12 nodes"
+    assert part_name(a_part("not told", 5)) == "not told"
