@@ -33,7 +33,7 @@ def emitted(source: str) -> Iterator[str]:
 
 def test_every_note_is_explained_and_every_explained_note_exists(root: Path) -> None:
     listed = re.findall(r"^\| `([a-z-]+)` \|", (root / "docs/quality.md").read_text(), re.MULTILINE)
-    folders = ("trace", "timeline", "steps", "report")
+    folders = ("trace", "timeline", "steps", "causes", "report")
     modules = [path for folder in folders for path in (root / "src/bubblefinder" / folder).glob("*.py")]
     found = {code for module in modules for code in emitted(module.read_text())}
     assert len(found) > 20

@@ -91,9 +91,10 @@ class Analysis:
 
     @cached_property
     def model(self) -> Model | None:
-        """The recorded run, to be run again with changes; null where graph work is missing or no step was found."""
+        """The recorded run, to be run again with changes; null where graph work is missing, times or steps are none."""
         causes = self.causes
-        if self.timeline.mode is CaptureMode.UNSEEN or self.steps.windows.is_empty():
+        timeline = self.timeline
+        if timeline.mode is CaptureMode.UNSEEN or timeline.walked or self.steps.windows.is_empty():
             return None
         self.progress("what if")
         return build_model(self.timeline, self.steps, causes)

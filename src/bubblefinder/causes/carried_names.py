@@ -209,4 +209,5 @@ def _with_chains(timeline: Timeline, found: Mapping[int, Names], calls: int, sou
         calls=trace.calls.with_columns(callchain=pl.coalesce("callchain", chain)),
         frames=pl.concat([trace.frames, pl.DataFrame(frames, schema=trace.frames.schema, orient="row")]),
         notes=(*trace.notes, note),
+        names_from=source,
     )

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import polars as pl
 
 from bubblefinder.causes.collectives import find_collectives
 from bubblefinder.causes.decode import RankSteps, call_rows, lanes, operation_rows, p50
-from bubblefinder.causes.facts import Facts, SkewFacts, StepFacts
+from bubblefinder.causes.facts import Facts, SiteFacts, SkewFacts, StepFacts
 from bubblefinder.causes.host_facts import hole_facts
 from bubblefinder.causes.host_time import host_time, longest, main_thread
 from bubblefinder.causes.role_facts import find_spans, role_facts, seam_facts, span_of_pieces
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 _MEASURED: Final = (CaptureMode.NODE, CaptureMode.MIXED)
 _INTER: Final = (IdleClass.HOST_LATE, IdleClass.LAUNCHING, IdleClass.QUEUED, IdleClass.UNATTRIBUTED)
+_COSTS: Final = ("blocked_p50_ns", "blocked_p95_ns", "bubble_p50_ns", "bubble_p95_ns", "bubble_share")
 _HOST: Final = (IdleClass.HOST_LATE, IdleClass.LAUNCHING)
 
 
@@ -38,11 +40,27 @@ def build_facts(timeline: Timeline, steps: Steps, causes: Causes) -> Facts:
     if timeline.mode is CaptureMode.UNSEEN:
         return Facts(sites=(), steps=())
     found = list(lanes(timeline, steps, causes))
+    if timeline.walked:
+        return _names_only(timeline, causes, found)
     collectives = find_collectives(timeline)
     return Facts(
         sites=tuple(site for lane in found for site in site_facts(timeline, causes, lane)),
         steps=tuple(_step(timeline, causes, lane, found, collectives) for lane in found),
     )
+
+
+def _names_only(timeline: Timeline, causes: Causes, found: list[RankSteps]) -> Facts:
+    """Return the sites without what they cost, and the steps without any figure."""
+    sites = (_unpriced(site) for lane in found for site in site_facts(timeline, causes, lane))
+    steps = (
+        StepFacts(gpu=lane.gpu, process=lane.process, mode=timeline.mode.value, steps=lane.steps) for lane in found
+    )
+    return Facts(sites=tuple(sites), steps=tuple(steps))
+
+
+def _unpriced(site: SiteFacts) -> SiteFacts:
+    unknown: dict[str, Any] = dict.fromkeys(_COSTS)
+    return replace(site, members=tuple(_unpriced(member) for member in site.members), **unknown)
 
 
 def _step(

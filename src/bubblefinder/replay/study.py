@@ -113,6 +113,11 @@ def study_of(timeline: Timeline, steps: Steps, model: Model | None, causes: Caus
             "the export lacks the GPU work of its CUDA graph launches, so nothing can be predicted",
             hint="export the .nsys-rep again with Nsight Systems 2024.2 or newer",
         )
+    if timeline.walked:
+        raise CannotAnswerError(
+            "the profiler walked the stack at every call, so the times are those of a far slower program",
+            hint="ask a capture without call chains; `analyze --names-from` names its calls",
+        )
     if model is None or model.windows.is_empty():
         if any(len(device.processes) > 1 for device in timeline.devices):
             raise CannotAnswerError(

@@ -57,9 +57,15 @@ def leading_finding(report: Report) -> Finding | None:
     return next((finding for finding in report.findings if finding.severity != "info"), None)
 
 
+def _names_only(report: Report) -> bool:
+    return any(note.code == "stack-walked" for note in report.quality)
+
+
 def _headline(report: Report) -> tuple[str, str]:
     if report.trace.capture_mode == "unseen":
         return "", "This capture can't say how much the GPU idles: the work of its graph launches is not in the export."
+    if _names_only(report):
+        return "", "This capture names calls; its times are those of a program slowed by walking the stack at each."
     ratio = report.steps.bubble_share
     if not report.steps.count or (ratio.total is None and ratio.inter_graph is None):
         return _window_headline(report)
@@ -87,6 +93,9 @@ def _window_headline(report: Report) -> tuple[str, str]:
 
 
 def _blame(report: Report) -> str:
+    if _names_only(report):
+        named = plural(len(report.findings), "cause")
+        return f"{named} named, without a price: take the prices from a capture without call chains."
     finding = leading_finding(report)
     if finding is None and report.expected:
         return f"Nothing to fix but what is expected: {plain(report.expected[0].finding.title)}."

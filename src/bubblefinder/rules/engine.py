@@ -35,6 +35,7 @@ EVIDENCE_ROWS: Final = 20
 FEW_STEPS: Final = 3
 UNVERIFIED_CEILING: Final[Severity] = "low"
 
+_UNPRICED: Final = "This capture names the call and can't say what it costs."
 _CONFIDENCE: Final[dict[int, Confidence]] = {0: "high", 1: "medium", 2: "low"}
 
 
@@ -164,6 +165,8 @@ def _evidence(rule: Rule, conditions: Conditions) -> int:
 def _message(rule: Rule, others: Sequence[Rule], subject: Subject) -> str:
     """Return what the rule says, and who it could be where it can't tell."""
     said = template.fill(rule.says, subject)
+    if isinstance(subject, SiteFacts) and subject.bubble_p50_ns is None and subject.steps_affected:
+        return f"{template.fill(rule.title, subject)}. {_UNPRICED}"
     if not rule.generic:
         return said
     guesses = [*(f"{template.fill(other.title, subject)} ({other.id})" for other in others if not other.generic)]

@@ -22,7 +22,7 @@ from bubblefinder.timeline.launches import (
     repeated_correlations,
 )
 from bubblefinder.timeline.model import CaptureMode, Device, Timeline
-from bubblefinder.timeline.notes import timeline_notes
+from bubblefinder.timeline.notes import stack_walked, timeline_notes
 from bubblefinder.timeline.replays import (
     LaunchRuns,
     capture_mode,
@@ -79,6 +79,7 @@ def build_timeline(trace: Trace) -> Timeline:
     found = [_analyse(gpu, trace, operations, launches, replays) for gpu in runs["gpu"].unique(maintain_order=True)]
     runs = runs.with_columns(operations["blocking"].gather(runs["first"]))
     devices = tuple(gpu.device for gpu in found)
+    walked = trace.names_from is None and stack_walked(calls)
     leads = launch_leads(np.concatenate([gpu.running_end for gpu in found]), runs, calls)
     return Timeline(
         trace=trace,
@@ -91,7 +92,8 @@ def build_timeline(trace: Trace) -> Timeline:
         busy=pl.concat([gpu.busy for gpu in found]),
         leads=leads,
         devices=tuple(_with_run_ahead(device, leads) for device in devices),
-        notes=timeline_notes(operations, calls, devices, mode),
+        notes=timeline_notes(operations, calls, devices, mode, walked=walked),
+        walked=walked,
     )
 
 

@@ -77,6 +77,8 @@ class Timeline:
             blocking.
         devices: one entry a GPU with operations.
         notes: what building found out, beyond the trace's own notes.
+        walked: whether the profiler walked the stack at most launch calls: the names hold, the times are those of a far
+            slower program.
     """
 
     trace: Trace
@@ -90,6 +92,7 @@ class Timeline:
     leads: pl.DataFrame
     devices: tuple[Device, ...]
     notes: tuple[QualityNote, ...] = ()
+    walked: bool = False
 
 
 def on_gpu(rows: pl.DataFrame, gpu: int) -> pl.DataFrame:

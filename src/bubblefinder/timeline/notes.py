@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from bubblefinder.timeline.apis import CallRole
+from bubblefinder.timeline.launches import LAUNCHES
 from bubblefinder.timeline.model import CaptureMode
 from bubblefinder.trace.model import KERNEL, MEMCPY, Level, QualityNote
 
@@ -16,6 +17,13 @@ if TYPE_CHECKING:
     from bubblefinder.timeline.model import Device
 
 _SKEWED_NS: Final = 100_000
+_MOSTLY: Final = 0.5
+_WALKED: Final = QualityNote(
+    "stack-walked",
+    "warn",
+    "the profiler walked the stack at every launch call: the names of calls hold, but all times are those of a far"
+    " slower program, so no cause has a price; name a light capture's calls with --names-from",
+)
 _MODES: Final[dict[CaptureMode, tuple[Level, str]]] = {
     CaptureMode.NODE: (
         "info",
@@ -38,17 +46,24 @@ _MODES: Final[dict[CaptureMode, tuple[Level, str]]] = {
 
 
 def timeline_notes(
-    operations: pl.DataFrame, calls: pl.DataFrame, devices: Sequence[Device], mode: CaptureMode
+    operations: pl.DataFrame, calls: pl.DataFrame, devices: Sequence[Device], mode: CaptureMode, *, walked: bool
 ) -> tuple[QualityNote, ...]:
     """Return the quality notes of a timeline, capture mode first."""
     notes = [
         _mode_note(calls, mode),
+        *([_WALKED] if walked else []),
         *_coverage(operations, calls, mode),
         *_clocks(operations, calls),
         *_eager(operations, mode),
         *_shared(devices),
     ]
     return tuple(notes)
+
+
+def stack_walked(calls: pl.DataFrame) -> bool:
+    """Tell whether most launch calls have a call chain: walking the stack at each doubles a step and more."""
+    launches = calls.filter(pl.col("role").is_in([int(role) for role in LAUNCHES]))
+    return launches["callchain"].count() > _MOSTLY * len(launches)
 
 
 def _mode_note(calls: pl.DataFrame, mode: CaptureMode) -> QualityNote:

@@ -151,6 +151,7 @@ class Trace:
         names: string id to text for kernels and API calls.
         thread_names: thread to name.
         notes: what loading found out about the capture's quality.
+        names_from: the capture that the call chains were carried over from; null where they are its own.
         launch_shapes: reads how each kernel was launched, see `trace.shapes.read_shapes`, from the file; null where
             there is none.
         part: what a whole capture showed of this part of it; null for a whole capture.
@@ -170,6 +171,7 @@ class Trace:
     names: Mapping[int, str]
     thread_names: Mapping[int, str] = field(default_factory=dict)
     notes: tuple[QualityNote, ...] = ()
+    names_from: str | None = None
     launch_shapes: Callable[[], pl.DataFrame] | None = None
     part: Part | None = None
 

@@ -10,7 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bubblefinder.causes.carried_names import aligned_places
+from bubblefinder.errors import CannotAnswerError
 from bubblefinder.pipeline import Analysis, with_names_of
+from bubblefinder.report.build import report_of
+from bubblefinder.report.verdict import verdict
 from tests.simulate import Graph, Machine, nodes
 
 if TYPE_CHECKING:
@@ -78,6 +81,27 @@ def test_each_call_gets_the_chain_of_the_call_at_its_place() -> None:
     assert site_of(named).bubble_p50_ns == pytest.approx(site_of(light).bubble_p50_ns)
     assert note_of(named).count == 2 * 12
     assert note_of(named).message.startswith("24 of 59 calls have the names of their counterparts in chains")
+
+
+def test_a_capture_that_walked_every_stack_names_causes_and_prices_none() -> None:
+    def walked(host: Host, chains: bool) -> None:
+        plan(host, chains)
+        host.chain = PLAN if chains else ()
+
+    chains = loop(walked, chains=True)
+    assert chains.timeline.walked
+    report = report_of(chains)
+    assert [finding.severity for finding in report.findings] == ["info"]
+    (named,) = report.findings
+    assert named.site.frame in {"flashinfer::PrefillPlan", "THPVariable_to"}
+    assert (named.recoverable_ns, named.bubble_ns.p50, named.host_blocked_ns.p50) == (None, None, None)
+    assert named.message.endswith("can't say what it costs.")
+    assert verdict(report).number == ""
+    with pytest.raises(CannotAnswerError, match="walked the stack"):
+        _ = chains.study
+    light = with_names_of(loop(walked, chains=False), chains.trace)
+    assert not light.timeline.walked
+    assert report_of(light).findings[0].recoverable_ns
 
 
 def test_a_call_that_the_other_capture_lacks_stays_without_a_name() -> None:
