@@ -92,9 +92,10 @@ def _origin(source: Source, shift: str | None, first_ns: int | None) -> int:
 
 
 def _gpus(source: Source, used: Iterable[int]) -> tuple[Gpu, ...]:
-    """Return the GPUs that worked, with the names the capture has for them."""
-    names = gpu_names(source)
-    return tuple(Gpu(gpu, names.get(gpu)) for gpu in sorted(used))
+    """Return the GPUs that worked, with the names and the bandwidths the capture has for them."""
+    rows = source.read(schema.GPUS).frame.drop_nulls("gpu")
+    known = {gpu: (name, bandwidth or None) for gpu, name, bandwidth in rows.select("gpu", "name", "bandwidth").rows()}
+    return tuple(Gpu(gpu, *known.get(gpu, (None, None))) for gpu in sorted(used))
 
 
 def _processes(source: Source, used: Iterable[int]) -> tuple[Process, ...]:

@@ -78,10 +78,17 @@ class QualityNote:
 
 @dataclass(frozen=True, slots=True)
 class Gpu:
-    """A physical GPU that the capture names. `gpu` is Nsight Systems' own index."""
+    """A physical GPU that the capture names.
+
+    Attributes:
+        gpu: Nsight Systems' own index.
+        name: what it is called.
+        bandwidth: nominal memory bandwidth in bytes a second; null where the export doesn't state it.
+    """
 
     gpu: int
     name: str | None
+    bandwidth: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -268,8 +268,12 @@ CALLCHAINS = Table(
 THREAD_NAMES = Table("ThreadNames", (_NAME, _THREAD))
 PROCESSES = Table("PROCESSES", (Column("globalPid", "global_id"), Column("name", "name", pl.String)))
 GPUS = Table(
-    "TARGET_INFO_GPU", (Column("id", "gpu"), Column("name", "name", pl.String), Column("uuid", "uuid", pl.String))
-)
+    "TARGET_INFO_GPU",
+    (
+        Column("id", "gpu"), Column("name", "name", pl.String), Column("uuid", "uuid", pl.String),
+        Column("memoryBandwidth", "bandwidth"),
+    ),
+)  # fmt: skip
 CUDA_DEVICES = Table(
     "TARGET_INFO_CUDA_DEVICE",
     (Column("gpuId", "gpu"), Column("cudaId", "device"), Column("pid", "pid"), Column("uuid", "uuid", pl.String)),

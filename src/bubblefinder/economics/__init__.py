@@ -1,0 +1,1 @@
+"""What a decode step must cost at least, and whether speculation pays."""
