@@ -26,11 +26,13 @@ _COMMANDS: Final = (
     "calibrate",
     "diff",
     "doctor",
+    "floor",
     "metrics",
     "nightly",
     "report",
     "serve",
     "slice",
+    "speculation",
     "whatif",
 )
 _GROUPS: Final[tuple[str, ...]] = ("budget", "history", "rules")

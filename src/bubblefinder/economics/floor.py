@@ -119,7 +119,7 @@ def floor_of(
         load: how it ran.
         bandwidth: of one GPU.
         lengths: by role: time of its replays in a step, ns.
-        means: mean of the step's duration, busy time and idle classes, ns, named as in `per_step`; empty without a step.
+        means: mean of the step's duration, busy time and idle classes, ns, named as in `per_step`; empty without one.
     """
     roles = tuple(_role(traffic, bandwidth, lengths) for traffic in step_traffic(shape, load))
     floor_ns = sum(role.floor_ns for role in roles)

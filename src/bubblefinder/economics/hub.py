@@ -1,4 +1,4 @@
-"""A model's shape from its Hugging Face config.json: the Ling, DeepSeek, Qwen and GLM families and what is built alike."""
+"""A model's shape from its Hugging Face config.json: the Ling, DeepSeek, Qwen and GLM families, and what is alike."""
 
 from __future__ import annotations
 
@@ -130,10 +130,8 @@ def _latent(config: Config) -> Attention:
     heads, rank = config.num_attention_heads, config.kv_lora_rank or 0
     head = config.qk_nope_head_dim + config.qk_rope_head_dim
     queries = heads * head
-    if config.q_lora_rank:
-        query = config.q_lora_rank * (config.hidden_size + queries)
-    else:
-        query = config.hidden_size * queries
+    direct = config.hidden_size * queries
+    query = config.q_lora_rank * (config.hidden_size + queries) if config.q_lora_rank else direct
     down = config.hidden_size * (rank + config.qk_rope_head_dim)
     up = rank * heads * (config.qk_nope_head_dim + config.v_head_dim)
     out = heads * config.v_head_dim * config.hidden_size

@@ -46,14 +46,9 @@ class Point:
         return self.tpot_ms * self.accept
 
     @property
-    def tokens_per_second(self) -> float:
-        """Tokens a second while decoding, of one request: not the request's throughput, which has its TTFT and waiting."""
-        return 1e3 / self.tpot_ms
-
-    @property
     def fell_back(self) -> bool:
         """Whether drafts are made and none is taken."""
-        return self.steps > 0 and self.accept - 1.0 <= SILENT
+        return self.steps > 0 and self.accept <= 1.0 + SILENT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -224,7 +219,7 @@ def as_document(found: Sweep, against: Verdict | None) -> dict[str, Any]:
         "points": [
             {
                 "draft_steps": point.steps, "draft_tokens": point.tokens, "accept_length": point.accept,
-                "tpot_ms": point.tpot_ms, "step_ms": point.step_ms, "tokens_per_second": point.tokens_per_second,
+                "tpot_ms": point.tpot_ms, "step_ms": point.step_ms,
                 "silent_fallback": point.fell_back,
             }
             for point in found.points

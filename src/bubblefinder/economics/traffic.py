@@ -117,7 +117,7 @@ def _target(shape: Shape, load: Load, role: str, tokens: int) -> Traffic:
 
 
 def _draft(shape: Shape, load: Load, role: str, passes: int, tokens: int, *, head: bool) -> Traffic:
-    """Return what passes over the speculative layers move; each is a target's layer of its kind with the same experts."""
+    """Return what passes over the speculative layers move; each is a layer of the target's kind, experts and all."""
     draft = shape.speculative
     assert draft is not None  # noqa: S101 - the caller asks only then
     kind = next(part for part in shape.attention if part.kind == draft.kind)
@@ -126,7 +126,9 @@ def _draft(shape: Shape, load: Load, role: str, passes: int, tokens: int, *, hea
     a_pass["attention"] = _size(draft.layers * attention, shape.dtype.weights) / load.ranks
     a_pass["head"] = _head(shape, load) if head else 0.0
     a_pass["kv"] = load.batch * load.context * _kv(shape, kind, load) * draft.layers
-    active = draft.layers * (attention + shape.routed_layer_parameters) + (shape.vocabulary * shape.hidden if head else 0)
+    active = draft.layers * (attention + shape.routed_layer_parameters) + (
+        shape.vocabulary * shape.hidden if head else 0
+    )
     parts = {name: size * passes for name, size in a_pass.items()}
     flops = 2.0 * active * tokens * passes / load.ranks
     spared = _spared(shape, parts, tokens)

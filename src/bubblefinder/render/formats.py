@@ -15,7 +15,7 @@ from bubblefinder.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-Document = Literal["report", "diff", "budget", "prediction", "trend"]
+Document = Literal["report", "diff", "budget", "prediction", "trend", "floor", "speculation"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +61,8 @@ _MODULES: Final[dict[Document, str]] = {
     "budget": "render.budget",
     "prediction": "render.prediction",
     "trend": "render.trend",
+    "floor": "render.floor",
+    "speculation": "render.speculation",
 }
 """Where a document's `sheet` and `records` are made, of which the kit writes most formats."""
 _OF_SHEETS: Final = (
@@ -81,6 +83,8 @@ _OWN: Final = (
     Format("trend", "text", (".txt",), "render.trend:text", takes="width"),
     Format("trend", "html", (".html", ".htm"), "render.trend:html"),
     Format("trend", "json", (".json",), "render.trend:json"),
+    Format("floor", "json", (".json",), "render.floor:json"),
+    Format("speculation", "json", (".json",), "render.speculation:json"),
 )
 _SHARED: Final = (
     *(

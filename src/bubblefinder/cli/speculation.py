@@ -1,0 +1,85 @@
+"""`bubblefinder speculation`: whether drafting pays, and how deep."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from bubblefinder.cli.arguments import Json, OutputFiles, OutputFormat, Quiet
+from bubblefinder.errors import UsageError
+
+if TYPE_CHECKING:
+    from bubblefinder.economics.speculation import Point
+    from bubblefinder.report.model import Report
+
+_META = "--meta draft_steps=3 --meta draft_tokens=4 --meta accept_length=3.11"
+
+
+def speculation(
+    reports: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            metavar="REPORT...",
+            help=f"Reports (.json or .html) of runs analysed with {_META}; TPOT is step over accept.",
+        ),
+    ] = None,
+    point: Annotated[
+        list[str] | None,
+        typer.Option(metavar="STEPS:TOKENS:ACCEPT:TPOT_MS", help="A measured run. May be repeated, also of one depth."),
+    ] = None,
+    plain_ms: Annotated[
+        float | None, typer.Option(metavar="MS", min=0.000001, help="TPOT of the same workload without speculation.")
+    ] = None,
+    cost: Annotated[
+        float | None,
+        typer.Option(
+            metavar="C", min=0.000001, help="A round of draft and verify over a plain step, where it is known."
+        ),
+    ] = None,
+    output: OutputFiles = None,
+    output_format: OutputFormat = None,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Say whether speculation pays, how deep to draft for this workload, and what is unexplained.
+
+    An accept length counts the verifier's own token: 1.00 means that no draft token was taken.
+    """
+    from bubblefinder.cli.output import Outputs
+    from bubblefinder.economics.speculation import parse_point, sweep, verdict
+    from bubblefinder.render.speculation import Speculation
+    from bubblefinder.report.read import read_report
+
+    outputs = Outputs("speculation", "json" if json else output_format, output, quiet=quiet)
+    points = [parse_point(text) for text in point or ()] + [_measured(read_report(path)) for path in reports or ()]
+    if not points:
+        raise UsageError("no run was given", hint="for example --point 3:4:3.11:1.51 --point 4:5:3.37:1.45")
+    found = sweep(points)
+    best = found.best
+    against = verdict(best.accept, best.tpot_ms, plain_ms, cost) if best and (plain_ms or cost) else None
+    outputs.emit(Speculation(sweep=found, against=against))
+
+
+def _measured(report: Report) -> Point:
+    """Return the run that a report is of: its mean step, and the depth and accept length its `meta` states.
+
+    Raises:
+        UsageError: it states none, or has no decode step.
+    """
+    from bubblefinder.economics.speculation import parse_point
+
+    meta = report.run.meta
+    duration = report.steps.per_step.get("duration")
+    stated = [meta.get(name) for name in ("draft_steps", "draft_tokens", "accept_length")]
+    if None in stated or duration is None or not duration.mean:
+        raise UsageError(
+            f"the report on {report.trace.name} doesn't say how deep it drafts and what was accepted",
+            hint=f"analyse the capture with {_META}",
+        )
+    steps, tokens, accept = stated
+    try:
+        return parse_point(f"{steps}:{tokens}:{accept}:{duration.mean / 1e6 / float(accept or 0)}")
+    except (ValueError, ZeroDivisionError) as error:
+        raise UsageError(f"accept_length {accept!r} is no length", hint=f"for example {_META}") from error
