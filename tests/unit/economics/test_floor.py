@@ -20,9 +20,9 @@ MEANS: dict[str, float | None] = {
 def test_the_capture_s_bandwidth_comes_before_the_datasheet_s_and_a_given_one_before_both() -> None:
     assert (H200.bytes_per_second, H200.source) == (4.814304e12, "capture")
     assert H200.ridge == pytest.approx(205, abs=1)
-    assert bandwidth_of("NVIDIA H200", None) == Bandwidth(
-        bytes_per_second=4.8e12, source="datasheet", achievable=0.9, ridge=pytest.approx(206, abs=1)
-    )
+    stated = bandwidth_of("NVIDIA H200", None)
+    assert (stated.bytes_per_second, stated.source, stated.achievable) == (4.8e12, "datasheet", 0.9)
+    assert stated.ridge == pytest.approx(206, abs=1)
     assert bandwidth_of("Something", 1, 273e9) == Bandwidth(bytes_per_second=273e9, source="given")
     with pytest.raises(CannotAnswerError, match="not known"):
         bandwidth_of("Something", None)
