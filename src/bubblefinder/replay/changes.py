@@ -16,8 +16,12 @@ from bubblefinder.timeline.launches import LAUNCHES
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from numpy.typing import NDArray
+
     from bubblefinder.intervals import Bools, Ints
     from bubblefinder.replay.model import Model
+
+    Floats = NDArray[np.float64]
 
 ASYNC_COPY_NS: Final = 10_000
 """How long the call of an asynchronous copy takes where the capture has no example."""
@@ -168,27 +172,51 @@ class DropKernels:
         draft.notes.append(f"a bound: the kernels that match {self.name!r} are gone and nothing took over their work")
 
 
-@dataclass(frozen=True, slots=True)
-class NoProfiler:
-    """The profiler's own time is taken away, as far as it is known; see `replay.untraced`.
+@dataclass(frozen=True, slots=True, eq=False)
+class RemoveTracing:
+    """The profiler's own time is taken away where it was paid; see `replay.tracing`. In ns, not rounded.
 
     Attributes:
-        block_ns: what tracing added to each block.
+        gaps_ns: idle time that tracing added inside each block.
+        inside_ns: work that it added to each block.
+        unplaced_ns: cost of each block that found no place.
+        queue_ns: what it added before each block that was queued behind other work.
         call_ns: what it added to each call.
+        segment_ns: what it added to the time before each call.
+        kept: which part of each call is the program's own; what its call loses, its work starts earlier.
+        least_latency_ns: how long after the begin of its call each block starts at the earliest.
     """
 
-    block_ns: tuple[int, ...]
-    call_ns: tuple[int, ...]
+    gaps_ns: Floats
+    inside_ns: Floats
+    unplaced_ns: Floats
+    queue_ns: Floats
+    call_ns: Floats
+    segment_ns: Floats
+    kept: Floats
+    least_latency_ns: Floats
 
     def apply(self, draft: Draft) -> None:
         """Edit the draft."""
-        _shorten(draft, np.array(self.block_ns, np.int64))
-        inside = draft.model.arcs.kind == Lag.CALL
-        added = np.array(self.call_ns, np.int64)[draft.model.arcs.owner[inside]]
-        draft.lag[inside] = np.maximum(draft.lag[inside] - added, 0)
+        _shorten(draft, np.rint(self.gaps_ns + self.inside_ns).astype(np.int64))
+        for kind, added in ((Lag.CALL, self.call_ns), (Lag.SEGMENT, self.segment_ns)):
+            _take(draft, draft.model.arcs.kind == kind, added)
+        begins = draft.model.blocks["begin"].to_numpy()
+        queued = np.isin(draft.model.arcs.kind, (Lag.QUEUE, Lag.SEEN))
+        queued[queued] = draft.model.arcs.target[queued] == begins[draft.model.arcs.owner[queued]]
+        _take(draft, queued, self.queue_ns)
+        self._launch_sooner(draft)
+
+    def _launch_sooner(self, draft: Draft) -> None:
+        launched = np.flatnonzero(draft.model.arcs.kind == Lag.LAUNCH)
+        block, lag = draft.model.arcs.owner[launched], draft.lag[launched]
+        call = draft.model.blocks["call"].cast(pl.Int64).fill_null(-1).to_numpy()[block]
+        floor = np.minimum(lag, self.least_latency_ns[block])
+        sooner = np.maximum(floor, np.where(lag > 0, lag * self.kept[call], lag))
+        draft.lag[launched] = np.rint(sooner).astype(np.int64)
 
 
-Change = RemoveWaits | HostSpeed | ShortenHost | FreeLaunches | CaptureEager | CloseGaps | DropKernels | NoProfiler
+Change = RemoveWaits | HostSpeed | ShortenHost | FreeLaunches | CaptureEager | CloseGaps | DropKernels | RemoveTracing
 
 
 def draft_of(model: Model, changes: Iterable[Change]) -> Draft:
@@ -239,12 +267,20 @@ def _chained(draft: Draft, blocks: Ints) -> Bools:
     return np.isin(blocks, behind)
 
 
+def _take(draft: Draft, chosen: Bools, added: Floats) -> None:
+    """Take time off dependencies, by their owner; none of them becomes negative by it."""
+    lag = draft.lag[chosen]
+    draft.lag[chosen] = np.maximum(
+        lag - np.rint(added[draft.model.arcs.owner[chosen]]).astype(np.int64), np.minimum(lag, 0)
+    )
+
+
 def _shorten(draft: Draft, less: Ints) -> None:
     """Take time from the insides of blocks, spread over the stretches between their collectives."""
     work = np.flatnonzero(draft.model.arcs.kind == Lag.WORK)
     owner = draft.model.arcs.owner[work]
     total = np.bincount(owner, weights=draft.lag[work], minlength=len(less))
-    share = np.divide(less, total, out=np.zeros(len(less)), where=total > 0).clip(0, 1)
+    share = np.divide(less, total, out=np.zeros(len(less)), where=total > 0).clip(max=1)
     draft.lag[work] -= np.floor(draft.lag[work] * share[owner]).astype(np.int64)
 
 

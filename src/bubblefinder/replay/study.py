@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 from bubblefinder.errors import CannotAnswerError, UsageError
 from bubblefinder.overhead.calibration import read_calibration
 from bubblefinder.overhead.model import Source
-from bubblefinder.replay.changes import CloseGaps, DropKernels, NoProfiler, kernel_time
+from bubblefinder.replay.changes import CloseGaps, DropKernels, RemoveTracing, kernel_time
 from bubblefinder.replay.fixes import Fix, find_fixes
 from bubblefinder.replay.predict import predict
-from bubblefinder.replay.untraced import call_costs, corrected, profiler_costs, replay_costs, without_tracing
+from bubblefinder.replay.tracing import remove_tracing, tracing_of
+from bubblefinder.replay.untraced import corrected, profiler_costs, without_tracing
 from bubblefinder.timeline.model import CaptureMode
 from bubblefinder.timeline.rank import Rank
 
@@ -76,7 +77,7 @@ class Study:
             )
         return CloseGaps(share)
 
-    def without_profiler(self, rank: Rank, calibration: Path | None) -> NoProfiler:
+    def without_profiler(self, rank: Rank, calibration: Path | None) -> RemoveTracing:
         """Return the change that takes the profiler away, by what is known of its cost on such a machine.
 
         Raises:
@@ -84,9 +85,7 @@ class Study:
         """
         costs = profiler_costs(self.timeline, rank.gpu, calibration)
         self._corrected(rank, calibration)
-        return NoProfiler(
-            replay_costs(self.timeline, self.model.blocks, costs), call_costs(self.timeline, self.model.calls, costs)
-        )
+        return remove_tracing(tracing_of(self.timeline, self.model), costs)
 
     def untraced(self, rank: Rank, calibration: Path | None) -> Prediction:
         """Return the step with the profiler taken away and nothing else: the answer that a report gives.
@@ -99,7 +98,7 @@ class Study:
 
     def _corrected(self, rank: Rank, calibration: Path | None) -> Overhead:
         source = Source(calibration=read_calibration(calibration) if calibration else None, bundled=not calibration)
-        return corrected(self.timeline, self.steps, rank, source)
+        return corrected(self.timeline, self.steps, self.model, rank, source)
 
 
 def study_of(timeline: Timeline, steps: Steps, model: Model | None, causes: Causes, facts: Facts) -> Study:

@@ -5,15 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-import numpy as np
 import polars as pl
 
 from bubblefinder.errors import CannotAnswerError
 from bubblefinder.overhead.calibration import bundled_calibrations, mismatch, read_calibration
-from bubblefinder.overhead.correct import correct
-from bubblefinder.overhead.device import NODE_KINDS, graph_nodes
-from bubblefinder.overhead.host import excess_of, host_of
-from bubblefinder.timeline.ledger import window_ledger
+from bubblefinder.replay.correct import correct
 from bubblefinder.timeline.model import CaptureMode
 from bubblefinder.units import duration
 
@@ -21,6 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from bubblefinder.overhead.model import Costs, Overhead, Source
+    from bubblefinder.replay.model import Model
     from bubblefinder.replay.predict import Prediction
     from bubblefinder.steps.model import Steps
     from bubblefinder.timeline.model import Timeline
@@ -46,16 +43,14 @@ def profiler_costs(timeline: Timeline, gpu: int, calibration: Path | None) -> Co
     return fitting[0].graph if timeline.mode is CaptureMode.GRAPH else fitting[0].node
 
 
-def corrected(timeline: Timeline, steps: Steps, rank: Rank, source: Source) -> Overhead:
+def corrected(timeline: Timeline, steps: Steps, model: Model, rank: Rank, source: Source) -> Overhead:
     """Return the correction of a rank's decode steps, as a report has it.
 
     Raises:
         CannotAnswerError: nothing is known of the profiler's cost, or the capture can't tell how much it is.
     """
     windows = steps.windows.filter(rank.mine & pl.col("excluded").is_null())
-    ledger = window_ledger(timeline, rank.gpu, windows["start_ns"].to_numpy(), windows["end_ns"].to_numpy())
-    rows = windows.hstack(ledger).with_columns(duration_ns=pl.col("end_ns") - pl.col("start_ns"))
-    found = correct(timeline, steps, rows, source)
+    found = correct(timeline, steps, model, windows, source)
     if found.corrected_step_ns is None:
         between = " and ".join(duration(limit) for limit in found.range_ns or ())
         reach = f" The step without it lies between {between}." if between else ""
@@ -68,24 +63,3 @@ def without_tracing(then: Prediction, found: Overhead) -> Prediction:
     step = found.corrected_step_ns or then.step_ns
     low, high = found.range_ns or (step, step)
     return replace(then, step_ns=step, low_ns=low, high_ns=high)
-
-
-def replay_costs(timeline: Timeline, blocks: pl.DataFrame, costs: Costs) -> tuple[int, ...]:
-    """Return the GPU time that tracing added to each block: the price of its nodes."""
-    prices = np.array([getattr(costs, kind).value for kind in NODE_KINDS])
-    parts = []
-    for device in timeline.devices:
-        nodes = graph_nodes(timeline, device.gpu)
-        parts.append(nodes.select("replay_index", added=prices[nodes["node_kind"].to_numpy()]))
-    added = pl.concat(parts).group_by("replay_index").agg(pl.col("added").sum())
-    placed = blocks.select("replay_index").join(added, on="replay_index", how="left", maintain_order="left")
-    return tuple(placed["added"].fill_null(0).round().cast(pl.Int64))
-
-
-def call_costs(timeline: Timeline, calls: pl.DataFrame, costs: Costs) -> tuple[int, ...]:
-    """Return the host time that tracing added to each call."""
-    added = np.zeros(len(timeline.calls))
-    for device in timeline.devices:
-        host = host_of(timeline, device.gpu)
-        added[host.index] = excess_of(host, costs, 1.0)
-    return tuple(added[calls["call_index"].to_numpy()].round().astype(np.int64).tolist())

@@ -113,7 +113,7 @@ def report_of(analysis: Analysis, options: Options | None = None) -> Report:
     cured = analysis.recoverable
     verdicts = run_rules(cured.fill(analysis.facts), packs, asked.rules, rank)
     analysis.progress("overhead")
-    overhead = overhead_report(timeline, steps, _decode(windows, rank), asked.overhead)
+    overhead = overhead_report(timeline, steps, analysis.model, _decode(windows, rank), asked.overhead)
     analysis.progress("report")
     return Report(
         schema=SCHEMA,

@@ -5,20 +5,23 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-from bubblefinder.overhead.correct import correct
+from bubblefinder.replay.correct import correct
 from bubblefinder.report.model import BubbleShare, OverheadReport
 
 if TYPE_CHECKING:
     import polars as pl
 
     from bubblefinder.overhead.model import Source
+    from bubblefinder.replay.model import Model
     from bubblefinder.steps.model import Steps
     from bubblefinder.timeline.model import Timeline
 
 
-def overhead_report(timeline: Timeline, steps: Steps, rows: pl.DataFrame, source: Source) -> OverheadReport:
+def overhead_report(
+    timeline: Timeline, steps: Steps, model: Model | None, rows: pl.DataFrame, source: Source
+) -> OverheadReport:
     """Return what the profiler added to the given decode steps, by the best that is known of the run."""
-    found = correct(timeline, steps, rows, source)
+    found = correct(timeline, steps, model, rows, source)
     return OverheadReport(
         method=found.method,
         traced_step_ns=found.traced_step_ns,

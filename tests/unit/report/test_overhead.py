@@ -7,13 +7,13 @@ from bubblefinder.report.ledgers import decode_rows, windows_with_ledger
 from bubblefinder.report.model import OverheadReport
 from bubblefinder.report.overhead import overhead_report
 from bubblefinder.timeline.rank import Rank
-from tests.unit.overhead.taxed import PROCESS, Loop, Tax, on_h200
+from tests.unit.replay.taxed import PROCESS, Loop, Tax, on_h200
 
 
 def section(source: Source, cupti: str | None = "13.0") -> OverheadReport:
     found = Analysis(on_h200(Loop(Tax(node=130), 100, reads=True).run(8), cupti))
     rows = decode_rows(windows_with_ledger(found.timeline, found.steps), Rank(0, PROCESS))
-    return overhead_report(found.timeline, found.steps, rows, source)
+    return overhead_report(found.timeline, found.steps, found.model, rows, source)
 
 
 def test_raw_and_corrected_stand_side_by_side() -> None:

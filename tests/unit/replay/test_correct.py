@@ -12,16 +12,17 @@ import pytest
 
 from bubblefinder.errors import CannotAnswerError
 from bubblefinder.overhead.calibration import bundled_calibrations
-from bubblefinder.overhead.correct import correct
-from bubblefinder.overhead.corrected import correct_lane, lane_of
 from bubblefinder.overhead.model import Cost, Costs, Source
+from bubblefinder.replay.correct import correct
+from bubblefinder.replay.corrected import traced_steps, without_tracing
 from bubblefinder.trace.open import open_trace
-from tests.unit.overhead.taxed import Eager, Loop, Tax, decode, on_h200, sums
+from tests.unit.replay.taxed import Eager, Loop, Tax, decode, on_h200, sums
 
 if TYPE_CHECKING:
     import polars as pl
 
     from bubblefinder.overhead.model import Overhead
+    from bubblefinder.replay.model import Model
     from bubblefinder.steps.model import Steps
     from bubblefinder.timeline.model import Timeline
     from bubblefinder.trace.model import Trace
@@ -37,7 +38,7 @@ def capture(name: str) -> Trace:
 
 
 @cache
-def decoded(name: str) -> tuple[Timeline, Steps, pl.DataFrame]:
+def decoded(name: str) -> tuple[Timeline, Steps, Model | None, pl.DataFrame]:
     return decode(capture(name))
 
 
@@ -81,8 +82,9 @@ def test_graph_mode_is_within_a_tenth_of_a_percent() -> None:
 
 def test_an_untraced_step_gives_the_length_of_every_role() -> None:
     found = corrected("nextn_after.node", Source(untraced_step_ns=7.01 * MS))
-    timeline, steps, rows = decoded("nextn_before.graph")
-    reference = correct_lane(lane_of(timeline, steps, rows), Costs()).roles
+    timeline, steps, model, rows = decoded("nextn_before.graph")
+    assert model is not None
+    reference = without_tracing(traced_steps(timeline, steps, model, rows), Costs()).roles
     assert found.method == "untraced_step"
     assert found.corrected["duration"] == pytest.approx(7.01 * MS, abs=10)
     assert set(found.corrected_roles) == set(reference) == {"draft", "verify", "draft-extend"}
@@ -92,13 +94,13 @@ def test_an_untraced_step_gives_the_length_of_every_role() -> None:
 
 def test_a_reference_gives_the_gaps_between_replays() -> None:
     found = corrected("nextn_before.node", Source(reference=capture("nextn_before.graph")))
-    _, _, rows = decoded("nextn_before.graph")
+    _, _, _, rows = decoded("nextn_before.graph")
     assert found.method == "reference_capture"
     assert found.rows is not None
     assert sums(found.rows)
     for part in ("duration", "launching", "host_late", "queued"):
         assert found.corrected[part] == pytest.approx(np.median(rows[f"{part}_ns"].to_numpy()), abs=1)
-    raw = decoded("nextn_before.node")[2]
+    raw = decoded("nextn_before.node")[3]
     assert np.median(raw["launching_ns"].to_numpy()) > 2 * (found.corrected["launching"] or 0)
     inside = found.corrected["intra_graph"] or 0
     assert 0.6 * 873_000 < inside < 0.8 * 873_000
@@ -147,8 +149,8 @@ def test_a_capture_without_graph_work_is_not_corrected() -> None:
 
 
 def test_no_decode_steps() -> None:
-    timeline, steps, rows = decoded("nextn_after.node")
-    found = correct(timeline, steps, rows.clear(), Source())
+    timeline, steps, model, rows = decoded("nextn_after.node")
+    found = correct(timeline, steps, model, rows.clear(), Source())
     assert (found.method, found.traced_step_ns) == ("none", None)
 
 
@@ -157,8 +159,9 @@ NAMES = [path.name.removesuffix(".sqlite.xz") for path in sorted(SAMPLES.glob("*
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name != "dspark_before.nsys2023.graph"])
 def test_every_sample_sums_and_without_costs_stays_as_it_is(name: str) -> None:
-    timeline, steps, rows = decoded(name)
-    unchanged = correct_lane(lane_of(timeline, steps, rows), Costs()).rows
+    timeline, steps, model, rows = decoded(name)
+    assert model is not None
+    unchanged = without_tracing(traced_steps(timeline, steps, model, rows), Costs()).rows
     assert unchanged.equals(rows.select(unchanged.columns))
     found = corrected(name)
     if found.rows is not None:
@@ -195,7 +198,7 @@ def test_what_tracing_adds_behind_the_calls_of_an_eager_program_is_in_the_range_
     behind_us: int,
 ) -> None:
     step = Eager(Tax(), 5, reads=True).run(12)
-    untraced = float(np.median(decode(step)[2]["duration_ns"].to_numpy()))
+    untraced = float(np.median(decode(step)[3]["duration_ns"].to_numpy()))
     found = correct(*decode(on_h200(Eager(Tax(behind=behind_us * 1_000), 5, reads=True).run(12))), Source())
     low, high = found.range_ns or (0, 0)
     assert low < untraced <= high

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from bubblefinder.overhead.calibration import bundled_calibrations, mismatch
-from bubblefinder.overhead.corrected import RankLedger, correct_lane, lane_of
 from bubblefinder.overhead.model import TOLD, Calibration, Cost, Costs, Overhead, Source, parameters_of
-from bubblefinder.overhead.reference import correct_by_reference
-from bubblefinder.overhead.solve import solve
-from bubblefinder.overhead.summary import summarise
+from bubblefinder.replay.corrected import TracedSteps, traced_steps, without_tracing
+from bubblefinder.replay.reference import correct_by_reference
+from bubblefinder.replay.solve import solve
+from bubblefinder.replay.summary import summarise
 from bubblefinder.timeline.model import CaptureMode
 from bubblefinder.units import duration, milliseconds, share
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from bubblefinder.overhead.model import Method
+    from bubblefinder.replay.model import Model
     from bubblefinder.steps.model import Steps
     from bubblefinder.timeline.model import Timeline
 
@@ -52,13 +53,14 @@ _UNIFORM_LIMIT: Final = 10.0
 """A microsecond a node: several times what has been measured anywhere."""
 
 
-def correct(timeline: Timeline, steps: Steps, rows: pl.DataFrame, source: Source) -> Overhead:
-    """Return the correction of a lane's decode steps.
+def correct(timeline: Timeline, steps: Steps, model: Model | None, rows: pl.DataFrame, source: Source) -> Overhead:
+    """Return the correction of the decode steps of one process on one GPU.
 
     Args:
         timeline: the capture.
         steps: its steps.
-        rows: the lane's decode steps with their raw ledger, see `corrected.lane_of`; may be empty.
+        model: the recorded run; null for a capture that can't be replayed.
+        rows: the decode steps: gpu, process, start_ns, end_ns; may be empty.
         source: what is known of the run without a profiler.
 
     Raises:
@@ -66,18 +68,24 @@ def correct(timeline: Timeline, steps: Steps, rows: pl.DataFrame, source: Source
     """
     if rows.is_empty():
         return _nothing(None, "There are no decode steps to correct.")
-    traced = float(np.median(rows["duration_ns"].to_numpy()))
-    if timeline.mode in (CaptureMode.UNSEEN, CaptureMode.MIXED):
-        return _nothing(traced, f"A capture of mode {timeline.mode} can't be corrected: its graph work is incomplete.")
-    lane = lane_of(timeline, steps, rows)
-    costs, method, why = _measured_costs(timeline, lane, source)
+    step = float(np.median((rows["end_ns"] - rows["start_ns"]).to_numpy()))
+    traced = traced_steps(timeline, steps, model, rows) if model and timeline.mode is not CaptureMode.MIXED else None
+    if traced is None or traced.recorded.rows.is_empty():
+        return _nothing(step, _uncorrectable(timeline))
+    costs, method, why = _measured_costs(timeline, traced.gpu, source)
     if source.reference is not None:
-        return correct_by_reference(timeline, lane, source.reference, costs)
+        return correct_by_reference(timeline, traced, source.reference, costs)
     if source.untraced_step_ns is not None:
-        return _by_untraced_step(lane, costs, source.untraced_step_ns, why)
+        return _by_untraced_step(traced, costs, source.untraced_step_ns, why)
     if costs is None:
-        return _nothing(traced, f"Raw numbers only: {why}. {_BETTER}")
-    return _by_costs(lane, costs, method, why)
+        return _nothing(step, f"Raw numbers only: {why}. {_BETTER}")
+    return _by_costs(traced, costs, method, why)
+
+
+def _uncorrectable(timeline: Timeline) -> str:
+    if timeline.mode in (CaptureMode.UNSEEN, CaptureMode.MIXED):
+        return f"A capture of mode {timeline.mode} can't be corrected: its graph work is incomplete."
+    return "None of these steps can be replayed, so none can be corrected: their GPU is shared, or work is missing."
 
 
 def _nothing(traced: float | None, message: str) -> Overhead:
@@ -92,13 +100,13 @@ def _nothing(traced: float | None, message: str) -> Overhead:
     )
 
 
-def _measured_costs(timeline: Timeline, lane: RankLedger, source: Source) -> tuple[Costs | None, Method, str]:
+def _measured_costs(timeline: Timeline, gpu: int, source: Source) -> tuple[Costs | None, Method, str]:
     """Return the first calibration that holds for the capture, and where it comes from or why there is none."""
     info, reasons = timeline.trace.info, list[str]()
     candidates: list[tuple[Calibration, Method]] = [(source.calibration, "calibration")] if source.calibration else []
     candidates += [(one, "assumed") for one in (bundled_calibrations() if source.bundled else ())]
     for calibration, method in candidates:
-        reason = mismatch(calibration, info, lane.gpu)
+        reason = mismatch(calibration, info, gpu)
         if reason is None:
             costs = calibration.graph if timeline.mode is CaptureMode.GRAPH else calibration.node
             return costs, method, f"{calibration.gpu}, CUPTI {calibration.cupti}, driver {calibration.driver}"
@@ -106,11 +114,11 @@ def _measured_costs(timeline: Timeline, lane: RankLedger, source: Source) -> tup
     return None, "none", reasons[0] if reasons else "nothing is known of the run without a profiler"
 
 
-def _by_costs(lane: RankLedger, costs: Costs, method: Method, where: str) -> Overhead:
-    middle = correct_lane(lane, costs)
-    ends = [correct_lane(lane, costs.least()), correct_lane(lane, _in_a_program(costs.most()))]
+def _by_costs(traced: TracedSteps, costs: Costs, method: Method, where: str) -> Overhead:
+    middle = without_tracing(traced, costs)
+    ends = [without_tracing(traced, costs.least()), without_tracing(traced, _in_a_program(costs.most()))]
     told = "assumed from measurements on" if method == "assumed" else "calibrated on"
-    summary = summarise(lane, middle, ends, method, {**parameters_of(costs), "from": f"{told} {where}"})
+    summary = summarise(traced, middle, ends, method, {**parameters_of(costs), "from": f"{told} {where}"})
     source = f"Costs are {told} {where}."
     if _untold(summary):
         return _only_range(summary, f"{_HOST_UNKNOWN} {source}")
@@ -150,17 +158,18 @@ def _host_bound(overhead: Overhead) -> str:
     return " The GPU waits for the host here, and a host's own speed differs between runs by more than these costs."
 
 
-def _by_untraced_step(lane: RankLedger, measured: Costs | None, step_ns: float, where: str) -> Overhead:
+def _by_untraced_step(traced: TracedSteps, measured: Costs | None, step_ns: float, where: str) -> Overhead:
     costs = measured or _UNIFORM
     limit = _MEASURED_LIMIT if measured else _UNIFORM_LIMIT
-    factor = solve(lambda scale: correct_lane(lane, costs, scale).step_ns, step_ns, limit)
-    middle = correct_lane(lane, costs, factor)
+    factor = solve(lambda scale: without_tracing(traced, costs, scale).step_ns, step_ns, limit)
+    middle = without_tracing(traced, costs, factor)
     ends = [
-        correct_lane(lane, replace(costs, gap_share=costs.gap_share.fixed(which)), factor) for which in ("low", "high")
+        without_tracing(traced, replace(costs, gap_share=costs.gap_share.fixed(which)), factor)
+        for which in ("low", "high")
     ]
     shape = f"in the proportions measured on {where}" if measured else "the same for every graph node"
     parameters = {**parameters_of(costs.scaled(factor)), "factor": factor, "untraced_step_ns": step_ns, "from": shape}
-    summary = summarise(lane, middle, [middle, *ends], "untraced_step", parameters)
+    summary = summarise(traced, middle, [middle, *ends], "untraced_step", parameters)
     left = middle.step_ns - step_ns
     summary = replace(
         summary,

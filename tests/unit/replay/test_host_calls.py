@@ -4,14 +4,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from bubblefinder.overhead.host import excess_behind, excess_of, host_of
 from bubblefinder.overhead.model import Cost, Costs
+from bubblefinder.replay.host_calls import excess_behind, excess_of, host_of
 from bubblefinder.timeline.build import build_timeline
 from bubblefinder.trace.model import KERNEL, MEMCPY
 from bubblefinder.trace.sketch import Sketch, process_key, thread_key
 
 if TYPE_CHECKING:
-    from bubblefinder.overhead.host import Host
+    from bubblefinder.replay.host_calls import Host
 
 US = 1_000
 PROCESS = process_key(7)
@@ -40,7 +40,7 @@ def host() -> Host:
     late = sketch.call("cudaLaunchKernel_v7000", 231 * US, 236 * US, THREAD)
     sketch.operation(KERNEL, 240 * US, 300 * US, process=PROCESS, correlation=late)
     sketch.call("cudaEventSynchronize_v3020", 240 * US, 305 * US, THREAD)
-    return host_of(build_timeline(sketch.trace()), 0)
+    return host_of(build_timeline(sketch.trace()))
 
 
 def test_only_outermost_calls_count() -> None:
@@ -49,7 +49,6 @@ def test_only_outermost_calls_count() -> None:
 
 def test_reads_and_long_waits_are_held_by_gpu_work_and_quick_ones_find_it_done() -> None:
     assert host().held.tolist() == [False, False, True, False, False, True]
-    assert host().settled.tolist() == [False, False, False, True, False, False]
 
 
 def test_a_graph_launch_is_compared_with_what_it_takes_untraced() -> None:
@@ -77,6 +76,6 @@ def test_the_profilers_own_calls_are_no_calls_of_the_program() -> None:
         launch = sketch.call("cudaLaunchKernel_v7000", at * US, (at + 5) * US, THREAD)
         sketch.call("cuKernelGetName", (at + 6) * US, (at + 7) * US, THREAD)
         sketch.operation(KERNEL, (at + 8) * US, (at + 9) * US, process=PROCESS, correlation=launch)
-    calls = host_of(build_timeline(sketch.trace()), 0)
+    calls = host_of(build_timeline(sketch.trace()))
     assert (calls.starts // US).tolist() == [0, 20]
     assert (calls.following // US).tolist() == [20, 25]

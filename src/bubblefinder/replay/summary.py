@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bubblefinder.overhead.corrected import CLASSES, Corrected, RankLedger, shares_of
 from bubblefinder.overhead.model import Overhead, Shares
+from bubblefinder.replay.corrected import Corrected, TracedSteps, shares_of
+from bubblefinder.replay.ledger import CLASSES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,11 +20,11 @@ if TYPE_CHECKING:
 
 
 def summarise(
-    lane: RankLedger, middle: Corrected, ends: Sequence[Corrected], method: Method, parameters: dict[str, object]
+    steps: TracedSteps, middle: Corrected, ends: Sequence[Corrected], method: Method, parameters: dict[str, object]
 ) -> Overhead:
     """Return the correction as told to the user; a share whose range is wider than its value is withheld."""
-    traced = float(np.median(lane.rows["duration_ns"].to_numpy()))
-    has_replays = not lane.replays.is_empty()
+    traced = float(np.median(steps.recorded.rows["duration_ns"].to_numpy()))
+    has_replays = not steps.replays.is_empty()
     step, spread = middle.step_ns, [one.step_ns for one in ends]
     shares, ranges = shares_with_range(middle, ends, has_replays=has_replays)
     return Overhead(

@@ -10,9 +10,10 @@ import polars as pl
 
 from bubblefinder.errors import CannotAnswerError
 from bubblefinder.intervals import covered_before
-from bubblefinder.overhead.corrected import COLUMNS, Corrected, RankLedger, replays_in, role_medians
 from bubblefinder.overhead.model import Cost, Costs, Overhead
-from bubblefinder.overhead.summary import summarise
+from bubblefinder.replay.corrected import Corrected, TracedSteps, replays_in, role_medians
+from bubblefinder.replay.ledger import COLUMNS
+from bubblefinder.replay.summary import summarise
 from bubblefinder.steps.find import find_steps
 from bubblefinder.timeline.build import build_timeline
 from bubblefinder.timeline.ledger import cover_of, window_ledger
@@ -31,8 +32,8 @@ _GUESS = Cost(1.0, 0.0, 1.0)
 _LONGER = 1.05
 
 
-def correct_by_reference(timeline: Timeline, lane: RankLedger, trace: Trace, measured: Costs | None) -> Overhead:
-    """Return the correction of a lane by a graph-mode capture of the same workload.
+def correct_by_reference(timeline: Timeline, ours: TracedSteps, trace: Trace, measured: Costs | None) -> Overhead:
+    """Return the correction of decode steps by a graph-mode capture of the same workload.
 
     Step lengths, gaps between replays and replay lengths are the reference's. The inside of each replay is the node
     capture's, brought to the reference's length: what a replay lost comes out of its gaps, in the part that the
@@ -41,12 +42,12 @@ def correct_by_reference(timeline: Timeline, lane: RankLedger, trace: Trace, mea
     Raises:
         CannotAnswerError: the reference is not in graph mode, or plays other roles.
     """
-    rows, replays = _decode(trace, lane.gpu)
-    _check_roles(lane.replays, replays)
+    rows, replays = _decode(trace, ours.gpu)
+    _check_roles(ours.replays, replays)
     share = measured.gap_share if measured else _GUESS
-    idle = _idle_by_role(timeline, lane) if timeline.mode is CaptureMode.NODE else None
-    middle, *ends = (_filled(rows, replays, lane.replays, idle, part) for part in (share.value, share.low, share.high))
-    overhead = summarise(lane, middle, ends, "reference_capture", _parameters(trace, rows, share))
+    idle = _idle_by_role(timeline, ours) if timeline.mode is CaptureMode.NODE else None
+    middle, *ends = (_filled(rows, replays, ours.replays, idle, part) for part in (share.value, share.low, share.high))
+    overhead = summarise(ours, middle, ends, "reference_capture", _parameters(trace, rows, share))
     spread = np.percentile(rows["duration_ns"].to_numpy(), (25, 75))
     said = (
         f"The traced step of {milliseconds(overhead.traced_step_ns)} ms takes "
@@ -103,14 +104,14 @@ def _listed(roles: set[str]) -> str:
     return ", ".join(sorted(roles)) or "no graphs"
 
 
-def _idle_by_role(timeline: Timeline, lane: RankLedger) -> dict[str, tuple[float, float]]:
+def _idle_by_role(timeline: Timeline, ours: TracedSteps) -> dict[str, tuple[float, float]]:
     """Return median length and median idle time inside the replays of each role of the node capture."""
-    pieces = on_gpu(timeline.pieces, lane.gpu).select("start_ns", "end_ns", "idle_class")
+    pieces = on_gpu(timeline.pieces, ours.gpu).select("start_ns", "end_ns", "idle_class")
     cover = cover_of(pieces.filter(pl.col("idle_class") == int(IdleClass.INTRA_GRAPH)))
-    starts, ends = lane.replays["start_ns"].to_numpy(), lane.replays["end_ns"].to_numpy()
+    starts, ends = ours.replays["start_ns"].to_numpy(), ours.replays["end_ns"].to_numpy()
     idle = covered_before(ends, cover) - covered_before(starts, cover)
     medians = (
-        lane.replays.with_columns(idle=pl.Series(idle), length=pl.Series(ends - starts))
+        ours.replays.with_columns(idle=pl.Series(idle), length=pl.Series(ends - starts))
         .group_by("role")
         .agg(pl.col("length").median(), pl.col("idle").median())
     )
@@ -126,7 +127,7 @@ def _filled(
 ) -> Corrected:
     """Return the reference's ledger with the replays' inside filled in from the node capture."""
     lengths = (replays["end_ns"] - replays["start_ns"]).to_numpy().astype(float)
-    ledger = rows.select("index", *COLUMNS)
+    ledger = rows.select(COLUMNS)
     if idle is None or ours.is_empty():
         ledger = ledger.with_columns(intra_graph_ns=pl.lit(None, pl.Int64))
     else:

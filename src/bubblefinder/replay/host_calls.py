@@ -1,4 +1,4 @@
-"""The host threads of a lane: their API calls, and what the profiler added to each."""
+"""The API calls of all host threads, and what the profiler added to each and behind it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import numpy as np
 import polars as pl
 
 from bubblefinder.timeline.apis import CallRole
-from bubblefinder.timeline.model import on_gpu
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -30,7 +29,7 @@ _AT_ONCE_NS: Final = 20_000
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """The outermost API calls of the processes on one GPU, by start.
+    """The outermost API calls of all processes with GPU work, by start.
 
     Attributes:
         index: position in the timeline's calls.
@@ -41,7 +40,6 @@ class Host:
         role: its `CallRole`.
         nodes: graph nodes it launched on the GPU, -1 where unknown or none.
         held: whether GPU work held it up, so that it could not return before.
-        settled: whether it found all submitted work done, and so can't return before that work either.
     """
 
     index: Ints
@@ -52,28 +50,25 @@ class Host:
     role: Ints
     nodes: Ints
     held: Bools
-    settled: Bools
 
 
-def host_of(timeline: Timeline, gpu: int) -> Host:
-    """Return the calls of every process that used the GPU."""
-    device = next(one for one in timeline.devices if one.gpu == gpu)
-    operations = on_gpu(timeline.operations.select("gpu", "end_ns", "blocking", "call_index"), gpu)
+def host_of(timeline: Timeline) -> Host:
+    """Return the calls of every process that used a GPU."""
+    used = {process for device in timeline.devices for process in device.processes}
     reach = pl.col("end_ns").cum_max().shift(1).over("thread")
     calls = (
         timeline.calls.with_row_index("call_index")
-        .filter(pl.col("process").is_in(device.processes))
+        .filter(pl.col("process").is_in(list(used)))
         .filter(~pl.col("api").cast(pl.String).is_in(_PROFILERS_OWN).fill_null(value=False))
         .filter((pl.col("start_ns") >= reach).fill_null(value=True))
         .sort("start_ns", maintain_order=True)
     )
-    nodes = timeline.replays.filter(pl.col("gpu") == gpu).group_by("call_index").agg(nodes=pl.col("nodes").sum())
+    nodes = timeline.replays.group_by("call_index").agg(nodes=pl.col("nodes").sum())
     counted = calls.join(nodes, on="call_index", how="left", maintain_order="left")
     starts, ends = calls["start_ns"].to_numpy(), calls["end_ns"].to_numpy()
     waits = calls["role"].to_numpy() == CallRole.WAIT
-    held = _blocked(operations, calls) | (waits & (ends - starts > _AT_ONCE_NS) & _work_ended(operations, starts, ends))
+    waited = waits & (ends - starts > _AT_ONCE_NS) & _work_ended(timeline, calls)
     following = calls.select(pl.col("start_ns").shift(-1).over("thread").fill_null(pl.col("end_ns"))).to_series()
-    whole = ~calls["api"].cast(pl.String).str.contains("Event", literal=True).fill_null(value=True).to_numpy()
     return Host(
         index=calls["call_index"].to_numpy().astype(np.int64),
         starts=starts,
@@ -82,8 +77,7 @@ def host_of(timeline: Timeline, gpu: int) -> Host:
         thread=calls["thread"].rank("dense").to_numpy().astype(np.int64),
         role=calls["role"].to_numpy().astype(np.int64),
         nodes=counted["nodes"].fill_null(-1).to_numpy().astype(np.int64),
-        held=held,
-        settled=waits & whole & ~held,
+        held=_blocked(timeline.operations, calls) | waited,
     )
 
 
@@ -93,10 +87,15 @@ def _blocked(operations: pl.DataFrame, calls: pl.DataFrame) -> Bools:
     return calls["call_index"].is_in(copies.implode()).to_numpy()
 
 
-def _work_ended(operations: pl.DataFrame, starts: Ints, ends: Ints) -> Bools:
-    """Tell during which intervals some GPU work ended."""
-    times = np.sort(operations["end_ns"].to_numpy())
-    return np.searchsorted(times, ends, side="right") > np.searchsorted(times, starts, side="right")
+def _work_ended(timeline: Timeline, calls: pl.DataFrame) -> Bools:
+    """Tell during which calls some GPU work of their process ended."""
+    ended = np.zeros(len(calls), np.bool_)
+    for (process,), rows in calls.with_row_index("place").partition_by("process", as_dict=True).items():
+        gpus = [device.gpu for device in timeline.devices if process in device.processes]
+        times = np.sort(timeline.operations.filter(pl.col("gpu").is_in(gpus))["end_ns"].to_numpy())
+        reached = [np.searchsorted(times, rows[side].to_numpy(), side="right") for side in ("start_ns", "end_ns")]
+        ended[rows["place"].to_numpy()] = reached[1] > reached[0]
+    return ended
 
 
 def excess_of(host: Host, costs: Costs, factor: float) -> Floats:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from bubblefinder.overhead.solve import solve
+from bubblefinder.replay.solve import solve
 
 
 def step(factor: float) -> float:

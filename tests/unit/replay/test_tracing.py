@@ -4,16 +4,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
-from hypothesis import given
 
-from bubblefinder.overhead.corrected import correct_lane, lane_of
-from bubblefinder.overhead.device import work_of
-from bubblefinder.overhead.host import host_of
 from bubblefinder.overhead.model import Cost, Costs
-from bubblefinder.overhead.shift import shift
-from bubblefinder.timeline.build import build_timeline
-from tests.captures import captures
-from tests.unit.overhead.taxed import PROCESS, THREAD, US, Loop, Tax, decode, lane, sums
+from bubblefinder.replay.corrected import without_tracing
+from tests.unit.replay.taxed import PROCESS, THREAD, US, Loop, Tax, decode, sums, traced
 
 if TYPE_CHECKING:
     from bubblefinder.trace.model import Trace
@@ -36,48 +30,11 @@ def costs_of(tax: Tax) -> Costs:
 
 
 def median_step(trace: Trace) -> float:
-    return float(np.median(decode(trace)[2]["duration_ns"].to_numpy()))
+    return float(np.median(decode(trace)[3]["duration_ns"].to_numpy()))
 
 
 def both(tax: Tax, host_us: int, *, reads: bool) -> tuple[Trace, Trace]:
     return Loop(Tax(), host_us, reads).run(12), Loop(tax, host_us, reads).run(12)
-
-
-@given(captures())
-def test_without_costs_every_moment_stays_where_it_was(trace: Trace) -> None:
-    timeline = build_timeline(trace)
-    for device in timeline.devices:
-        work = work_of(timeline, device.gpu)
-        shifted = shift(work, host_of(timeline, device.gpu), Costs())
-        profiler = work.seam_ns[:, 0].sum()
-        if not profiler:
-            assert shifted.starts.tolist() == work.starts.tolist()
-            assert shifted.ends.tolist() == work.ends.tolist()
-            assert shifted.seam_ns == pytest.approx(work.seam_ns)
-
-
-@given(captures())
-def test_whatever_the_costs_nothing_goes_below_zero(trace: Trace) -> None:
-    timeline = build_timeline(trace)
-    greedy = Costs(
-        kernel_node=exactly(50),
-        branch_node=exactly(50),
-        memset_node=exactly(50),
-        copy_node=exactly(50),
-        replay=exactly(50),
-        eager_operation=exactly(50),
-        kernel_call=exactly(50),
-        copy_call=exactly(50),
-        other_call=exactly(50),
-        launch_call=exactly(0),
-        launch_node=exactly(0),
-    )
-    for device in timeline.devices:
-        work = work_of(timeline, device.gpu)
-        shifted = shift(work, host_of(timeline, device.gpu), greedy)
-        assert (shifted.seam_ns >= 0).all()
-        assert (shifted.ends >= shifted.starts - 1e-6).all()
-        assert (shifted.added.gaps_ns <= work.idle_ns).all()
 
 
 @pytest.mark.parametrize(
@@ -89,7 +46,7 @@ def test_the_step_without_the_profiler_is_found_again(host_us: int, reads: bool)
     tax = Tax(node=400, launch_node=300)
     plain, taxed = both(tax, host_us, reads=reads)
     raw, wanted = median_step(taxed), median_step(plain)
-    found = correct_lane(lane(taxed), costs_of(tax)).step_ns
+    found = without_tracing(traced(taxed), costs_of(tax)).step_ns
     assert raw > 1.015 * wanted
     assert found == pytest.approx(wanted, rel=0.004)
 
@@ -98,20 +55,20 @@ def test_host_cost_behind_a_busy_gpu_is_not_subtracted() -> None:
     tax = Tax(launch_node=1_000)
     plain, taxed = both(tax, 100, reads=False)
     assert median_step(taxed) == median_step(plain)
-    assert correct_lane(lane(taxed), costs_of(tax)).step_ns == pytest.approx(median_step(plain), rel=1e-4)
+    assert without_tracing(traced(taxed), costs_of(tax)).step_ns == pytest.approx(median_step(plain), rel=1e-4)
 
 
 def test_gpu_cost_behind_a_slow_host_is_not_subtracted() -> None:
     tax = Tax(node=400)
     plain, taxed = both(tax, 3000, reads=False)
     assert median_step(taxed) == pytest.approx(median_step(plain), rel=0.01)
-    assert correct_lane(lane(taxed), costs_of(tax)).step_ns == pytest.approx(median_step(plain), rel=0.01)
+    assert without_tracing(traced(taxed), costs_of(tax)).step_ns == pytest.approx(median_step(plain), rel=0.01)
 
 
 def test_the_cost_of_nodes_comes_out_of_the_gaps_inside_the_graphs() -> None:
     tax = Tax(node=400)
     plain, taxed = both(tax, 100, reads=False)
-    rows, wanted = correct_lane(lane(taxed), costs_of(tax)).rows, decode(plain)[2]
+    rows, wanted = without_tracing(traced(taxed), costs_of(tax)).rows, decode(plain)[3]
     assert np.median(rows["intra_graph_ns"].to_numpy()) == pytest.approx(
         np.median(wanted["intra_graph_ns"].to_numpy()), rel=0.02
     )
@@ -120,25 +77,25 @@ def test_the_cost_of_nodes_comes_out_of_the_gaps_inside_the_graphs() -> None:
 
 def test_a_cost_larger_than_the_gaps_is_unplaced_and_never_taken_from_kernels() -> None:
     taxed = Loop(Tax(), 100, reads=False).run(8)
-    corrected = correct_lane(lane(taxed), Costs(kernel_node=exactly(5 * US)))
-    gaps = decode(taxed)[2]["intra_graph_ns"].to_numpy()
+    corrected = without_tracing(traced(taxed), Costs(kernel_node=exactly(5 * US)))
+    gaps = decode(taxed)[3]["intra_graph_ns"].to_numpy()
     assert (corrected.rows["intra_graph_ns"] == 0).all()
-    assert corrected.rows["busy_ns"].to_list() == decode(taxed)[2]["busy_ns"].to_list()
+    assert corrected.rows["busy_ns"].to_list() == decode(taxed)[3]["busy_ns"].to_list()
     nodes = 20 + 200 + 8
     assert corrected.unplaced_ns == pytest.approx(nodes * 5 * US - np.median(gaps), abs=2)
 
 
 @pytest.mark.parametrize("reads", [True, False])
 def test_negative_costs_lengthen_the_step(reads: bool) -> None:
-    taxed = lane(Loop(Tax(), 100, reads).run(8))
-    slower = correct_lane(taxed, Costs(kernel_node=exactly(300)), factor=-1)
-    assert slower.step_ns > correct_lane(taxed, Costs()).step_ns
+    taxed = traced(Loop(Tax(), 100, reads).run(8))
+    slower = without_tracing(taxed, Costs(kernel_node=exactly(300)), factor=-1)
+    assert slower.step_ns > without_tracing(taxed, Costs()).step_ns
     assert sums(slower.rows)
 
 
 def test_a_graph_capture_keeps_the_inside_unknown() -> None:
-    taxed = lane(Loop(Tax(), 100, reads=True, node_mode=False).run(8))
-    rows = correct_lane(taxed, Costs(replay=exactly(500), copy_call=exactly(900))).rows
+    taxed = traced(Loop(Tax(), 100, reads=True, node_mode=False).run(8))
+    rows = without_tracing(taxed, Costs(replay=exactly(500), copy_call=exactly(900))).rows
     assert rows["intra_graph_ns"].null_count() == len(rows)
     assert sums(rows)
 
@@ -149,8 +106,8 @@ def test_the_profilers_own_windows_are_left_out() -> None:
     wide = gaps.filter(gaps["end_ns"] - gaps["start_ns"] > 2000 * US)["start_ns"][3]
     at = {"process": PROCESS, "thread": THREAD, "name": "CUPTI Buffer flush", "table": "PROFILER_OVERHEAD"}
     loop.sketch.add("overheads", wide + 200 * US, wide + 900 * US, **at)
-    timeline, steps, rows = decode(loop.sketch.trace())
-    corrected = correct_lane(lane_of(timeline, steps, rows), Costs()).rows
+    rows = decode(loop.sketch.trace())[3]
+    corrected = without_tracing(traced(loop.sketch.trace()), Costs()).rows
     assert rows["profiler_ns"].sum() == 700 * US
     assert corrected["profiler_ns"].sum() == 0
     assert int(rows["duration_ns"].sum()) - int(corrected["duration_ns"].sum()) == 700 * US

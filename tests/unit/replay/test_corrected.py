@@ -1,7 +1,8 @@
-"""The corrected ledger of any capture, whatever the costs: it sums, and nothing in it is below zero."""
+"""The corrected ledger of any decode loop, whatever the costs: it sums, and nothing in it is below zero."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,36 +11,48 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bubblefinder.overhead.corrected import RankLedger, correct_lane, role_medians, shares_of
-from bubblefinder.overhead.device import work_of
-from bubblefinder.overhead.host import host_of
+from bubblefinder.causes.find import find_causes
 from bubblefinder.overhead.model import Cost, Costs, Shares
+from bubblefinder.replay.build import build_model
+from bubblefinder.replay.corrected import TracedSteps, role_medians, shares_of, traced_steps, without_tracing
+from bubblefinder.steps.find import find_steps
 from bubblefinder.timeline.build import build_timeline
-from bubblefinder.timeline.ledger import window_ledger
 from tests.captures import captures
-from tests.unit.overhead.taxed import sums
+from tests.unit.replay.taxed import sums
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from bubblefinder.trace.model import Trace
 
 MS = 1_000_000
 
 
-def lanes(trace: Trace, cuts: list[int]) -> Iterator[RankLedger]:
-    """Every GPU of a capture, cut into windows at starts of operations."""
+def cut_anywhere(trace: Trace, cuts: list[int]) -> list[TracedSteps]:
+    """Every rank of a capture, cut into steps at the begin of launched work, wherever that is."""
     timeline = build_timeline(trace)
+    steps = find_steps(timeline)
+    found = []
     for device in timeline.devices:
-        mine = pl.col("gpu") == device.gpu
-        begun = timeline.operations.filter(mine & pl.col("start_ns").is_between(device.start_ns, device.end_ns))
-        starts = begun["start_ns"].to_list()
-        edges = np.unique([device.start_ns, *(starts[cut % len(starts)] for cut in cuts), device.end_ns])
-        ledger = window_ledger(timeline, device.gpu, edges[:-1], edges[1:])
-        windows = pl.DataFrame({"index": range(len(edges) - 1), "start_ns": edges[:-1], "end_ns": edges[1:]})
-        rows = windows.with_columns(duration_ns=pl.col("end_ns") - pl.col("start_ns")).hstack(ledger)
-        replays = timeline.replays.filter(mine).with_columns(role=pl.lit("decode"), position=pl.lit(0))
-        yield RankLedger(device.gpu, rows, replays, work_of(timeline, device.gpu), host_of(timeline, device.gpu))
+        alone = pl.col("replay_index").is_null()
+        begun = timeline.operations.filter((pl.col("gpu") == device.gpu) & alone)["start_ns"].to_list()
+        if len(device.processes) > 1 or not begun:
+            continue
+        edges = np.unique([begun[cut % len(begun)] for cut in cuts])
+        windows = pl.DataFrame(
+            {
+                "index": np.arange(len(edges) - 1),
+                "gpu": [device.gpu] * (len(edges) - 1),
+                "process": [device.processes[0]] * (len(edges) - 1),
+                "start_ns": edges[:-1],
+                "end_ns": edges[1:],
+                "excluded": pl.Series([None] * (len(edges) - 1), dtype=pl.String),
+            },
+            schema_overrides=steps.windows.schema,
+        )
+        cut = replace(steps, windows=windows.select(steps.windows.columns))
+        model = build_model(timeline, cut, find_causes(timeline, steps))
+        if not model.windows.is_empty():
+            found.append(traced_steps(timeline, cut, model, windows))
+    return found
 
 
 def every_cost(ns: float, gap_share: float) -> Costs:
@@ -54,24 +67,27 @@ def every_cost(ns: float, gap_share: float) -> Costs:
         kernel_call=one,
         copy_call=one,
         other_call=one,
+        around_call=one,
         gap_share=Cost(gap_share, gap_share, gap_share),
         launch_call=Cost(0, 0, 0),
         launch_node=Cost(0, 0, 0),
     )
 
 
-@given(captures(), st.lists(st.integers(0, 80), max_size=4), st.floats(0, 8), st.floats(0, 1), st.floats(-2, 2))
+CUTS = st.lists(st.integers(0, 80), min_size=2, max_size=5)
+
+
+@given(captures(), CUTS, st.floats(0, 8), st.floats(0, 1), st.floats(-2, 2))
 def test_it_sums_whatever_the_costs(trace: Trace, cuts: list[int], ns: float, gap_share: float, factor: float) -> None:
-    for lane in lanes(trace, cuts):
-        assert sums(correct_lane(lane, every_cost(ns, gap_share), factor).rows)
+    for steps in cut_anywhere(trace, cuts):
+        assert sums(without_tracing(steps, every_cost(ns, gap_share), factor).rows)
 
 
-@given(captures(), st.lists(st.integers(0, 80), max_size=4))
+@given(captures(), CUTS)
 def test_without_costs_it_is_the_recorded_one(trace: Trace, cuts: list[int]) -> None:
-    for lane in lanes(trace, cuts):
-        unchanged = correct_lane(lane, Costs()).rows
-        if not lane.rows["profiler_ns"].sum():
-            assert unchanged.equals(lane.rows.select(unchanged.columns))
+    for steps in cut_anywhere(trace, cuts):
+        if not steps.tracing.window_ns.any():
+            assert without_tracing(steps, Costs()).rows.equals(steps.recorded.rows)
 
 
 def ledger(**parts: int | None) -> pl.DataFrame:

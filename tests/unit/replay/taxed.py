@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from bubblefinder.overhead.corrected import COLUMNS, RankLedger, lane_of
-from bubblefinder.steps.find import find_steps
-from bubblefinder.timeline.build import build_timeline
+from bubblefinder.pipeline import Analysis
+from bubblefinder.replay.corrected import TracedSteps, traced_steps
+from bubblefinder.replay.ledger import COLUMNS
 from bubblefinder.timeline.ledger import window_ledger
 from bubblefinder.trace.model import GRAPH, KERNEL, MEMCPY, Gpu
 from bubblefinder.trace.sketch import Sketch, process_key, thread_key
 
 if TYPE_CHECKING:
+    from bubblefinder.replay.model import Model
     from bubblefinder.steps.model import Steps
     from bubblefinder.timeline.model import Timeline
     from bubblefinder.trace.model import Trace
@@ -123,24 +124,26 @@ def on_h200(trace: Trace, cupti: str | None = "13.0") -> Trace:
     return replace(trace, info=info)
 
 
-def decode(trace: Trace) -> tuple[Timeline, Steps, pl.DataFrame]:
-    """Return timeline, steps and the decode steps' raw ledger of the first lane."""
-    timeline = build_timeline(trace)
-    steps = find_steps(timeline)
+def decode(trace: Trace) -> tuple[Timeline, Steps, Model | None, pl.DataFrame]:
+    """Return timeline, steps, the recorded run and the decode steps' raw ledger of the first rank."""
+    analysis = Analysis(trace)
+    timeline, steps, model = analysis.timeline, analysis.steps, analysis.model
     rows = steps.windows.filter(pl.col("excluded").is_null())
     if rows.is_empty():
-        return timeline, steps, rows
+        return timeline, steps, model, rows
     gpu, process = rows.select("gpu", "process").row(0)
     rows = rows.filter((pl.col("gpu") == gpu) & (pl.col("process") == process))
     ledger = window_ledger(timeline, gpu, rows["start_ns"].to_numpy(), rows["end_ns"].to_numpy())
     if not timeline.replays.filter(pl.col("gpu") == gpu)["nodes"].count():
         ledger = ledger.with_columns(intra_graph_ns=pl.lit(None, pl.Int64))
     lengths = rows.with_columns(duration_ns=pl.col("end_ns") - pl.col("start_ns"))
-    return timeline, steps, lengths.hstack(ledger)
+    return timeline, steps, model, lengths.hstack(ledger)
 
 
-def lane(trace: Trace) -> RankLedger:
-    return lane_of(*decode(trace))
+def traced(trace: Trace) -> TracedSteps:
+    timeline, steps, model, rows = decode(trace)
+    assert model is not None
+    return traced_steps(timeline, steps, model, rows)
 
 
 def sums(rows: pl.DataFrame) -> bool:

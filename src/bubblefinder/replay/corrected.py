@@ -1,0 +1,121 @@
+"""Decode steps without the profiler: their ledger, roles and shares, once the run was replayed without its costs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import polars as pl
+
+from bubblefinder.overhead.model import Shares
+from bubblefinder.replay.changes import draft_of
+from bubblefinder.replay.ledger import INTER, Recorded, ledger_of, recorded_steps
+from bubblefinder.replay.run import replay
+from bubblefinder.replay.tracing import Tracing, remove_tracing, tracing_of
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from bubblefinder.overhead.model import Costs
+    from bubblefinder.replay.model import Model
+    from bubblefinder.steps.model import Steps
+    from bubblefinder.timeline.model import Timeline
+
+    Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class TracedSteps:
+    """The decode steps of one process on one GPU, ready to be replayed without the profiler.
+
+    Attributes:
+        gpu: physical GPU.
+        model: the recorded run.
+        recorded: the steps that it holds.
+        replays: start_ns, end_ns, role, position, step and replay_index of the graph replays in these steps.
+        tracing: where tracing costs time.
+    """
+
+    gpu: int
+    model: Model
+    recorded: Recorded
+    replays: pl.DataFrame
+    tracing: Tracing
+
+
+@dataclass(frozen=True, slots=True)
+class Corrected:
+    """The decode steps without the profiler: ledger rows, p50 of each role, cost that found no place."""
+
+    rows: pl.DataFrame
+    roles: dict[str, int | None]
+    unplaced_ns: int
+
+    @property
+    def step_ns(self) -> float:
+        """p50 of the steps."""
+        return float(np.median(self.rows["duration_ns"].to_numpy()))
+
+
+def traced_steps(timeline: Timeline, steps: Steps, model: Model, rows: pl.DataFrame) -> TracedSteps:
+    """Collect what those decode steps consist of that can be replayed.
+
+    Args:
+        timeline: the timeline.
+        steps: its steps.
+        model: the recorded run.
+        rows: the decode steps of one process on one GPU: gpu, process, start_ns, end_ns.
+    """
+    gpu, process = rows.select("gpu", "process").row(0)
+    recorded = recorded_steps(timeline, model, rows)
+    return TracedSteps(gpu, model, recorded, replays_in(timeline, steps, rows, process), tracing_of(timeline, model))
+
+
+def replays_in(timeline: Timeline, steps: Steps, rows: pl.DataFrame, process: int) -> pl.DataFrame:
+    """Return start_ns, end_ns, role and step (position in `rows`) of the process's replays in the steps."""
+    gpu, starts, ends = int(rows["gpu"][0]), rows["start_ns"].to_numpy(), rows["end_ns"].to_numpy()
+    named = timeline.replays.with_row_index("replay_index").hstack(steps.replays.select("role", "position"))
+    mine = named.filter((pl.col("gpu") == gpu) & (pl.col("process") == process) & pl.col("role").is_not_null())
+    step = np.searchsorted(starts, mine["start_ns"].to_numpy(), side="right") - 1
+    within = (step >= 0) & (mine["start_ns"].to_numpy() < ends[np.maximum(step, 0)])
+    return mine.with_columns(step=pl.Series(step)).filter(pl.Series(within, dtype=pl.Boolean))
+
+
+def without_tracing(steps: TracedSteps, costs: Costs, factor: float = 1.0) -> Corrected:
+    """Return the decode steps with `factor` times the costs taken off."""
+    removed = remove_tracing(steps.tracing, costs, factor)
+    draft = draft_of(steps.model, [removed])
+    times = replay(steps.model, draft.lag, draft.keep)
+    rows = ledger_of(steps.model, steps.recorded, times, removed)
+    blocks = steps.replays.join(
+        steps.model.blocks.select("replay_index", "begin", "end").drop_nulls("replay_index"),
+        on="replay_index",
+        maintain_order="left",
+    )
+    lengths = times[blocks["end"].to_numpy()] - times[blocks["begin"].to_numpy()]
+    unplaced = steps.recorded.per_step(steps.model, removed.unplaced_ns)
+    return Corrected(rows, role_medians(blocks, lengths.astype(float)), round(float(np.median(unplaced))))
+
+
+def role_medians(replays: pl.DataFrame, lengths: Floats) -> dict[str, int | None]:
+    """Return the median length of the replays of each role, in order of place in the step."""
+    grouped = (
+        replays.with_columns(length=pl.Series(lengths, dtype=pl.Float64))
+        .group_by("role", maintain_order=True)
+        .agg(pl.col("length").median(), pl.col("position").median())
+        .sort("position", nulls_last=True, maintain_order=True)
+    )
+    return {role: round(length) for role, length in grouped.select("role", "length").iter_rows()}
+
+
+def shares_of(rows: pl.DataFrame, *, has_replays: bool) -> Shares:
+    """Return idle over duration, totals over the steps; null where the inside of graphs was not measured."""
+    total = int(rows["duration_ns"].sum())
+    if not total or rows["host_late_ns"].null_count():
+        return Shares()
+    inter = sum(int(rows[f"{name}_ns"].sum()) for name in INTER)
+    if rows["intra_graph_ns"].null_count():
+        return Shares(inter_graph=inter / total, total=None if has_replays else inter / total)
+    intra = int(rows["intra_graph_ns"].sum())
+    return Shares(intra_graph=intra / total, inter_graph=inter / total, total=(inter + intra) / total)

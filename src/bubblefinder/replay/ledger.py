@@ -1,0 +1,194 @@
+"""The ledger of replayed steps: what the recorded one becomes when blocks and calls have moved."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import polars as pl
+
+from bubblefinder.timeline.ledger import COLUMNS as IDLE_COLUMNS
+from bubblefinder.timeline.ledger import window_ledger
+from bubblefinder.timeline.model import IdleClass
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from bubblefinder.intervals import Bools, Ints
+    from bubblefinder.replay.changes import RemoveTracing
+    from bubblefinder.replay.model import Model
+    from bubblefinder.timeline.model import Timeline
+
+    Floats = NDArray[np.float64]
+
+INTER: Final = ("host_late", "launching", "queued", "unattributed")
+CLASSES: Final = ("busy", "intra_graph", *INTER, "unrecorded", "profiler")
+COLUMNS: Final = ("duration_ns", *(f"{name}_ns" for name in CLASSES))
+_PARTS: Final = (IdleClass.HOST_LATE, IdleClass.LAUNCHING, IdleClass.QUEUED)
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """The replayed steps of one process on one GPU as they were recorded.
+
+    Attributes:
+        rows: one row a step: `COLUMNS`, null where not measured.
+        begin: number of the event that begins each step.
+        end: of the one that begins the next.
+        blocks: positions of the GPU's blocks, by recorded start.
+        idle_ns: one row such a block, one column an `IdleClass`: the idle that it ended.
+        launched: which of these blocks ended idle that their launch call and the queue explain, or none.
+    """
+
+    rows: pl.DataFrame
+    begin: Ints
+    end: Ints
+    blocks: Ints
+    idle_ns: Ints
+    launched: Bools
+
+    def per_step(self, model: Model, values: Floats) -> Floats:
+        """Add up the values of all the model's blocks over those that begin in each step."""
+        starts = model.recorded[model.blocks["begin"].to_numpy()[self.blocks]]
+        step = np.searchsorted(model.recorded[self.begin], starts, side="right") - 1
+        inside = (step >= 0) & (starts < model.recorded[self.end][np.maximum(step, 0)])
+        mine = values[self.blocks][inside]
+        return np.bincount(step[inside], weights=mine, minlength=len(self.rows)).astype(np.float64)
+
+
+def recorded_steps(timeline: Timeline, model: Model, rows: pl.DataFrame) -> Recorded:
+    """Return the recorded ledger of the steps among these that are replayed.
+
+    Args:
+        timeline: the timeline.
+        model: the recorded run.
+        rows: decode steps of one process on one GPU: gpu, process, start_ns.
+    """
+    gpu = int(rows["gpu"][0])
+    windows = model.windows.with_columns(start_ns=pl.Series(model.recorded[model.windows["begin"].to_numpy()]))
+    windows = windows.join(rows.select("gpu", "process", "start_ns"), on=["gpu", "process", "start_ns"], how="semi")
+    begin, end = (windows[side].to_numpy() for side in ("begin", "end"))
+    ledger = window_ledger(timeline, gpu, model.recorded[begin], model.recorded[end])
+    if not timeline.replays.filter(pl.col("gpu") == gpu)["nodes"].count():
+        ledger = ledger.with_columns(intra_graph_ns=pl.lit(None, pl.Int64))
+    idle = _idle_before(timeline, model)
+    blocks = (model.blocks["gpu"] == gpu).arg_true().to_numpy().astype(np.int64)
+    known = model.blocks["call"].is_not_null().to_numpy()[blocks]
+    explained = idle[blocks][:, [int(part) for part in _PARTS]].sum(axis=1) == idle[blocks].sum(axis=1)
+    rows = ledger.with_columns(duration_ns=pl.Series(model.recorded[end] - model.recorded[begin]))
+    return Recorded(rows.select(COLUMNS), begin, end, blocks, idle[blocks], known & explained)
+
+
+def _idle_before(timeline: Timeline, model: Model) -> Ints:
+    """Return the idle that each block ended, by class."""
+    length = pl.col("end_ns") - pl.col("start_ns")
+    ended = timeline.pieces.group_by("gap_index", "idle_class").agg(length.sum().alias("idle_ns"))
+    operation = timeline.gaps["after_index"].gather(ended["gap_index"])
+    ended = ended.with_columns(
+        op_index=operation.cast(pl.Int64), replay_index=timeline.operations["replay_index"].gather(operation)
+    )
+    numbered = model.blocks.select(pl.col("op_index").cast(pl.Int64), "replay_index").with_row_index("block")
+    singles = numbered.filter(pl.col("replay_index").is_null()).drop("replay_index")
+    firsts = numbered.filter(pl.col("replay_index").is_not_null())
+    found = [ended.join(blocks, on="op_index").select("block", "idle_class", "idle_ns") for blocks in (singles, firsts)]
+    rows = pl.concat(found)
+    result = np.zeros((len(model.blocks), len(IdleClass)), np.int64)
+    np.add.at(result, (rows["block"].to_numpy(), rows["idle_class"].to_numpy()), rows["idle_ns"].to_numpy())
+    return result
+
+
+def ledger_of(model: Model, recorded: Recorded, times: Ints, removed: RemoveTracing) -> pl.DataFrame:
+    """Return the ledger of the replayed steps, one row a step with `COLUMNS`; each row sums exactly.
+
+    Args:
+        model: the recorded run.
+        recorded: the steps as recorded.
+        times: when each event comes now.
+        removed: what was taken off the blocks.
+    """
+    raw = recorded.rows
+    duration = np.maximum(times[recorded.end] - times[recorded.begin], 0).astype(float)
+    columns: dict[str, Floats] = {"duration_ns": duration}
+    before = _per_step(recorded, model.recorded, *_as_recorded(model, recorded))
+    after = _per_step(recorded, times, *_idle_now(model, recorded, times))
+    for idle_class, name in zip(IdleClass, IDLE_COLUMNS, strict=True):
+        if idle_class is not IdleClass.INTRA_GRAPH:
+            columns[name] = np.maximum(_known(raw, name) + (after - before)[:, int(idle_class)], 0.0)
+    _fit(columns, duration)
+    outside = sum((values for name, values in columns.items() if name != "duration_ns"), np.zeros(len(raw)))
+    columns |= _inside(recorded, duration - outside, recorded.per_step(model, removed.gaps_ns))
+    filled = pl.DataFrame({name: pl.Series(columns[name]).cast(pl.Int64) for name in COLUMNS})
+    unknown = [name for name in COLUMNS if raw[name].null_count()]
+    return filled.with_columns(pl.lit(None, pl.Int64).alias(name) for name in unknown)
+
+
+def _as_recorded(model: Model, recorded: Recorded) -> tuple[Ints, Floats]:
+    """Return when the recorded idle before each block began, and its classes."""
+    starts = model.recorded[model.blocks["begin"].to_numpy()[recorded.blocks]]
+    return starts - recorded.idle_ns.sum(axis=1), recorded.idle_ns.astype(float)
+
+
+def _idle_now(model: Model, recorded: Recorded, times: Ints) -> tuple[Ints, Floats]:
+    """Return when the idle before each block begins now, and its classes: by its launch call where that explains it.
+
+    Idle of another kind keeps its classes in proportion, but for the profiler's own time, of which none is left.
+    """
+    blocks = model.blocks[recorded.blocks]
+    begin, end = (times[blocks[side].to_numpy()] for side in ("begin", "end"))
+    reach = _reach_before(begin, end, recorded.idle_ns.sum(axis=1))
+    length = np.maximum(begin - reach, 0).astype(float)
+    kept = recorded.idle_ns.astype(float)
+    kept[:, int(IdleClass.PROFILER)] = 0.0
+    whole = kept.sum(axis=1)
+    idle = kept * np.divide(length, whole, out=np.zeros(len(length)), where=whole > 0)[:, None]
+    mine = np.flatnonzero(recorded.launched)
+    call = blocks["call"].gather(mine).cast(pl.Int64).to_numpy()
+    begun, returned = (times[model.calls[side].to_numpy()[call]] - reach[mine] for side in ("begin", "end"))
+    late = np.clip(begun, 0, length[mine])
+    until = np.clip(returned, late, length[mine])
+    idle[mine] = 0.0
+    for part, values in zip(_PARTS, (late, until - late, length[mine] - until), strict=True):
+        idle[mine, int(part)] = values
+    return reach, idle
+
+
+def _reach_before(begin: Ints, end: Ints, idle: Ints) -> Ints:
+    """Return until when the GPU is busy before each block; of those begun together, the one that ended idle is first.
+
+    What takes no time makes nothing busy, and ends no idle.
+    """
+    reach = begin.copy()
+    lasting = np.flatnonzero(end > begin)
+    order = lasting[np.lexsort((end[lasting], -idle[lasting], begin[lasting]))]
+    reach[order[1:]] = np.maximum.accumulate(end[order])[:-1]
+    return reach
+
+
+def _per_step(recorded: Recorded, times: Ints, at: Ints, values: Floats) -> Floats:
+    """Add up what begins in each step."""
+    edges = np.maximum.accumulate(times[recorded.begin])
+    step = np.searchsorted(edges, at, side="right") - 1
+    inside = (step >= 0) & (at < times[recorded.end][np.maximum(step, 0)])
+    total = np.zeros((len(edges), values.shape[1]))
+    np.add.at(total, step[inside], values[inside])
+    return total
+
+
+def _known(raw: pl.DataFrame, name: str) -> Floats:
+    return raw[name].fill_null(0).to_numpy().astype(float)
+
+
+def _fit(columns: dict[str, Floats], duration: Floats) -> None:
+    """Shorten the idle of steps that hold less than it, and round it."""
+    left = duration
+    for name in COLUMNS[1:]:
+        if name in columns:
+            columns[name] = np.clip(np.rint(columns[name]), 0.0, np.maximum(left, 0.0))
+            left = left - columns[name]
+
+
+def _inside(recorded: Recorded, inner: Floats, gaps: Floats) -> dict[str, Floats]:
+    """Split what is left of each step into busy time and intra-graph gaps, which lose what was taken off them."""
+    intra = np.clip(np.rint(_known(recorded.rows, "intra_graph_ns") - gaps), 0.0, inner)
+    return {"busy_ns": inner - intra, "intra_graph_ns": intra}

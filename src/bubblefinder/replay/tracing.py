@@ -1,0 +1,190 @@
+"""What the profiler added to a recorded run: to each block and the gap before it, to each call and the time between."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import polars as pl
+
+from bubblefinder.intervals import overlap_with
+from bubblefinder.replay.changes import RemoveTracing
+from bubblefinder.replay.graph_nodes import NODE_KINDS, graph_nodes
+from bubblefinder.replay.host_calls import Host, excess_behind, excess_of, host_of
+from bubblefinder.timeline.ledger import cover_of
+from bubblefinder.timeline.model import IdleClass
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from bubblefinder.intervals import Bools, Ints
+    from bubblefinder.overhead.model import Costs
+    from bubblefinder.replay.model import Model
+    from bubblefinder.timeline.model import Timeline
+
+    Floats = NDArray[np.float64]
+
+_WHOLE: Final = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Tracing:
+    """Where tracing costs time in a recorded run, whatever it costs.
+
+    Attributes:
+        nodes: graph nodes of each block, one column a kind of `NODE_KINDS`.
+        idle_ns: idle time inside each block.
+        busy_ns: the rest of each block.
+        replays: which blocks are graph replays.
+        window_ns: time in the profiler's own windows in the idle that each block ended.
+        calls: the API calls of all processes.
+        place: where each call of the model lies among these, -1 where it doesn't.
+        before: the model's call before each in its thread, -1 for the first.
+        call_window_ns: time of each of the model's calls in such windows before its thread's next work came.
+        segment_window_ns: the same of the time before each call.
+    """
+
+    nodes: Ints
+    idle_ns: Ints
+    busy_ns: Ints
+    replays: Bools
+    window_ns: Ints
+    calls: Host
+    place: Ints
+    before: Ints
+    call_window_ns: Ints
+    segment_window_ns: Ints
+
+
+def tracing_of(timeline: Timeline, model: Model) -> Tracing:
+    """Return where tracing costs time in a recorded run."""
+    idle = model.blocks["intra_ns"].fill_null(0).to_numpy()
+    length = (model.blocks["end_ns"] - model.blocks["start_ns"]).to_numpy()
+    calls = host_of(timeline)
+    thread = model.calls["thread"].to_numpy()
+    follows = np.concatenate(([False], thread[1:] == thread[:-1]))[: len(thread)]
+    windows = _windows(timeline, model)
+    call_window, segment_window = _windows_of_calls(model, windows, follows)
+    return Tracing(
+        nodes=_nodes_of(timeline, model),
+        idle_ns=idle,
+        busy_ns=length - idle,
+        replays=(model.blocks["kind"] == "graph").to_numpy(),
+        window_ns=_summed(windows, len(model.blocks)),
+        calls=calls,
+        place=_places(calls.index, model.calls["call_index"].to_numpy().astype(np.int64)),
+        before=np.where(follows, np.arange(len(thread)) - 1, -1),
+        call_window_ns=call_window,
+        segment_window_ns=segment_window,
+    )
+
+
+def _nodes_of(timeline: Timeline, model: Model) -> Ints:
+    """Return how many graph nodes of each kind each block has."""
+    numbered = model.blocks.select("replay_index").with_row_index("block").drop_nulls()
+    found = graph_nodes(timeline).join(numbered, on="replay_index")
+    both = found["block"].to_numpy().astype(np.int64) * len(NODE_KINDS) + found["node_kind"].to_numpy()
+    return np.bincount(both, minlength=len(model.blocks) * len(NODE_KINDS)).reshape(-1, len(NODE_KINDS))
+
+
+def _windows(timeline: Timeline, model: Model) -> pl.DataFrame:
+    """Return block, start_ns and end_ns of the profiler's windows in the idle that each block ended."""
+    pieces = timeline.pieces.filter(pl.col("idle_class") == int(IdleClass.PROFILER))
+    ending = timeline.gaps["after_index"].gather(pieces["gap_index"])
+    return _by_block(timeline, model, pieces.select("start_ns", "end_ns"), ending)
+
+
+def _by_block(timeline: Timeline, model: Model, rows: pl.DataFrame, operation: pl.Series) -> pl.DataFrame:
+    """Return the rows whose operation belongs to a block, with that block."""
+    placed = rows.with_columns(
+        op_index=operation.cast(pl.Int64), replay_index=timeline.operations["replay_index"].gather(operation)
+    )
+    numbered = model.blocks.select(pl.col("op_index").cast(pl.Int64), "replay_index").with_row_index("block")
+    alone = placed.filter(pl.col("replay_index").is_null()).join(numbered.drop("replay_index"), on="op_index")
+    inside = placed.filter(pl.col("replay_index").is_not_null()).join(
+        numbered.drop("op_index").drop_nulls(), on="replay_index"
+    )
+    columns = (*rows.columns, "block")
+    return pl.concat([alone.select(columns), inside.select(columns)])
+
+
+def _summed(rows: pl.DataFrame, count: int) -> Ints:
+    lengths = (rows["end_ns"] - rows["start_ns"]).to_numpy()
+    return np.bincount(rows["block"].to_numpy(), weights=lengths, minlength=count).astype(np.int64)
+
+
+def _windows_of_calls(model: Model, windows: pl.DataFrame, follows: Bools) -> tuple[Ints, Ints]:
+    """Return how much of the calls, and of the time before each, lies in windows that their own launches ended."""
+    inside, before = (np.zeros(len(model.calls), np.int64) for _ in range(2))
+    call = model.blocks["call"].gather(windows["block"])
+    owned = windows.with_columns(thread=model.calls["thread"].gather(call)).drop_nulls("thread")
+    starts, ends = model.calls["start_ns"].to_numpy(), model.calls["end_ns"].to_numpy()
+    free = np.concatenate((starts[:1], ends[:-1]))
+    for (thread,), rows in owned.partition_by("thread", as_dict=True).items():
+        cover = cover_of(rows.sort("start_ns"))
+        mine = (model.calls["thread"] == thread).to_numpy()
+        inside[mine] = overlap_with(starts[mine], ends[mine], cover)
+        later = mine & follows
+        before[later] = overlap_with(free[later], starts[later], cover)
+    return inside, before
+
+
+def _places(index: Ints, wanted: Ints) -> Ints:
+    """Return where each wanted call lies among the host's, -1 where it doesn't."""
+    if not len(index):
+        return np.full(len(wanted), -1)
+    order = np.argsort(index)
+    place = order[np.minimum(np.searchsorted(index[order], wanted), len(index) - 1)]
+    return np.where(index[place] == wanted, place, -1)
+
+
+def remove_tracing(tracing: Tracing, costs: Costs, factor: float = _WHOLE) -> RemoveTracing:
+    """Return the change that takes `factor` times the costs away; nothing is taken from where there isn't enough."""
+    scaled = costs.scaled(factor)
+    total = tracing.nodes @ np.array([getattr(scaled, name).value for name in NODE_KINDS])
+    wanted = total * scaled.gap_share.value
+    gaps = np.minimum(wanted, tracing.idle_ns)
+    inside = np.minimum(total - wanted, tracing.busy_ns)
+    excess = excess_of(tracing.calls, costs, factor)
+    behind = excess_behind(tracing.calls, costs, factor)
+    own = _at(excess, tracing.place)
+    return RemoveTracing(
+        gaps_ns=gaps,
+        inside_ns=inside,
+        unplaced_ns=total - gaps - inside,
+        queue_ns=np.where(tracing.replays, scaled.replay.value, scaled.eager_operation.value) + tracing.window_ns,
+        call_ns=own + tracing.call_window_ns,
+        segment_ns=_between(tracing, excess + behind, own) + tracing.segment_window_ns,
+        kept=_kept(tracing, own),
+        least_latency_ns=np.where(tracing.replays, scaled.launch_start.value, 0.0),
+    )
+
+
+def _at(values: Floats, places: Ints) -> Floats:
+    """Return the value of each call, 0 where it isn't among those."""
+    return np.where(places >= 0, values[places], 0.0) if len(values) else np.zeros(len(places))
+
+
+def _between(tracing: Tracing, lost: Floats, own: Floats) -> Floats:
+    """Return what the time before each of the model's calls lost: behind the call before, and in those left out."""
+    before = _lost_before(tracing.calls.thread, lost)
+    mine, earlier = _at(before, tracing.place), tracing.before
+    known = (earlier >= 0) & (tracing.place >= 0) & (tracing.place[earlier] >= 0)
+    return np.where(known, mine - mine[earlier] - own[earlier], 0.0)
+
+
+def _lost_before(thread: Ints, lost: Floats) -> Floats:
+    """Return how much the earlier calls of its thread lost, for each call."""
+    order = np.argsort(thread, kind="stable")
+    total = np.cumsum(lost[order]) - lost[order]
+    first = np.concatenate(([True], thread[order][1:] != thread[order][:-1])) if len(order) else order.astype(bool)
+    result = np.empty(len(order))
+    result[order] = total - np.repeat(total[first], np.diff(np.append(np.flatnonzero(first), len(order))))
+    return result
+
+
+def _kept(tracing: Tracing, own: Floats) -> Floats:
+    """Return which part of each of the model's calls is the program's own."""
+    length = _at((tracing.calls.ends - tracing.calls.starts).astype(float), tracing.place)
+    return 1.0 - np.divide(own, length, out=np.zeros(len(own)), where=length > 0)
