@@ -98,7 +98,7 @@ def test_c7_blocking_uploads_are_reported_too() -> None:
 
 @pytest.mark.parametrize("api", ["cudaStreamWaitEvent", "cudaEventQuery", "cudaStreamQuery", "cuStreamWaitEvent"])
 def test_c8_queries_and_stream_waits_block_nobody(api: str) -> None:
-    picture = READ.format(call="W" * 20, copy="copy DtoH 8 pinned").replace("C = ", "W = " + api + "\nC = ")
+    picture = READ.format(call="W" + "." * 19, copy="copy DtoH 8 pinned").replace("C = ", "W = " + api + "\nC = ")
     picture = picture.replace("gpu0 s14 | .......................C", "gpu0 s14 | .......................x")
     assert apis(picture) == []
     assert waiting(picture) == []

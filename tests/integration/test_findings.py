@@ -64,8 +64,10 @@ def test_the_resolve_is_one_high_finding(sample: Sample, capture: str, bubble_us
 def test_without_names_it_is_a_blocking_read_and_the_resolve_a_candidate(sample: Sample, capture: str) -> None:
     match = findings(sample(capture), names=False)[0]
     assert (match.rule, match.title, match.confidence) == ("CUDA001", "Blocking read after verify", "low")
-    assert "resolve_seq_lens_cpu" in match.message
-    assert ".tolist()" in match.message
+    # Without kernel names nothing shows that PyTorch is at work: then its words are not said.
+    seen = "graph" not in capture
+    assert ("resolve_seq_lens_cpu" in match.message) is seen
+    assert (".tolist()" in match.message) is seen
 
 
 @pytest.mark.parametrize("capture", RESOLVES)

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from bubblefinder.causes.facts import Row
-from bubblefinder.intervals import last_before
+from bubblefinder.intervals import Cover, inside, last_before, split, union
 from bubblefinder.timeline.model import on_gpu
 from bubblefinder.trace.model import CALLS_TABLE, KIND_TABLES
 
@@ -40,12 +40,14 @@ class RankSteps:
         counted: which windows hold a step at all: also the first and the tail, which count for
             findings but not for durations.
         durations: length of the decode steps.
-        piece_index: the GPU's idle pieces, cut where its windows begin; positions in `timeline.pieces`.
+        piece_index: the GPU's idle pieces, cut where its windows and charges begin and end; positions in
+            `timeline.pieces`.
         piece_start_ns: where each begins.
         piece_window: number of the window of each.
         piece_ns: their lengths.
         piece_class: their idle classes.
-        charged: whether a wait is charged with each.
+        charged: whether a wait or a pause is charged with each.
+        awaited: whether a wait is.
     """
 
     gpu: int
@@ -61,6 +63,7 @@ class RankSteps:
     piece_ns: Ints
     piece_class: Ints
     charged: Bools
+    awaited: Bools
 
     @property
     def steps(self) -> int:
@@ -103,19 +106,22 @@ class RankSteps:
 
 def lanes(timeline: Timeline, steps: Steps, causes: Causes) -> Iterator[RankSteps]:
     """Yield the lanes of a capture, by GPU and process; without any step there is none."""
-    charged = np.zeros(len(timeline.pieces), np.bool_)
-    charged[causes.charges["piece_index"].to_numpy()] = True
+    charges = causes.charges.with_columns(gpu=timeline.pieces["gpu"].gather(causes.charges["piece_index"]))
     windows = steps.windows.with_row_index("window_index")
     for (gpu, process), mine in windows.partition_by("gpu", "process", as_dict=True, maintain_order=True).items():
-        yield _lane(timeline, mine, charged, int(gpu), int(process))
+        yield _lane(timeline, mine, charges.filter(pl.col("gpu") == gpu), int(gpu), int(process))
 
 
-def _lane(timeline: Timeline, windows: pl.DataFrame, charged: Bools, gpu: int, process: int) -> RankSteps:
+def _lane(timeline: Timeline, windows: pl.DataFrame, charges: pl.DataFrame, gpu: int, process: int) -> RankSteps:
     starts, ends = windows["start_ns"].to_numpy(), windows["end_ns"].to_numpy()
     decode = windows["excluded"].is_null().to_numpy()
     pieces = on_gpu(timeline.pieces, gpu)
     chosen, lower, upper = _cut(pieces["start_ns"].to_numpy(), pieces["end_ns"].to_numpy(), starts)
-    index = chosen + int(timeline.pieces["gpu"].search_sorted(gpu))
+    charged, awaited = _times(charges), _times(charges.filter(pl.col("wait_index").is_not_null()))
+    lower, upper, parent = split(
+        lower, upper, np.concatenate([charged.starts, charged.ends, awaited.starts, awaited.ends])
+    )
+    chosen = chosen[parent]
     return RankSteps(
         gpu=gpu,
         process=process,
@@ -124,13 +130,18 @@ def _lane(timeline: Timeline, windows: pl.DataFrame, charged: Bools, gpu: int, p
         decode=decode,
         counted=~windows["excluded"].is_in(_NO_STEP).fill_null(value=False).to_numpy(),
         durations=(ends - starts)[decode],
-        piece_index=index,
+        piece_index=chosen + int(timeline.pieces["gpu"].search_sorted(gpu)),
         piece_start_ns=lower,
         piece_window=last_before(lower, starts),
         piece_ns=upper - lower,
         piece_class=pieces["idle_class"].to_numpy()[chosen],
-        charged=charged[index],
+        charged=inside(lower, charged),
+        awaited=inside(lower, awaited),
     )
+
+
+def _times(charges: pl.DataFrame) -> Cover:
+    return union(charges["start_ns"].to_numpy(), charges["end_ns"].to_numpy())
 
 
 def _cut(begins: Ints, ends: Ints, starts: Ints) -> tuple[Ints, Ints, Ints]:

@@ -1,8 +1,7 @@
-"""Under which waits the GPU ran dry, and the chain of gaps that each of them opened.
+"""Under which calls the GPU ran dry, the chain of gaps that each of them opened, and the lead that others cost.
 
-Design section 2: a wait is to blame for a gap that opens under it and whose ending launch begins
-after it, on the same thread. It is charged that gap and those that follow, up to the first that was
-launched in time: there the host is ahead again.
+A call is to blame for a gap that opens under it and whose ending launch begins after it, on the same thread. It is
+charged that gap and those that follow, up to the first that was launched in time: there the host is ahead again.
 """
 
 from __future__ import annotations
@@ -13,7 +12,9 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
-from bubblefinder.timeline.model import IdleClass, on_gpu
+from bubblefinder.causes.thresholds import COVERS, OWN_COPY_NS, STALL_NS
+from bubblefinder.timeline.apis import CallRole
+from bubblefinder.timeline.model import CaptureMode, IdleClass, on_gpu
 
 if TYPE_CHECKING:
     from bubblefinder.intervals import Bools, Ints
@@ -29,37 +30,16 @@ class OpenGaps:
     """The gaps of one GPU that lie, at least in part, outside its graph replays, with the launch that ended each.
 
     `launched` and `thread` are those of the launch call of the operation that ends the gap; `known`
-    tells whether there is one.
+    tells whether there is one. `due` is when that call would have had to be over for the GPU to go on at once: its
+    end, or its begin where tracing graph nodes makes calls many times longer than they are.
     """
 
     gap_index: Ints
     starts: Ints
     launched: Ints
+    due: Ints
     thread: Ints
     known: Bools
-
-
-def find_charges(timeline: Timeline, waits: pl.DataFrame) -> pl.DataFrame:
-    """Return the idle pieces charged to waits, each at most once: piece_index, wait_index, opened.
-
-    Args:
-        timeline: the timeline.
-        waits: from `waits.find_waits`; `wait_index` is a position in it.
-
-    Returns:
-        one row a piece, by position; `opened` tells pieces of the very gap that opened under the wait.
-    """
-    blamed = np.full(len(timeline.gaps), NOBODY)
-    opened = np.zeros(len(timeline.gaps), np.bool_)
-    for device in timeline.devices:
-        gaps = open_gaps(timeline, device.gpu)
-        culprit = to_blame(gaps, waits.with_row_index("wait_index").filter(pl.col("gpu") == device.gpu))
-        blamed[gaps.gap_index] = chains(gaps, culprit)
-        opened[gaps.gap_index] = culprit != NOBODY
-    chargeable = timeline.pieces["idle_class"].is_in([int(idle_class) for idle_class in CHARGEABLE]).arg_true()
-    gap = timeline.pieces["gap_index"].gather(chargeable).to_numpy()
-    pieces = pl.DataFrame({"piece_index": chargeable, "wait_index": blamed[gap], "opened": opened[gap]})
-    return pieces.filter(pl.col("wait_index") != NOBODY)
 
 
 def open_gaps(timeline: Timeline, gpu: int) -> OpenGaps:
@@ -67,30 +47,44 @@ def open_gaps(timeline: Timeline, gpu: int) -> OpenGaps:
     pieces = on_gpu(timeline.pieces, gpu)
     outside = pieces["idle_class"].is_in([int(name) for name in _OUTSIDE])
     index = pieces["gap_index"].filter(outside).unique().sort()
-    gaps = timeline.gaps.select("start_ns", "call_index")[index]
+    gaps = timeline.gaps.select("start_ns", "end_ns", "call_index")[index]
     known = gaps["call_index"].is_not_null().to_numpy()
-    call = timeline.calls.select("start_ns", "thread")[gaps["call_index"].fill_null(0)] if known.any() else None
-    zeros = np.zeros(len(index), np.int64)
-    return OpenGaps(
-        index.to_numpy().astype(np.int64),
-        gaps["start_ns"].to_numpy(),
-        zeros if call is None else call["start_ns"].to_numpy(),
-        zeros if call is None else call["thread"].fill_null(0).to_numpy(),
-        known,
-    )
+    starts = gaps["start_ns"].to_numpy()
+    numbers = index.to_numpy().astype(np.int64)
+    if not known.any():
+        zeros = np.zeros(len(index), np.int64)
+        return OpenGaps(numbers, starts, zeros, zeros, zeros, known)
+    call = timeline.calls.select("start_ns", "end_ns", "thread", "role")[gaps["call_index"].fill_null(0)]
+    launched = call["start_ns"].to_numpy()
+    stretched = timeline.mode is CaptureMode.NODE and (call["role"] == CallRole.LAUNCH_GRAPH).to_numpy()
+    due = np.where(stretched, launched, np.minimum(call["end_ns"].to_numpy(), gaps["end_ns"].to_numpy()))
+    return OpenGaps(numbers, starts, launched, due, call["thread"].fill_null(0).to_numpy(), known)
+
+
+def waiting_for_others(timeline: Timeline, waits: pl.DataFrame) -> pl.DataFrame:
+    """Leave out the short copies on a GPU that was idle when their call began: they wait for nothing but themselves."""
+    idle = timeline.gaps.select(copy_index="after_index", idle_ns="start_ns")
+    idle = idle.unique("copy_index", keep="first", maintain_order=True)
+    found = waits.join(idle, on="copy_index", how="left", maintain_order="left")
+    short = pl.Series(timeline.operations["end_ns"] - timeline.operations["start_ns"]).gather(waits["copy_index"])
+    alone = ~pl.col("synchronises") & (pl.col("idle_ns") <= pl.col("start_ns")) & (short < OWN_COPY_NS)
+    return found.filter(~alone.fill_null(value=False)).drop("idle_ns")
 
 
 def to_blame(gaps: OpenGaps, waits: pl.DataFrame) -> Ints:
     """Return for each gap the `wait_index` of the wait that it opened under, NOBODY if none.
 
     Of a thread's waits the earliest that holds the gap's start counts; they don't overlap, so that
-    is the first which ends at or after it.
+    is the first which ends at or after it. A call that is busy with itself counts if most of the time from the gap's
+    start to the next launch lies in it.
     """
     culprit = np.full(len(gaps.starts), NOBODY)
     for (thread,), mine in waits.sort("start_ns").partition_by("launcher", as_dict=True, maintain_order=True).items():
         number, begins, ends = (mine[name].to_numpy() for name in ("wait_index", "start_ns", "end_ns"))
+        awaits = mine["awaits"].to_numpy()
         position = np.searchsorted(np.maximum.accumulate(ends), gaps.starts, side="left")
         wait = np.minimum(position, len(mine) - 1)
+        mostly = ends[wait] - gaps.starts > COVERS * (gaps.launched - gaps.starts)
         blames = (
             (position < len(mine))
             & gaps.known
@@ -98,6 +92,7 @@ def to_blame(gaps: OpenGaps, waits: pl.DataFrame) -> Ints:
             & (begins[wait] <= gaps.starts)
             & (ends[wait] >= gaps.starts)
             & (ends[wait] <= gaps.launched)
+            & (awaits[wait] | mostly)
         )
         culprit = np.where(blames, number[wait], culprit)
     return culprit
@@ -116,3 +111,26 @@ def chains(gaps: OpenGaps, culprit: Ints) -> Ints:
     breaks = (culprit == NOBODY) & ~(late & same)
     last_break = np.maximum.accumulate(np.where(breaks, position, NOBODY))
     return np.where((opener != NOBODY) & (last_break < opener), culprit[opener], NOBODY)
+
+
+def lead_lost(gaps: OpenGaps, waits: pl.DataFrame, charged: Ints) -> Ints:
+    """Return for each gap outside chains the wait that cost the host the lead it lacks there, NOBODY if none.
+
+    A wait may return while queued work still runs. It then opens no gap, yet the host starts on what comes next only
+    then. Without the wait, launches that come late up to the next one would have come sooner by as long as it lasted:
+    it is charged such gaps as long as they sum to no more than that.
+    """
+    culprit = np.full(len(gaps.starts), NOBODY)
+    long = waits.filter(pl.col("awaits") & (pl.col("end_ns") - pl.col("start_ns") >= STALL_NS))
+    free = (charged == NOBODY) & gaps.known & (gaps.due > gaps.starts)
+    for (thread,), mine in long.sort("end_ns").partition_by("launcher", as_dict=True, maintain_order=True).items():
+        number, begins, ends = (mine[name].to_numpy() for name in ("wait_index", "start_ns", "end_ns"))
+        late = np.flatnonzero(free & (gaps.thread == thread))
+        wait = np.searchsorted(ends, gaps.starts[late], side="right") - 1
+        late, wait = late[wait >= 0], wait[wait >= 0]
+        lack = np.cumsum(gaps.due[late] - gaps.starts[late])
+        first = np.searchsorted(wait, wait)
+        since = lack - np.where(first > 0, lack[first - 1], 0)
+        fits = since <= (ends - begins)[wait]
+        culprit[late[fits]] = number[wait[fits]]
+    return culprit

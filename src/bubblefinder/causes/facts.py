@@ -22,22 +22,23 @@ class Row:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SiteFacts:
-    """A site that drained the GPU at least once, or a group of such sites (three reads of one plan()).
+    """A site that cost the GPU time at least once, or a group of such sites (three reads of one plan()).
 
     Attributes:
         gpu: physical GPU of the gaps charged to it.
         process: process key of the waiting thread.
         sites: numbers in `causes.sites`, in the order in which they occur in a step.
         members: for a group of several sites one record a site, in that order, also those of the group that
-            never drained the GPU; empty for a single site.
+            never cost time by themselves; empty for a single site.
         api: name without suffixes of the wait itself; for a copy that blocks inside its call the copy's API. A
-            group takes the descriptive fields (api ... before_role) of the member with the largest bubble, except
-            `bytes`, the largest of all.
+            group takes the descriptive fields (api ... before_role) of the member with the largest bubble.
+        awaits: whether the calls wait for the GPU; False for driver calls that are busy with themselves while the GPU
+            idles (cudaHostAlloc, cudaGraphInstantiate).
         copy_kind: direction as in `trace.model.COPY_KINDS` (``DtoH``) of the blocking copy, or of the copy that
             the wait waits for: the last copy that the same thread issued, on the stream that is waited for (where
             known), with no launch between it and the wait. None for a wait without such a copy.
         memory_kind: the host side of that copy, as in `trace.model.MEMORY_KINDS`.
-        bytes: its size; the largest over the waits of the site.
+        bytes: its size, the commonest over the waits of the site in the steps.
         nvtx: innermost open range on the waiting thread when the wait begins.
         nvtx_stack: all open ranges, outermost first (ends with `nvtx`); empty without NVTX.
         frame: innermost Python or C frame of the call chain that is not CUDA's or the framework's own; where all are,
@@ -47,9 +48,9 @@ class SiteFacts:
         after_role: role of the replay or eager phase that was launched last before the wait.
         before_role: role of the one that is launched first after it.
         steps: steps of this process on this GPU: the decode steps, and the first and the tail, which count here.
-        steps_affected: those in which a wait of the site drained the GPU.
-        occurrences: drained waits in them.
-        per_step_count: waits of the site per step, drained or not, over the decode steps; a wait that joined
+        steps_affected: those in which a wait of the site cost the GPU time.
+        occurrences: such waits in them.
+        per_step_count: waits of the site per step, costly or not, over the decode steps; a wait that joined
             another's site (the short synchronise after a blocking copy) isn't counted again.
         blocked_p50_ns: host-blocked time per step (sum over the waits of one step), over the affected decode steps.
         blocked_p95_ns: the same, 95th percentile.
@@ -70,7 +71,7 @@ class SiteFacts:
         copies_after: directions of the copies issued on the copy's stream (the waited stream where there is no
             copy) after the wait and before the next kernel or graph launch of the thread, in order, at most 8.
         memory_after: the host sides of those copies.
-        evidence: the rows of some drained waits (at most 20, spread over the capture): calls, then their copies.
+        evidence: the rows of some costly waits (at most 20, spread over the capture): calls, then their copies.
     """
 
     gpu: int
@@ -78,6 +79,7 @@ class SiteFacts:
     sites: tuple[int, ...]
     members: tuple[SiteFacts, ...] = ()
     api: str
+    awaits: bool = True
     copy_kind: str | None = None
     memory_kind: str | None = None
     bytes: int | None = None
@@ -348,6 +350,9 @@ class StepFacts:
         host_slow_p50_ns: host_late idle per step that no wait is charged with, and launching idle too unless graph
             nodes were traced (mode node): there a launch call takes many times as long as it does untraced.
         host_slow_share: that idle over all decode steps, over their total duration.
+        host_in_calls_share: share of that idle during which the launching thread was inside CUDA calls; None where
+            there is no such idle.
+        late_in: those calls by name with their share of it, longest first, at most 4: ``cudaEventRecord (31.0 %)``.
         host_slow_recoverable_ns: what a median step would lose if the host were never late, by the what-if
             replay; None where that was not computed.
         run_ahead_share: share of launch calls with a positive launch lead, blocking copies left out.
@@ -380,6 +385,8 @@ class StepFacts:
     inter_share: float | None = None
     host_slow_p50_ns: float | None = None
     host_slow_share: float | None = None
+    host_in_calls_share: float | None = None
+    late_in: tuple[str, ...] = ()
     host_slow_recoverable_ns: float | None = None
     run_ahead_share: float | None = None
     waits_share: float | None = None
@@ -399,7 +406,11 @@ class StepFacts:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """Everything the rules see: the waits that drained a GPU, and one record a process and GPU with steps."""
+    """Everything the rules see: the waits that cost a GPU time, and one record a process and GPU with steps.
+
+    `programs` are the libraries that the capture shows at work, as in `causes.programs.PROGRAMS`.
+    """
 
     sites: tuple[SiteFacts, ...]
     steps: tuple[StepFacts, ...]
+    programs: tuple[str, ...] = ()

@@ -11,8 +11,9 @@ import polars as pl
 from bubblefinder.causes.collectives import find_collectives
 from bubblefinder.causes.decode import RankSteps, call_rows, lanes, operation_rows, p50
 from bubblefinder.causes.facts import Facts, SiteFacts, SkewFacts, StepFacts
-from bubblefinder.causes.host_facts import hole_facts
+from bubblefinder.causes.host_facts import hole_facts, late_calls
 from bubblefinder.causes.host_time import host_time, longest, main_thread
+from bubblefinder.causes.programs import find_programs
 from bubblefinder.causes.role_facts import find_spans, role_facts, seam_facts, span_of_pieces
 from bubblefinder.causes.site_facts import site_facts
 from bubblefinder.timeline.apis import CallRole
@@ -44,6 +45,7 @@ def build_facts(timeline: Timeline, steps: Steps, causes: Causes) -> Facts:
         return _names_only(timeline, causes, found)
     collectives = find_collectives(timeline)
     return Facts(
+        programs=find_programs(timeline.trace),
         sites=tuple(site for lane in found for site in site_facts(timeline, causes, lane)),
         steps=tuple(_step(timeline, causes, lane, found, collectives) for lane in found),
     )
@@ -84,8 +86,9 @@ def _step(
         **_shares(timeline, lane),
         host_slow_p50_ns=p50(late),
         host_slow_share=lane.share(late.sum()),
+        **(late_calls(timeline, lane, thread, uncharged) if thread is not None else {}),
         run_ahead_share=_run_ahead(timeline, lane),
-        waits_share=lane.share(lane.idle(lane.charged).sum()),
+        waits_share=lane.share(lane.idle(lane.awaited).sum()),
         **_launches(causes, lane),
         host_work_p50_ns=host.calls_p50_ns + host.between_p50_ns if host else None,
         host_longest=longest(host) if host else (),
@@ -93,13 +96,13 @@ def _step(
         host=host,
         roles=tuple(role_facts(timeline, lane, spans, owner)),
         seams=tuple(seam_facts(timeline, causes, lane, spans, owner)),
-        holes=tuple(hole_facts(timeline, causes, lane, thread, others)) if thread is not None else (),
+        holes=tuple(hole_facts(timeline, causes, lane, others)),
         skews=tuple(_skews(timeline, lane, every, collectives, causes)),
         evidence=call_rows(timeline, timeline.gaps["call_index"].gather(dry.unique(maintain_order=True))),
     )
 
 
-def _shares(timeline: Timeline, lane: RankSteps) -> dict[str, float | None]:
+def _shares(timeline: Timeline, lane: RankSteps) -> dict[str, Any]:
     """Return busy and each idle class as a share of the decode steps."""
     if not lane.steps:
         return {}
@@ -126,7 +129,7 @@ def _run_ahead(timeline: Timeline, lane: RankSteps) -> float | None:
     return float((known > 0).sum()) / len(known) if len(known) else None
 
 
-def _launches(causes: Causes, lane: RankSteps) -> dict[str, float | None]:
+def _launches(causes: Causes, lane: RankSteps) -> dict[str, Any]:
     """Return launch calls per step, graph launches among them, and the host time inside launch calls."""
     mine = causes.submitted.filter((pl.col("gpu") == lane.gpu) & (pl.col("process") == lane.process))
     window = lane.own(mine["window_index"])

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from bubblefinder.causes.drains import find_charges
+from bubblefinder.causes.charges import find_charges
 from bubblefinder.causes.launches import find_submissions
 from bubblefinder.causes.model import Causes
+from bubblefinder.causes.pauses import find_pauses
 from bubblefinder.causes.places import with_places
 from bubblefinder.causes.sites import sites_of, with_sites
 from bubblefinder.causes.waits import find_waits
@@ -20,37 +21,26 @@ if TYPE_CHECKING:
 
 
 def find_causes(timeline: Timeline, steps: Steps) -> Causes:
-    """Return every wait, judged by the recorded times, with the idle time it is charged with.
+    """Return every wait and pause, judged by the recorded times, with the idle time each is charged with.
 
     Where graphs ran unseen nobody is charged: what looks idle there may have been busy.
     """
     submitted = find_submissions(timeline, steps)
     waits = find_waits(timeline, submitted)
-    charges = find_charges(timeline, waits)
+    pauses = find_pauses(timeline, submitted, waits)
+    charges = find_charges(timeline, waits, pauses)
     if timeline.mode is CaptureMode.UNSEEN:
         charges = charges.clear()
-    waits = _with_bubbles(waits, charges, timeline)
+    waits = _with_bubbles(waits, charges)
     waits = with_sites(with_places(waits, timeline, steps, submitted), timeline, submitted)
-    return Causes(waits=waits, charges=charges, sites=sites_of(waits), submitted=submitted)
+    return Causes(waits=waits, pauses=pauses, charges=charges, sites=sites_of(waits), submitted=submitted)
 
 
-def _with_bubbles(waits: pl.DataFrame, charges: pl.DataFrame, timeline: Timeline) -> pl.DataFrame:
-    pieces = timeline.pieces[charges["piece_index"]]
-    charged = (
-        charges.with_columns(length=pieces["end_ns"] - pieces["start_ns"])
-        .group_by("wait_index")
-        .agg(
-            bubble_ns=pl.col("length").sum(),
-            drained=pl.col("opened").any(),
-        )
+def _with_bubbles(waits: pl.DataFrame, charges: pl.DataFrame) -> pl.DataFrame:
+    charged = charges.group_by("wait_index").agg(bubble_ns=(pl.col("end_ns") - pl.col("start_ns")).sum())
+    bubbles = (
+        waits.select(wait_index=pl.int_range(pl.len(), dtype=pl.Int64))
+        .join(charged, on="wait_index", how="left", maintain_order="left")["bubble_ns"]
+        .fill_null(0)
     )
-    return (
-        waits.with_row_index("wait_index")
-        .join(charged, on="wait_index", how="left", maintain_order="left")
-        .with_columns(
-            pl.col("bubble_ns").fill_null(0),
-            pl.col("drained").fill_null(value=False),
-            blocked_ns=pl.col("end_ns") - pl.col("start_ns"),
-        )
-        .drop("wait_index")
-    )
+    return waits.with_columns(bubble_ns=bubbles, drained=bubbles > 0, blocked_ns=pl.col("end_ns") - pl.col("start_ns"))

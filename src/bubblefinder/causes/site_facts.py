@@ -25,30 +25,41 @@ _NEAR_KERNELS: Final = 4
 _NEAR_COPIES: Final = 8
 _DESCRIPTION: Final = ("api", "copy_kind", "memory_kind", "nvtx", "frame", "after_role", "before_role")
 _INHERITED: Final = (
-    *_DESCRIPTION, "bytes", "nvtx_stack", "frames", "thread", "private_stream", "event_before",
+    *_DESCRIPTION, "awaits", "bytes", "nvtx_stack", "frames", "thread", "private_stream", "event_before",
     "kernels_before", "kernels_after", "copies_after", "memory_after",
 )  # fmt: skip
 
 
 def site_facts(timeline: Timeline, causes: Causes, lane: RankSteps) -> Iterator[SiteFacts]:
-    """Yield one record a group of a lane's sites that drained the GPU in a step; several sites are its members."""
-    drained = causes.sites.filter(pl.col("drained") & (pl.col("gpu") == lane.gpu) & (pl.col("process") == lane.process))
-    for group in drained.partition_by("group", maintain_order=True):
-        numbers = group["site"].to_list()
-        members = tuple(_site(timeline, causes, lane, group.row(i, named=True)) for i in range(len(numbers)))
+    """Yield one record a group of a lane's sites that cost the GPU time in a step; several sites are its members.
+
+    Sites without a wait in any step (start-up, what lies between requests) lend a group neither words nor figures.
+    """
+    mine = causes.sites.filter((pl.col("gpu") == lane.gpu) & (pl.col("process") == lane.process))
+    stepwise = pl.col("site").is_in(_in_steps(causes, lane).implode())
+    costly = mine.filter(pl.col("drained").any().over("group") & stepwise)
+    for group in costly.partition_by("group", maintain_order=True):
+        members = tuple(_site(timeline, causes, lane, site) for site in group.iter_rows(named=True))
         found = members[0] if len(members) == 1 else _group(timeline, causes, lane, members)
         if found.steps_affected:
             yield found
 
 
+def _in_steps(causes: Causes, lane: RankSteps) -> pl.Series:
+    """Return the sites with a wait in some step."""
+    window = lane.own(causes.waits["window_index"])
+    return causes.waits["site"].filter(pl.Series((window >= 0) & lane.counted[window])).unique()
+
+
 def _site(timeline: Timeline, causes: Causes, lane: RankSteps, site: dict[str, Any]) -> SiteFacts:
-    example = _example(causes, site["site"])
+    example = _example(causes, lane, site["site"])
     return SiteFacts(
         gpu=lane.gpu,
         process=lane.process,
         sites=(site["site"],),
         **{name: site[name] for name in _DESCRIPTION},
-        bytes=site["bytes"],
+        bytes=example["bytes"],
+        awaits=example["awaits"],
         nvtx_stack=nvtx_stack(timeline, site["thread"], example["start_ns"]),
         frames=frame_chain(timeline, example["call_index"]),
         thread=timeline.trace.thread_names.get(site["thread"]),
@@ -65,8 +76,7 @@ def _group(timeline: Timeline, causes: Causes, lane: RankSteps, members: tuple[S
     return replace(
         SiteFacts(gpu=lane.gpu, process=lane.process, sites=sites, api=costliest.api, **figures),
         members=members,
-        **{name: getattr(costliest, name) for name in _INHERITED}
-        | {"bytes": max((member.bytes for member in members if member.bytes is not None), default=None)},
+        **{name: getattr(costliest, name) for name in _INHERITED},
     )
 
 
@@ -77,7 +87,7 @@ def _figures(timeline: Timeline, causes: Causes, lane: RankSteps, sites: tuple[i
     counted = (window >= 0) & lane.counted[window]
     hit = np.isin(np.arange(len(lane.starts)), window[drained & counted])
     affected = hit & lane.decode
-    bubbles = _bubbles(timeline, causes, lane, waits["wait_index"])
+    bubbles = _bubbles(causes, lane, waits["wait_index"])
     blocked = lane.per_window(window, waits["blocked_ns"].to_numpy())
     in_decode = (window >= 0) & lane.decode[window]
     shown = spread(waits.filter(pl.Series(drained))["wait_index"])
@@ -99,21 +109,22 @@ def _figures(timeline: Timeline, causes: Causes, lane: RankSteps, sites: tuple[i
     }
 
 
-def _bubbles(
-    timeline: Timeline, causes: Causes, lane: RankSteps, wait_indices: pl.Series
-) -> np.ndarray[Any, np.dtype[np.float64]]:
+def _bubbles(causes: Causes, lane: RankSteps, wait_indices: pl.Series) -> np.ndarray[Any, np.dtype[np.float64]]:
     """Return the idle charged to some waits in each window, by where the idle lies."""
-    charged = causes.charges.filter(pl.col("wait_index").is_in(wait_indices.implode()))["piece_index"]
-    pieces = timeline.pieces.select("start_ns", "end_ns")[charged]
-    return lane.per_window(
-        lane.windows(pieces["start_ns"].to_numpy()), (pieces["end_ns"] - pieces["start_ns"]).to_numpy()
+    charged = causes.charges.filter(pl.col("wait_index").is_in(wait_indices.implode()))
+    starts, ends = charged["start_ns"].to_numpy(), charged["end_ns"].to_numpy()
+    return lane.per_window(lane.windows(starts), ends - starts)
+
+
+def _example(causes: Causes, lane: RankSteps, site: int) -> dict[str, Any]:
+    """Return the middle wait of a site in the steps, of those with its commonest size that cost time if any did."""
+    window = lane.own(causes.waits["window_index"])
+    mine = causes.waits.filter(
+        (pl.col("site") == site) & ~pl.col("joined") & pl.Series((window >= 0) & lane.counted[window])
     )
-
-
-def _example(causes: Causes, site: int) -> dict[str, Any]:
-    """Return the middle drained wait of a site."""
-    drained = causes.waits.filter((pl.col("site") == site) & pl.col("drained"))
-    return drained.row(len(drained) // 2, named=True)
+    mine = mine.filter(pl.col("drained").any() == pl.col("drained"))
+    usual = mine.filter(pl.col("bytes").eq_missing(pl.lit(mine["bytes"].mode().sort().first(), pl.Int64)))
+    return usual.row(len(usual) // 2, named=True)
 
 
 @dataclass(frozen=True, slots=True)

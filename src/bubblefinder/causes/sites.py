@@ -19,7 +19,7 @@ _SITE: Final = (
     "gpu", "process", "launcher", "thread", "api", "copy_kind", "memory_kind", "size_class", "place", "frame",
     "after_role", "before_role", "order",
 )  # fmt: skip
-_GROUP: Final = ("gpu", "process", "launcher", "where")
+_GROUP: Final = ("gpu", "process", "thread", "where", "api", "copy_kind")
 _SHARED: Final = (
     "group", "gpu", "process", "launcher", "thread", "api", "copy_kind", "memory_kind", "size_class", "nvtx", "frame",
     "after_role", "before_role", "order",
@@ -56,7 +56,7 @@ def sites_of(waits: pl.DataFrame) -> pl.DataFrame:
     return (
         waits.filter(~pl.col("joined"))
         .group_by("site")
-        .agg(*(pl.col(name).first() for name in _SHARED), bytes=pl.col("bytes").max(), drained=pl.col("drained").any())
+        .agg(*(pl.col(name).first() for name in _SHARED), drained=pl.col("drained").any())
         .sort("site")
     )
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import polars as pl
 
+from bubblefinder.causes.handovers import held_up_by_others
+from bubblefinder.causes.stalls import COLUMNS, find_long_calls, find_polls, find_synchronous_launches
 from bubblefinder.timeline.apis import CallRole
 from bubblefinder.timeline.launches import LAUNCHES
 from bubblefinder.trace.model import COPY_KINDS, MEMCPY, MEMORY_KINDS
@@ -14,11 +16,6 @@ from bubblefinder.trace.model import COPY_KINDS, MEMCPY, MEMORY_KINDS
 if TYPE_CHECKING:
     from bubblefinder.timeline.model import Timeline
 
-HANDOVER_NS: Final = 100_000
-"""A thread that calls CUDA again so soon after another's wait has ended was waiting for that thread."""
-
-_USUALLY: Final = 0.5
-_SLEEPS: Final = r"(?i)wait|futex|lock|sem_|join|poll|select|recv|read|sleep"
 _COPY: Final = ("copy_kind", "src_kind", "dst_kind", "bytes", "stream")
 
 
@@ -31,14 +28,21 @@ def find_waits(timeline: Timeline, submitted: pl.DataFrame) -> pl.DataFrame:
 
     Returns:
         call_index, thread (that waits), launcher (the launching thread it holds up: itself, or
-        another one that waits for it), process, gpu, api, start_ns, end_ns, copy_index (the
-        blocking copy, or the one that a synchronisation waits for; null if none is known),
-        synchronises (False for a blocking copy), copy_kind, memory_kind, bytes.
+        another one that waits for it), process, gpu, api, start_ns, end_ns (of the call; a poll begins with the first
+        of its queries), copy_index (the operation that a call waits for which submitted it itself, or the copy that a
+        synchronisation waits for; null if none is known), synchronises (False where the call submitted what it waits
+        for), awaits (False for a long driver call that is busy with itself), copy_kind, memory_kind, bytes.
     """
     launchers = _launchers(submitted)
-    calls = _outermost(_waiting_calls(timeline))
+    found = (
+        _waiting_calls(timeline),
+        find_polls(timeline),
+        find_synchronous_launches(timeline),
+        find_long_calls(timeline, launchers),
+    )
+    calls = _outermost(pl.concat(found))
     own = calls.join(launchers.select("thread", "gpu"), on="thread").with_columns(launcher="thread")
-    others = _held_up_by_others(calls, launchers, timeline)
+    others = held_up_by_others(calls, launchers, timeline)
     waits = pl.concat([own, others], how="diagonal").sort("start_ns", "call_index", "gpu")
     return _with_copies(waits, timeline, submitted)
 
@@ -63,8 +67,8 @@ def _waiting_calls(timeline: Timeline) -> pl.DataFrame:
             pl.col("copy_index").is_not_null()
             | ((pl.col("role") == CallRole.WAIT) & (pl.col("return_value").fill_null(0) == 0))
         )
-        .with_columns(synchronises=pl.col("copy_index").is_null())
-        .drop("role", "return_value")
+        .with_columns(synchronises=pl.col("copy_index").is_null(), awaits=pl.lit(value=True))
+        .select(COLUMNS)
     )
 
 
@@ -75,45 +79,13 @@ def _outermost(calls: pl.DataFrame) -> pl.DataFrame:
     return ordered.filter((pl.col("start_ns") >= reach).fill_null(value=True))
 
 
-def _held_up_by_others(calls: pl.DataFrame, launchers: pl.DataFrame, timeline: Timeline) -> pl.DataFrame:
-    """Return the waits of threads that launch nothing, once for each launching thread that waits for them.
-
-    A launching thread waits for another if it makes no call from the other's wait on, and comes
-    back when that has ended: at once, or out of a sleep in the operating system that covers the end.
-    And it does so for most of the other's waits of that kind, since once may be chance.
-    """
-    foreign = calls.join(launchers.select("thread").unique(), on="thread", how="anti")
-    pairs = foreign.join(launchers.select("process", "gpu", launcher="thread"), on="process").sort("end_ns")
-    if pairs.is_empty():
-        return pairs
-    made = timeline.calls.select(launcher="thread", at="start_ns", before_end_ns="end_ns")
-    after = made.select("launcher", "at", resumed_ns="at")
-    slept = timeline.trace.os_calls.filter(pl.col("name").str.contains(_SLEEPS)).select(
-        launcher="thread",
-        at="start_ns",
-        slept_ns="end_ns",
-    )
-    placed = _beside(pairs, made, "backward")
-    placed = _beside(placed, after, "forward")
-    placed = _beside(placed, slept, "backward")
-    silent = (pl.col("before_end_ns") <= pl.col("start_ns")) & (pl.col("resumed_ns") >= pl.col("end_ns"))
-    at_once = pl.col("resumed_ns") - pl.col("end_ns") <= HANDOVER_NS
-    woken = pl.col("slept_ns").is_between(pl.col("end_ns"), pl.col("resumed_ns")).fill_null(value=False)
-    held = silent & (at_once | woken)
-    usually = held.mean().over("thread", "launcher", "gpu", "api") >= _USUALLY
-    return placed.filter(held & usually).select(*pairs.columns)
-
-
-def _beside(waits: pl.DataFrame, rows: pl.DataFrame, strategy: Literal["backward", "forward"]) -> pl.DataFrame:
-    """Join the row of the launching thread that begins last before, or first after, the end of each wait."""
-    points = rows.with_columns(end_ns="at").sort("end_ns").drop("at")
-    return waits.join_asof(points, on="end_ns", by="launcher", strategy=strategy, check_sortedness=False)
-
-
 def _with_copies(waits: pl.DataFrame, timeline: Timeline, submitted: pl.DataFrame) -> pl.DataFrame:
     """Add the copy that each wait waits for."""
+    asks = waits.select(
+        pl.col("api").cast(pl.String).str.contains("Synchronize|Query") & pl.col("synchronises")
+    ).to_series()
     awaited = _awaited_copies(waits, timeline, submitted)
-    waits = waits.with_columns(copy_index=pl.coalesce("copy_index", awaited))
+    waits = waits.with_columns(copy_index=pl.coalesce("copy_index", pl.when(asks).then(awaited)))
     copies = timeline.operations.select(pl.col(*_COPY).gather(waits["copy_index"]))
     host_side = pl.when(pl.col("copy_kind").is_in([1, 3])).then("src_kind").otherwise("dst_kind")
     return waits.hstack(copies).select(
@@ -127,6 +99,7 @@ def _with_copies(waits: pl.DataFrame, timeline: Timeline, submitted: pl.DataFram
         "end_ns",
         "copy_index",
         "synchronises",
+        "awaits",
         copy_kind=pl.col("copy_kind").replace_strict(COPY_KINDS, default=None, return_dtype=pl.String),
         memory_kind=host_side.replace_strict(MEMORY_KINDS, default=None, return_dtype=pl.String),
         bytes="bytes",

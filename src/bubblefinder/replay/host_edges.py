@@ -30,6 +30,7 @@ def place_waits(causes: Causes, calls: pl.DataFrame, blocks: pl.DataFrame) -> pl
         "call_index",
         "copy_index",
         "synchronises",
+        "awaits",
         "site",
         "group",
         "thread",
@@ -53,7 +54,7 @@ def host_arcs(
 ) -> int:
     """Add the dependencies of the host; return how many waits had to be told by the order seen alone."""
     _segments(moments, calls, waits)
-    awaited, guesses = _awaited(timeline, calls, blocks, waits)
+    awaited, guesses = _awaited(timeline, calls, blocks, waits.filter("awaits"))
     _waiting(moments, calls, awaited)
     return guesses
 

@@ -75,7 +75,7 @@ def _idle_inside(timeline: Timeline) -> pl.Series:
 def find_calls(timeline: Timeline, causes: Causes, blocks: pl.DataFrame) -> pl.DataFrame:
     """Return the calls that matter to a replay, by thread and time: those that submit the blocks, and the waits.
 
-    All other calls are part of the work between these.
+    All other calls are part of the work between these. A poll is one call, from the first query to the last.
     """
     calls = timeline.calls.select("thread", "process", "start_ns", "end_ns", api_role="role").with_row_index(
         "call_index"
@@ -83,11 +83,19 @@ def find_calls(timeline: Timeline, causes: Causes, blocks: pl.DataFrame) -> pl.D
     submit = blocks["call_index"].drop_nulls().unique()
     first = calls.filter(pl.col("call_index").is_in(submit.implode()))["start_ns"].min()
     late = pl.col("start_ns") >= (first if first is not None else 0)
-    waiting = causes.waits.filter(late & (pl.col("start_ns") <= pl.lit(blocks["end_ns"].max())))["call_index"].unique()
-    chosen = calls.filter(pl.col("call_index").is_in(submit.implode()) | pl.col("call_index").is_in(waiting.implode()))
-    return chosen.with_columns(waits=pl.col("call_index").is_in(waiting.implode())).sort(
-        "thread", "start_ns", "call_index"
-    )
+    waiting = causes.waits.filter(late & (pl.col("start_ns") <= pl.lit(blocks["end_ns"].max())))
+    begun = waiting.select("call_index", "awaits", begun_ns="start_ns").unique("call_index")
+    placed = calls.join(begun, on="call_index", how="left", maintain_order="left")
+    chosen = placed.filter(pl.col("call_index").is_in(submit.implode()) | pl.col("awaits").is_not_null())
+    return chosen.select(
+        "call_index",
+        "thread",
+        "process",
+        pl.coalesce("begun_ns", "start_ns").alias("start_ns"),
+        "end_ns",
+        "api_role",
+        waits=pl.col("awaits").fill_null(value=False),
+    ).sort("thread", "start_ns", "call_index")
 
 
 def span_of_steps(timeline: Timeline, steps: Steps, causes: Causes) -> tuple[int, int]:

@@ -65,13 +65,13 @@ def _site(subject: Any) -> Site:  # noqa: ANN401 - any of the rules' subjects
 
 
 def benign(analysis: Analysis) -> list[Benign]:
-    """Return the sites whose waits never drained a GPU in the decode steps, longest wait first."""
+    """Return the waits that cost no GPU time in the decode steps, nor those of their group, longest first."""
     decode = analysis.steps.windows.with_row_index("window_index").filter(pl.col("excluded").is_null())
     counts = {(gpu, process): number for gpu, process, number in decode.group_by("gpu", "process").len().iter_rows()}
     waits = analysis.causes.waits.filter(~pl.col("joined")).join(
         decode.select("window_index"), on="window_index", how="semi"
     )
-    fed = waits.filter(~pl.col("drained").any().over("site"))
+    fed = waits.filter(pl.col("awaits") & ~pl.col("drained").any().over("group"))
     groups = fed.group_by(*_SITE, "process", maintain_order=True)
     entries = [_benign(analysis.timeline, rows, counts) for _, rows in groups]
     return sorted(entries, key=lambda entry: -(entry.host_blocked_ns.p50 or 0))
@@ -86,7 +86,7 @@ def _benign(timeline: Timeline, rows: pl.DataFrame, counts: Mapping[tuple[int, i
     return Benign(
         devices=[DeviceRef(gpu=gpu, pid=pid_of(process)) for gpu, process in lanes],
         site=Site(
-            bytes=max(rows["bytes"].drop_nulls().to_list(), default=None),
+            bytes=rows["bytes"].drop_nulls().mode().sort().first(),  # type: ignore[arg-type]
             thread=timeline.trace.thread_names.get(first["thread"]),
             **{name: first[name] for name in _SITE},
         ),

@@ -6,6 +6,7 @@ A case draws one step or a few and says how often the picture is repeated, since
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Final
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
@@ -13,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from bubblefinder.pipeline import Analysis
 from bubblefinder.rules.config import Config
 from bubblefinder.rules.engine import run_rules
-from bubblefinder.rules.model import Confidence, Line, RuleId, Severity
+from bubblefinder.rules.model import Confidence, Line, Program, RuleId, Severity
 from bubblefinder.rules.suggest import read_toml, validate
 from bubblefinder.trace.drawn import draw
 
@@ -42,6 +43,9 @@ class Case(BaseModel):
     headline: RuleId | None = Field(
         default=None,
         description="the rule that must be the finding in its place, this one only listed as also matching",
+    )
+    programs: tuple[Program, ...] = Field(
+        default=(), description="libraries that the capture shows at work beside what is drawn"
     )
     timeline: str = Field(description="one step or a few, drawn; see bubblefinder.trace.drawn")
     repeat: Annotated[int, Field(ge=1)] = Field(default=1, description="how often the picture follows itself")
@@ -94,7 +98,9 @@ def picture(case: Case) -> str:
 
 def judge(case: Case, packs: Packs) -> tuple[Match, ...]:
     """Return the findings on a case's timeline."""
-    return run_rules(Analysis(draw(picture(case), us_per_char=case.us_per_char)).facts, packs, Config()).findings
+    facts = Analysis(draw(picture(case), us_per_char=case.us_per_char)).facts
+    seen = dict.fromkeys([*facts.programs, *case.programs])
+    return run_rules(replace(facts, programs=tuple(seen)), packs, Config()).findings
 
 
 def complaints(rule: str, case: Case, packs: Packs) -> list[str]:

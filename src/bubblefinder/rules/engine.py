@@ -22,7 +22,7 @@ from bubblefinder.rules.subjects import bubble_p50_ns, cost, identity, kind_of, 
 from bubblefinder.rules.suggest import did_you_mean
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Collection, Iterable, Sequence
 
     from bubblefinder.causes.facts import Facts, StepFacts
     from bubblefinder.rules.config import Config
@@ -58,12 +58,13 @@ def run_rules(facts: Facts, packs: Packs, config: Config, shown: tuple[int, int]
     on several ranks is one finding, as severe as on the worst of them; its figures are those of the rank
     `shown`, else of the worst.
     """
-    rules = selected(packs, config)
+    rules = tuple(rule for rule in selected(packs, config) if rule.seen is None or rule.seen in facts.programs)
     steps = {(step.gpu, step.process): step for step in facts.steps}
     matches = [
         match
         for subject in subjects(facts)
-        if (match := _judge(subject, rules, steps.get((subject.gpu, subject.process)), config.batch)) is not None
+        if (match := _judge(subject, rules, steps.get((subject.gpu, subject.process)), config.batch, facts.programs))
+        is not None
     ]
     judged = [(match, _owner(match, config)) for match in sorted(_merge_ranks(matches, shown), key=_worst_first)]
     return Verdicts(
@@ -101,7 +102,9 @@ def severity_of(share: float | None) -> Severity:
     return reached[-1] if reached else "info"
 
 
-def _judge(subject: Subject, rules: Iterable[Rule], step: StepFacts | None, batch: int) -> Match | None:
+def _judge(
+    subject: Subject, rules: Iterable[Rule], step: StepFacts | None, batch: int, programs: Collection[str]
+) -> Match | None:
     step_p50_ns = step.step_p50_ns if step else None
     found = (_fit(rule, order, subject, step_p50_ns, batch) for order, rule in enumerate(rules))
     fits = sorted(fit for fit in found if fit is not None)
@@ -122,8 +125,8 @@ def _judge(subject: Subject, rules: Iterable[Rule], step: StepFacts | None, batc
         share=spent.share,
         bubble_p50_ns=bubble_p50_ns(subject, rule.share),
         recoverable_ns=spent.recoverable_ns,
-        message=_message(rule, others, subject),
-        remedy=template.fill(rule.remedy, subject),
+        message=_message(rule, others, subject, programs),
+        remedy=" ".join(template.fill(text, subject) for text in (rule.remedy, *_remedies(rule, programs))),
         references=rule.references,
         also_matches=tuple(other.id for other in others),
         evidence=subject.evidence[:EVIDENCE_ROWS],
@@ -162,7 +165,11 @@ def _evidence(rule: Rule, conditions: Conditions) -> int:
     return 0 if names_code(conditions) else 1
 
 
-def _message(rule: Rule, others: Sequence[Rule], subject: Subject) -> str:
+def _remedies(rule: Rule, programs: Collection[str]) -> tuple[str, ...]:
+    return tuple(advice.remedy for advice in rule.advice_for(programs) if advice.remedy)
+
+
+def _message(rule: Rule, others: Sequence[Rule], subject: Subject, programs: Collection[str]) -> str:
     """Return what the rule says, and who it could be where it can't tell."""
     said = template.fill(rule.says, subject)
     if isinstance(subject, SiteFacts) and subject.bubble_p50_ns is None and subject.steps_affected:
@@ -170,7 +177,8 @@ def _message(rule: Rule, others: Sequence[Rule], subject: Subject) -> str:
     if not rule.generic:
         return said
     guesses = [*(f"{template.fill(other.title, subject)} ({other.id})" for other in others if not other.generic)]
-    candidates = [*guesses, *rule.candidates]
+    theirs = (candidate for advice in rule.advice_for(programs) for candidate in advice.candidates)
+    candidates = [*guesses, *theirs, *rule.candidates]
     return f"{said} It could be: {'; '.join(candidates)}." if candidates else said
 
 

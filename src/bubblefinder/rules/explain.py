@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from bubblefinder.rules.cases import Case
     from bubblefinder.rules.match import Conditions
-    from bubblefinder.rules.model import Pack, Rule
+    from bubblefinder.rules.model import Advice, Pack, Rule
     from bubblefinder.rules.packs import Packs
 
 STATUSES: Final = {
@@ -46,6 +46,7 @@ def page(pack: Pack, rule: Rule, cases: Sequence[Case] = ()) -> str:
     ]
     if rule.candidates:
         parts.append("It could be:\n\n" + "\n".join(f"- {candidate}" for candidate in rule.candidates))
+    parts += [_advice(advice) for advice in rule.advice]
     if rule.references:
         parts.append("## References\n\n" + "\n".join(f"- {_link(reference)}" for reference in rule.references))
     if cases:
@@ -112,6 +113,17 @@ def _facts(pack: Pack, rule: Rule) -> str:
     return "\n".join(["| | |", "|---|---|", *(f"| {name} | {value} |" for name, value in rows)])
 
 
+def _advice(advice: Advice) -> str:
+    """Return what a rule adds where a library is seen."""
+    candidates = "\n".join(f"- {candidate}" for candidate in advice.candidates)
+    parts = (
+        f"Where {advice.seen} is seen:",
+        advice.remedy or "",
+        f"It could be:\n\n{candidates}" if candidates else "",
+    )
+    return "\n\n".join(part for part in parts if part)
+
+
 def _capped(rule: Rule) -> bool:
     return rule.severity_at_most != "high"
 
@@ -127,8 +139,9 @@ def _confidence(rule: Rule) -> str:
 
 def _conditions(rule: Rule) -> str:
     tables = ["\n".join(f"- {words}" for words in _tests(table)) for table in rule.alternatives]
+    seen = f"\n\nAnd {rule.seen} is seen at work." if rule.seen else ""
     code = f"\n\nAnd the check `{rule.code}` holds." if rule.code else ""
-    return "All of:\n\n" + "\n\nor all of:\n\n".join(tables) + code
+    return "All of:\n\n" + "\n\nor all of:\n\n".join(tables) + code + seen
 
 
 def _tests(table: Conditions) -> list[str]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, field_validator, model_validator
 
+from bubblefinder.causes.programs import PROGRAMS
 from bubblefinder.rules import template
 from bubblefinder.rules.code import CODE
 from bubblefinder.rules.functions import Functions
@@ -15,6 +16,7 @@ from bubblefinder.rules.subjects import SUBJECTS, field_types
 from bubblefinder.rules.suggest import did_you_mean
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
     from typing import Self
 
     from bubblefinder.causes.facts import Row
@@ -32,11 +34,29 @@ SEVERITY_SHARES: Final[dict[Severity, float]] = {"low": 0.01, "medium": 0.03, "h
 
 _STRICT: Final = ConfigDict(extra="forbid", frozen=True)
 
+
+def _known_program(name: str) -> str:
+    if name not in PROGRAMS:
+        raise ValueError(f"no such library{did_you_mean(name, PROGRAMS)}")
+    return name
+
+
 Line = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, pattern=r"^[^\n]*$")]
 Prose = Annotated[str, AfterValidator(lambda text: " ".join(text.split())), StringConstraints(min_length=1)]
 RuleId = Annotated[str, StringConstraints(pattern=r"^[A-Z]+[0-9]{3}$")]
+Program = Annotated[str, AfterValidator(_known_program)]
 RuleName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$")]
 Reference = Annotated[str, StringConstraints(pattern=r"^([\w.-]+/[\w.-]+#[0-9]+|https://\S+)$")]
+
+
+class Advice(BaseModel):
+    """What else to say where a library is seen at work: its own words for the cause and the cure."""
+
+    model_config = _STRICT
+
+    seen: Program = Field(description="the library")
+    remedy: Prose | None = Field(default=None, description="what to do there, after the rule's own remedy")
+    candidates: tuple[Line, ...] = Field(default=(), description="its code that leaves this shape")
 
 
 class Rule(BaseModel):
@@ -53,6 +73,10 @@ class Rule(BaseModel):
     )
     since: str = Field(pattern=r"^\d+\.\d+\.\d+$", description="the version that brought the rule")
     generic: bool = Field(default=False, description="says what happened but not which code did it: confidence low")
+    seen: Program | None = Field(
+        default=None,
+        description="the library that the capture must show at work: by a kernel, a range, a frame or a thread",
+    )
     severity_at_most: Severity = "high"
     confidence_at_most: Confidence = "high"
     share: str | None = Field(
@@ -65,6 +89,7 @@ class Rule(BaseModel):
     candidates: tuple[Line, ...] = Field(
         default=(), description="code that leaves this shape, where the rule can't tell which"
     )
+    advice: tuple[Advice, ...] = Field(default=(), description="what else to say where a library is seen")
     references: tuple[Reference, ...] = Field(default=(), description="owner/repository#number, or an https address")
     wait: tuple[Annotated[Conditions, About("wait")], ...] = Field(
         default=(), description="any of which is enough, about a wait"
@@ -94,6 +119,10 @@ class Rule(BaseModel):
     def about(self) -> str:
         """The kind of subject the rule is about."""
         return next(kind for kind in SUBJECTS if getattr(self, kind))
+
+    def advice_for(self, programs: Collection[str]) -> tuple[Advice, ...]:
+        """Return the advice about libraries that a capture shows at work."""
+        return tuple(advice for advice in self.advice if advice.seen in programs)
 
     @property
     def alternatives(self) -> tuple[Conditions, ...]:

@@ -18,6 +18,11 @@ if TYPE_CHECKING:
 
 LAUNCHES: Final = (CallRole.LAUNCH_KERNEL, CallRole.LAUNCH_GRAPH)
 _KEY: Final = ("process", "correlation")
+QUEUED_NS: Final = 20_000
+"""A copy behind other work for so long, whose call is still running when it starts, was waited for by that call. Calls
+that don't wait take some microseconds."""
+USUALLY: Final = 0.5
+"""... and so do more than this share of the queued copies of its kind: a call may be slow once."""
 _PAGEABLE: Final = 0
 _HOST_TO: Final = (1, 3)
 _TO_HOST: Final = (2, 4)
@@ -120,20 +125,37 @@ def find_launches(runs: pl.DataFrame, calls: pl.DataFrame, repeated: pl.Series) 
 def blocking_copies(operations: pl.DataFrame, calls: pl.DataFrame) -> pl.Series:
     """Tell the copies whose call blocked its thread.
 
-    The call ends at or after the copy, and its name has no Async or the host side is pageable.
+    The call ends at or after the copy, and its name has no Async or the host side is pageable; or, whatever its name
+    and memory, it was still running when the copy started that had been queued behind other work (a strided copy
+    from pinned memory; a pageable upload that returns when its last part is staged), as calls of its kind usually are.
     """
-    copies = operations.select("kind", "end_ns", "copy_kind", "src_kind", "dst_kind", "call_index")
+    copies = operations.select(
+        "kind", "start_ns", "end_ns", "copy_kind", "src_kind", "dst_kind", "call_index", reach=_reach(operations)
+    )
     copies = copies.with_row_index("op_index").filter((pl.col("kind") == MEMCPY) & pl.col("call_index").is_not_null())
-    called = calls.select(pl.col("api").cast(pl.String), returned_ns="end_ns")[copies["call_index"]]
+    called = calls.select(pl.col("api").cast(pl.String), called_ns="start_ns", returned_ns="end_ns")[
+        copies["call_index"]
+    ]
     pageable = (
         (pl.col("copy_kind").is_in(_TO_HOST) & (pl.col("dst_kind") == _PAGEABLE))
         | (pl.col("copy_kind").is_in(_HOST_TO) & (pl.col("src_kind") == _PAGEABLE))
     ).fill_null(value=False)
     synchronous = ~pl.col("api").str.contains("Async", literal=True)
-    blocked = copies.hstack(called).filter((pl.col("returned_ns") >= pl.col("end_ns")) & (synchronous | pageable))
+    named = (pl.col("returned_ns") >= pl.col("end_ns")) & (synchronous | pageable)
+    ahead = pl.col("reach").clip(upper_bound="start_ns")
+    waited = pl.when(ahead - pl.col("called_ns") >= QUEUED_NS).then(pl.col("returned_ns") >= pl.col("start_ns"))
+    usually = waited.mean().over("api", "copy_kind", "src_kind", "dst_kind") > USUALLY
+    blocked = copies.hstack(called).filter(named | (waited & usually).fill_null(value=False))
     blocking = np.zeros(len(operations), np.bool_)
     blocking[blocked["op_index"].to_numpy()] = True
     return pl.Series("blocking", blocking)
+
+
+def _reach(operations: pl.DataFrame) -> pl.Series:
+    """Return when all operations before each on its GPU had ended; null for the first."""
+    if operations["gpu"].n_unique() <= 1:
+        return operations["end_ns"].cum_max().shift(1)
+    return operations.select(pl.col("end_ns").cum_max().shift(1).over("gpu")).to_series()
 
 
 def expects_record(calls: pl.DataFrame) -> pl.Series:

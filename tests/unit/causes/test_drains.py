@@ -58,12 +58,22 @@ def test_the_chain_goes_on_until_the_host_is_ahead_again() -> None:
 
 def test_a_new_drained_wait_closes_the_chain_before_it() -> None:
     judged = drawn("""
-        api     | ACCCCC.B...DDDD....E..
-        gpu0 s7 | .AAAC...BB...D......EE
+        api     | ACCCCC.B..DDDDDDD....E..
+        gpu0 s7 | .AAAC...BBBBBBD.......EE
         C = copy DtoH 8 pageable
         D = copy DtoH 4 pageable
     """)
-    assert judged.bubbles_us() == [3 + 3, 6]
+    assert judged.bubbles_us() == [3, 7]
+
+
+def test_a_copy_on_an_idle_gpu_waits_for_nothing() -> None:
+    # The host is slow; the synchronous copy is over before its call returns and has nothing to wait for.
+    judged = drawn("""
+        api     | A.......CC........B.
+        gpu0 s7 | .AAA.....C........BB
+        C = copy DtoD 4096 via cudaMemcpy
+    """)
+    assert judged.waits("drained", "bubble_ns") == [(False, 0)]
 
 
 def test_of_two_waits_around_one_gap_the_earlier_is_to_blame() -> None:
@@ -145,6 +155,7 @@ def test_chains_by_hand() -> None:
         gap_index=np.arange(7),
         starts=np.arange(0, 70, 10),
         launched=np.array([5, 15, 25, 30, 45, 55, 65]),
+        due=np.array([5, 15, 25, 30, 45, 55, 65]),
         thread=np.array([1, 1, 1, 1, 1, 2, 1]),
         known=np.array([True, True, True, True, True, True, True]),
     )
@@ -154,11 +165,18 @@ def test_chains_by_hand() -> None:
 
 
 def blamed(judged: Judged) -> dict[int, int]:
-    """Gap to wait by design section 2, one gap at a time."""
+    """Gap to wait by the definition, one gap at a time."""
     waits, gaps = judged.causes.waits, judged.timeline.gaps
     pieces = judged.timeline.pieces
     calls = judged.timeline.calls
     found: dict[int, int] = {}
+    idle_before = dict(gaps.select("after_index", "start_ns").rows())
+
+    def waits_for_nothing(wait: dict[str, int]) -> bool:
+        """A copy on a GPU that was idle when its call began; all copies here are short."""
+        idle = idle_before.get(wait["copy_index"])
+        return not wait["synchronises"] and idle is not None and idle <= wait["start_ns"]
+
     for device in judged.timeline.devices:
         open_wait, open_thread = NOBODY, 0
         for index, gap in enumerate(gaps.rows(named=True)):
@@ -172,6 +190,7 @@ def blamed(judged: Judged) -> dict[int, int]:
                 if call
                 and wait["gpu"] == gap["gpu"]
                 and wait["launcher"] == call["thread"]
+                and not waits_for_nothing(wait)
                 and wait["start_ns"] <= gap["start_ns"] <= wait["end_ns"] <= call["start_ns"]
             ]
             if holders:

@@ -74,7 +74,6 @@ def test_reads_of_one_range_are_sites_of_one_group_told_apart_by_their_order() -
     assert judged.waits("site") == [0, 1, 2] * 4
     assert set(judged.waits("group")) == {0}
     assert judged.causes.sites["order"].to_list() == [0, 1, 0]
-    assert judged.causes.sites["bytes"].to_list() == [68, 68, 64]
 
 
 def test_without_ranges_the_seam_makes_the_group() -> None:

@@ -58,7 +58,7 @@ PLAN = replace(
 
 
 def verdicts(*sites: SiteFacts, steps: tuple[StepFacts, ...] = (STEP,), **config: Any) -> Verdicts:
-    return run_rules(Facts(sites, steps), load_packs(), Config.model_validate(config))
+    return run_rules(Facts(sites, steps, ("pytorch",)), load_packs(), Config.model_validate(config))
 
 
 def only(*sites: SiteFacts, steps: tuple[StepFacts, ...] = (STEP,), **config: Any) -> Match:
@@ -80,6 +80,18 @@ def test_without_names_a_pageable_read_is_generic_and_names_candidates() -> None
     assert match.title == "Blocking read after verify"
     assert "resolve_seq_lens_cpu" in match.message
     assert ".tolist()" in match.message
+
+
+def test_words_of_a_library_are_said_only_where_it_is_seen() -> None:
+    unseen = run_rules(Facts((READ, replace(ITEM, sites=(4,))), (STEP,)), load_packs(), Config()).findings
+    assert [match.rule for match in unseen] == ["CUDA001", "CUDA001"]
+    assert not any("torch" in match.message + match.remedy for match in unseen)
+    assert "torch.cuda.set_sync_debug_mode" in only(READ).remedy
+
+
+def test_a_wait_in_few_steps_is_judged_by_its_share_of_all_steps() -> None:
+    rare = replace(READ, steps_affected=2, bubble_share=0.2, recoverable_ns=0.0)
+    assert (only(rare).severity, only(rare).recoverable_ns) == ("high", None)
 
 
 def test_a_private_stream_behind_an_event_is_the_fingerprint_of_the_resolve() -> None:
@@ -184,13 +196,15 @@ def test_one_long_pause_is_no_slow_host() -> None:
 
 
 def test_a_host_that_is_slow_without_a_wait() -> None:
-    slow = replace(STEP, mode="graph", host_slow_share=0.4, host_slow_p50_ns=5_800_000.0)
+    slow = replace(STEP, mode="graph", host_slow_share=0.4, host_slow_p50_ns=5_800_000.0, host_in_calls_share=0.1)
     match = only(steps=(slow,))
     assert (match.rule, match.severity) == ("CUDA101", "high")
 
 
 def test_without_graphs_the_missing_graph_is_the_headline() -> None:
-    eager = replace(STEP, mode="none", host_slow_share=0.5, launches_per_step=470.0, host_slow_p50_ns=7e6)
+    eager = replace(
+        STEP, mode="none", host_slow_share=0.5, launches_per_step=470.0, host_slow_p50_ns=7e6, host_in_calls_share=0.2
+    )
     findings = verdicts(replace(ITEM, recoverable_ns=11_000.0), steps=(eager,)).findings
     assert [(match.rule, match.severity) for match in findings] == [("CUDA102", "high"), ("TORCH001", "info")]
     assert findings[0].also_matches == ("CUDA101",)

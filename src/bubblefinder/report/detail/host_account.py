@@ -48,7 +48,7 @@ def idle_of(
     pieces = on_gpu(timeline.pieces.with_row_index("piece_index"), lane.gpu).filter(
         pl.col("idle_class") != IdleClass.INTRA_GRAPH
     )
-    parts = _parts(timeline, pieces, starts)
+    parts = _parts(timeline, pieces, np.concatenate([starts, *_charge_edges(causes)]))
     window = np.searchsorted(starts, parts["start_ns"].to_numpy(), side="right") - 1
     parts = parts.with_columns(window=pl.Series(window)).filter(pl.Series((window >= 0) & decode[window]))
     told = _told(timeline, steps, causes, parts)
@@ -88,8 +88,12 @@ def _longest(rows: list[IdleAccount], steps: int) -> list[IdleAccount]:
     return rows[:MOST_IDLE] + others
 
 
+def _charge_edges(causes: Causes | None) -> list[Ints]:
+    return [] if causes is None else [causes.charges[name].to_numpy() for name in ("start_ns", "end_ns")]
+
+
 def _parts(timeline: Timeline, pieces: pl.DataFrame, starts: Ints) -> pl.DataFrame:
-    """Cut pieces where windows begin and where their launching thread begins or ends a call or a range."""
+    """Cut pieces at the times given and where their launching thread begins or ends a call or a range."""
     launched = timeline.gaps["call_index"].gather(pieces["gap_index"])
     pieces = pieces.with_columns(
         call_index=launched,
@@ -126,7 +130,7 @@ def _told(timeline: Timeline, steps: Steps, causes: Causes | None, parts: pl.Dat
         "window",
         "ns",
         gap_class=pl.col("idle_class").cast(pl.Int64).replace_strict(classes, return_dtype=pl.String),
-        wait=_waits(causes, parts["piece_index"]),
+        wait=_waits(causes, parts),
         during=during,
         place=pl.when(late | launching).then(_places(ranges, inside)),
         before=labels(timeline, steps, parts["after_index"]).cast(pl.String),
@@ -156,16 +160,17 @@ def _outermost(rows: pl.DataFrame, parts: pl.DataFrame) -> pl.Series:
     return hits.select("point", name=pl.when(pl.col("start_ns") < pl.col("end_ns")).then("name")).sort("point")["name"]
 
 
-def _waits(causes: Causes | None, piece_index: pl.Series) -> pl.Series:
-    """Return the wait that each piece is charged to, in words."""
+def _waits(causes: Causes | None, parts: pl.DataFrame) -> pl.Series:
+    """Return the wait that each part of a piece is charged to, in words."""
     if causes is None or causes.charges.is_empty():
-        return pl.Series([None] * len(piece_index), dtype=pl.String)
+        return pl.Series([None] * len(parts), dtype=pl.String)
     named = causes.waits.select(name=wait_name(general(pl.col("nvtx"))))["name"]
     charged = causes.charges.select(
-        pl.col("piece_index").cast(pl.UInt32), wait=named.gather(causes.charges["wait_index"])
-    )
-    points = pl.DataFrame({"piece_index": piece_index.cast(pl.UInt32)})
-    return points.join(charged, on="piece_index", how="left", maintain_order="left")["wait"]
+        "piece_index", "start_ns", until="end_ns", wait=named.gather(causes.charges["wait_index"])
+    ).sort("start_ns")
+    points = parts.select("piece_index", "start_ns").with_row_index("point").sort("start_ns")
+    found = points.join_asof(charged, on="start_ns", by="piece_index", check_sortedness=False)
+    return found.select("point", wait=pl.when(pl.col("start_ns") < pl.col("until")).then("wait")).sort("point")["wait"]
 
 
 def wait_name(place: pl.Expr) -> pl.Expr:

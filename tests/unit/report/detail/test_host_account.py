@@ -62,9 +62,11 @@ def test_the_operating_system_is_named_where_it_was_recorded() -> None:
 
 
 def test_pauses_lie_in_few_steps() -> None:
-    prepare = row(loop(pause_every=7, steps=40), during="host work", place="prepare #")
-    assert prepare.half_steps <= 4
-    assert prepare.p50_ns == 250 * US
+    account = loop(pause_every=7, steps=40)
+    pause = row(account, during="host work", place="prepare #", wait=None)
+    assert pause.half_steps <= 4
+    assert (pause.p50_ns, pause.ns) == (0, 6 * 5_250 * US)
+    assert row(account, during="host work", place="prepare #", wait="cudaMemcpyAsync DtoH in result").p50_ns == 250 * US
 
 
 def test_rows_beyond_the_longest_are_one_a_class(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,103 @@
+"""Who is charged with which part of the idle time: the calls that opened it, and what held the host up inside it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import polars as pl
+
+from bubblefinder.causes.drains import CHARGEABLE, NOBODY, chains, lead_lost, open_gaps, to_blame, waiting_for_others
+from bubblefinder.intervals import split
+from bubblefinder.timeline.model import IdleClass
+
+if TYPE_CHECKING:
+    from bubblefinder.timeline.model import Timeline
+
+_HOST: Final = (IdleClass.HOST_LATE, IdleClass.LAUNCHING)
+
+
+def find_charges(timeline: Timeline, waits: pl.DataFrame, pauses: pl.DataFrame) -> pl.DataFrame:
+    """Return the idle time that is charged to waits and pauses, each moment at most once.
+
+    A wait to blame is charged its chain, a wait that cost the host its lead the gaps that this explains. Inside both,
+    and outside, the calls that are busy with themselves and the pauses of the launching thread take the idle that lies
+    under them.
+
+    Args:
+        timeline: the timeline.
+        waits: from `waits.find_waits`; `wait_index` is a position in it.
+        pauses: from `pauses.find_pauses`; `pause_index` is a position in it.
+
+    Returns:
+        piece_index, start_ns, end_ns (a piece or a part of it), wait_index or pause_index (the other is null), opened
+        (it belongs to the very gap that opened under the wait); by time inside a GPU.
+    """
+    waits = waits.with_row_index("wait_index")
+    blamed = np.full(len(timeline.gaps), NOBODY)
+    opened = np.zeros(len(timeline.gaps), np.bool_)
+    thread = np.zeros(len(timeline.gaps), np.int64)
+    others = waiting_for_others(timeline, waits)
+    for device in timeline.devices:
+        gaps = open_gaps(timeline, device.gpu)
+        mine = others.filter(pl.col("gpu") == device.gpu)
+        culprit = to_blame(gaps, mine)
+        charged = chains(gaps, culprit)
+        blamed[gaps.gap_index] = np.where(charged == NOBODY, lead_lost(gaps, mine, charged), charged)
+        opened[gaps.gap_index] = culprit != NOBODY
+        thread[gaps.gap_index] = gaps.thread
+    chargeable = timeline.pieces["idle_class"].is_in([int(idle_class) for idle_class in CHARGEABLE]).arg_true()
+    gap = timeline.pieces["gap_index"].gather(chargeable).to_numpy()
+    pieces = timeline.pieces.select("gpu", "start_ns", "end_ns", "idle_class")[chargeable].with_columns(
+        piece_index=chargeable,
+        wait_index=blamed[gap],
+        pause_index=pl.lit(NOBODY, pl.Int64),
+        opened=opened[gap],
+        thread=thread[gap],
+    )
+    shared = _shared(pieces, _claims(waits, pauses))
+    found = shared.filter((pl.col("wait_index") != NOBODY) | (pl.col("pause_index") != NOBODY))
+    known = pl.col("wait_index", "pause_index")
+    return found.sort("piece_index", "start_ns").select(
+        "piece_index", "start_ns", "end_ns", pl.when(known != NOBODY).then(known), "opened"
+    )
+
+
+def _claims(waits: pl.DataFrame, pauses: pl.DataFrame) -> pl.DataFrame:
+    """Return when a launching thread was held up by something other than a wait: calls that are busy, then pauses."""
+    busy = waits.filter(~pl.col("awaits")).select(
+        "gpu", "start_ns", "end_ns", wait_index=pl.col("wait_index").cast(pl.Int64), thread="launcher"
+    )
+    held = pauses.with_row_index("pause_index").select(
+        "gpu", "thread", "start_ns", "end_ns", pl.col("pause_index").cast(pl.Int64)
+    )
+    return pl.concat([busy, held], how="diagonal").sort("start_ns")
+
+
+def _shared(pieces: pl.DataFrame, claims: pl.DataFrame) -> pl.DataFrame:
+    """Give the parts of the host's pieces that lie under a claim of the thread that launched late to that claim."""
+    host = pl.col("idle_class").is_in([int(name) for name in _HOST])
+    untouched, parts = [pieces], []
+    for (gpu, thread), mine in claims.partition_by("gpu", "thread", as_dict=True, maintain_order=True).items():
+        chosen = host & (pl.col("gpu") == gpu) & (pl.col("thread") == thread)
+        parts.append(_parted(pieces.filter(chosen), mine))
+        untouched.append(untouched.pop().filter(~chosen))
+    return pl.concat([*untouched, *parts])
+
+
+def _parted(pieces: pl.DataFrame, claims: pl.DataFrame) -> pl.DataFrame:
+    begins, ends = claims["start_ns"].to_numpy(), claims["end_ns"].to_numpy()
+    starts, stops, parent = split(
+        pieces["start_ns"].to_numpy(), pieces["end_ns"].to_numpy(), np.concatenate([begins, ends])
+    )
+    position = np.searchsorted(begins, starts, side="right") - 1
+    under = pl.Series((position >= 0) & (starts < ends[position]))
+    own, paused = (
+        claims[name].fill_null(NOBODY).gather(np.maximum(position, 0)) for name in ("wait_index", "pause_index")
+    )
+    parts = pieces[parent].with_columns(start_ns=starts, end_ns=stops)
+    return parts.with_columns(
+        pl.when(under).then(own).otherwise("wait_index").alias("wait_index"),
+        pl.when(under).then(paused).otherwise("pause_index").alias("pause_index"),
+        opened=pl.col("opened") & (~under | (own == pl.col("wait_index"))),
+    )

@@ -1,0 +1,187 @@
+"""What holds a launching thread up outside CUDA: collections, locks, calls into the operating system, silence."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import polars as pl
+
+from bubblefinder.causes.stalls import late_idle
+from bubblefinder.causes.thresholds import COVERS, FEWEST, HOLE_FACTOR, HOLE_NS, PAUSE_NS
+from bubblefinder.intervals import Cover, overlap_with, union
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from bubblefinder.intervals import Bools, Ints
+    from bubblefinder.timeline.model import Timeline
+
+_COLLECTS: Final = r"(?i)\bgc\b|gc\.collect|garbage"
+_SHAPE: Final = {
+    "gpu": pl.Int32, "process": pl.Int64, "thread": pl.Int64, "start_ns": pl.Int64, "end_ns": pl.Int64,
+    "call_index": pl.UInt32, "reason": pl.String, "detail": pl.String,
+}  # fmt: skip
+
+
+def find_pauses(timeline: Timeline, submitted: pl.DataFrame, waits: pl.DataFrame) -> pl.DataFrame:
+    """Return when launching threads were held up outside CUDA calls while their GPU idled, by GPU, thread and time.
+
+    A pause is a stretch without calls far longer than usual at its place of the step, or anything shorter that the
+    capture shows to have held the thread up, however regular: a collection, the interpreter lock, a call into the
+    operating system, time off the CPU. A sleep that another thread's wait ends belongs to that wait.
+
+    Args:
+        timeline: the timeline.
+        submitted: from `launches.find_submissions`.
+        waits: from `waits.find_waits`.
+
+    Returns:
+        gpu, process, thread, start_ns, end_ns, call_index (of the call that ends it), reason (``gc``, ``gil``,
+        ``os call``, ``descheduled``, or null where nothing shows it), detail (the call or the range that shows it).
+        Pauses of a thread don't overlap.
+    """
+    threads = submitted.select("gpu", "process", "thread").unique(maintain_order=True)
+    parts = [
+        part
+        for gpu, process, thread in threads.iter_rows()
+        for part in _of_thread(timeline, submitted, waits, (gpu, process, thread))
+    ]
+    columns = [pl.col(name).cast(kind) for name, kind in _SHAPE.items()]
+    return pl.concat([pl.DataFrame(schema=_SHAPE), *(part.select(columns) for part in parts)]).sort(
+        "gpu", "thread", "start_ns"
+    )
+
+
+def _of_thread(
+    timeline: Timeline, submitted: pl.DataFrame, waits: pl.DataFrame, lane: tuple[int, int, int]
+) -> Iterator[pl.DataFrame]:
+    """Yield the pauses of a thread: the collections, locks and calls that the capture shows, then silent holes."""
+    gpu, process, thread = lane
+    idle = late_idle(timeline, gpu)
+    stretches = _stretches(timeline, submitted, gpu, thread)
+    if stretches.is_empty() or not len(idle):
+        return
+    stretches = stretches.with_columns(gpu=pl.lit(gpu), process=pl.lit(process), thread=pl.lit(thread))
+    stretches = _idle_under(stretches, idle)
+    handed = waits.filter((pl.col("launcher") == thread) & (pl.col("thread") != thread) & (pl.col("gpu") == gpu))
+    given = np.sort(handed["end_ns"].to_numpy())
+    shown = [(reason, _unexplained(_idle_under(rows, idle), given)) for reason, rows in _sources(timeline, thread)]
+    holes = stretches.filter(_is_hole())
+    starts, ends = holes["start_ns"].to_numpy(), holes["end_ns"].to_numpy()
+    free = ~_ended_by(starts, ends, given)
+    holes = holes.with_columns(_reasons(shown, starts, ends)).filter(pl.Series(free))
+    yield holes
+    taken = union(holes["start_ns"].to_numpy(), holes["end_ns"].to_numpy())
+    for reason, rows in shown:
+        long = rows.filter(pl.col("end_ns") - pl.col("start_ns") >= PAUSE_NS)
+        found = _apart(_inside_stretches(long, stretches), taken).with_columns(reason=pl.lit(reason), detail="text")
+        yield found
+        taken = union(
+            np.concatenate([taken.starts, found["start_ns"].to_numpy()]),
+            np.concatenate([taken.ends, found["end_ns"].to_numpy()]),
+        )
+
+
+def _stretches(timeline: Timeline, submitted: pl.DataFrame, gpu: int, thread: int) -> pl.DataFrame:
+    """Return the time between a thread's calls, with `usual`: the median at the same place of the step.
+
+    A place is the role launched last, the calls made since, and the API that ends the stretch.
+    """
+    calls = (
+        timeline.calls.select("thread", "start_ns", "end_ns", "api")
+        .with_row_index("call_index")
+        .filter(pl.col("thread") == thread)
+    )
+    phases = submitted.filter((pl.col("thread") == thread) & (pl.col("gpu") == gpu)).select(
+        "call_index",
+        started=pl.when(pl.col("role").is_not_null()).then("role"),
+        phase=pl.when(pl.col("role").is_not_null()).then("phase"),
+    )
+    placed = calls.join(phases, on="call_index", how="left", maintain_order="left").with_columns(
+        reach=pl.col("end_ns").cum_max().shift(1),
+        behind=pl.col("started").forward_fill().shift(1),
+        run=pl.col("phase").forward_fill().shift(1),
+    )
+    placed = placed.with_columns(number=pl.int_range(pl.len()).over("run"))
+    stretches = placed.filter(pl.col("reach").is_not_null()).select(
+        "call_index",
+        "behind",
+        "number",
+        "api",
+        start_ns="reach",
+        end_ns=pl.max_horizontal("start_ns", "reach"),
+    )
+    length = pl.col("end_ns") - pl.col("start_ns")
+    return stretches.with_columns(
+        length=length,
+        usual=length.median().over("behind", "number", "api"),
+        alike=pl.len().over("behind", "number", "api"),
+    )
+
+
+def _is_hole() -> pl.Expr:
+    return (pl.col("alike") >= FEWEST) & (pl.col("length") > HOLE_FACTOR * pl.col("usual") + HOLE_NS)
+
+
+def _sources(timeline: Timeline, thread: int) -> Iterator[tuple[str, pl.DataFrame]]:
+    """Yield what the capture shows to hold a thread up, the plainest reason first."""
+    columns = ("start_ns", "end_ns")
+    nvtx = timeline.trace.nvtx.filter((pl.col("thread") == thread) & pl.col("end_ns").is_not_null())
+    yield "gc", nvtx.filter(pl.col("text").str.contains(_COLLECTS)).select(*columns, "text")
+    locked = (pl.col("domain") == "GIL Trace") & pl.col("text").str.contains("(?i)wait")
+    yield "gil", nvtx.filter(locked).select(*columns, "text")
+    os_calls = timeline.trace.os_calls.filter(pl.col("thread") == thread)
+    yield "os call", os_calls.select(*columns, text="name")
+    off = timeline.trace.off_cpu.filter(pl.col("thread") == thread)
+    yield "descheduled", off.select(*columns, text=pl.lit(None, pl.String))
+
+
+def _idle_under(rows: pl.DataFrame, idle: Cover) -> pl.DataFrame:
+    return rows.filter(pl.Series(overlap_with(rows["start_ns"].to_numpy(), rows["end_ns"].to_numpy(), idle) > 0))
+
+
+def _unexplained(rows: pl.DataFrame, given: Ints) -> pl.DataFrame:
+    """Leave out the sleeps that end since another thread's wait has ended."""
+    return rows.filter(pl.Series(~_ended_by(rows["start_ns"].to_numpy(), rows["end_ns"].to_numpy(), given)))
+
+
+def _ended_by(starts: Ints, ends: Ints, given: Ints) -> Bools:
+    inside: Bools = np.searchsorted(given, starts) < np.searchsorted(given, ends, side="right")
+    return inside
+
+
+def _inside_stretches(rows: pl.DataFrame, stretches: pl.DataFrame) -> pl.DataFrame:
+    """Return the rows that lie between two calls of the thread, with the call that ends the stretch."""
+    between = stretches.select("gpu", "process", "thread", "call_index", at="start_ns", until="end_ns").sort("at")
+    placed = rows.sort("start_ns").join_asof(between, left_on="start_ns", right_on="at", check_sortedness=False)
+    return placed.filter(pl.col("start_ns") < pl.col("until")).with_columns(pl.min_horizontal("end_ns", "until"))
+
+
+def _apart(rows: pl.DataFrame, taken: Cover) -> pl.DataFrame:
+    """Leave out the rows that touch what is taken, and those inside another (nested calls)."""
+    rows = rows.sort("start_ns", pl.col("end_ns"), descending=[False, True])
+    free = overlap_with(rows["start_ns"].to_numpy(), rows["end_ns"].to_numpy(), taken) == 0
+    rows = rows.filter(pl.Series(free))
+    return rows.filter((pl.col("start_ns") >= pl.col("end_ns").cum_max().shift(1)).fill_null(value=True))
+
+
+def _reasons(shown: list[tuple[str, pl.DataFrame]], starts: Ints, ends: Ints) -> list[pl.Series]:
+    """Return the first reason that covers most of each hole, and the row that covers it most."""
+    reason = np.full(len(starts), None, dtype=object)
+    detail = np.full(len(starts), None, dtype=object)
+    for name, rows in reversed(shown):
+        covered = overlap_with(starts, ends, union(rows["start_ns"].to_numpy(), rows["end_ns"].to_numpy()))
+        for hole in np.flatnonzero(covered > COVERS * (ends - starts)):
+            reason[hole], detail[hole] = name, _longest(rows, int(starts[hole]), int(ends[hole]))
+    return [
+        pl.Series("reason", reason.tolist(), dtype=pl.String),
+        pl.Series("detail", detail.tolist(), dtype=pl.String),
+    ]
+
+
+def _longest(rows: pl.DataFrame, start: int, end: int) -> str | None:
+    """Return the text of the row that overlaps [start, end) most."""
+    length = pl.min_horizontal("end_ns", pl.lit(end)) - pl.max_horizontal("start_ns", pl.lit(start))
+    texts: list[str | None] = rows.sort(length, descending=True)["text"].head(1).to_list()
+    return texts[0]

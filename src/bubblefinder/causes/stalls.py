@@ -1,0 +1,151 @@
+"""Calls that hold a thread up by what they do, whatever their names: polls, launches that wait, long driver calls."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import polars as pl
+
+from bubblefinder.causes.thresholds import (
+    FEWEST,
+    LONGER_KERNEL_NS,
+    NOTABLE_SHARE,
+    RETURN_NS,
+    SLOW_LAUNCH,
+    SLOW_LAUNCH_NS,
+    STALL_NS,
+    SYNCHRONOUS_SHARE,
+    USUALLY,
+)
+from bubblefinder.intervals import Cover, overlap_with, union
+from bubblefinder.timeline.apis import CallRole
+from bubblefinder.timeline.launches import LAUNCHES
+from bubblefinder.timeline.model import IdleClass, on_gpu
+
+if TYPE_CHECKING:
+    from bubblefinder.timeline.model import Timeline
+
+COLUMNS: Final = (
+    "call_index", "process", "thread", "start_ns", "end_ns", "api", "copy_index", "synchronises", "awaits",
+)  # fmt: skip
+_WORKS: Final = (
+    CallRole.OTHER,
+    CallRole.CAPTURE_BEGIN,
+    CallRole.CAPTURE_END,
+    CallRole.EVENT_RECORD,
+    CallRole.STREAM_WAIT,
+)
+_LATE: Final = (IdleClass.HOST_LATE, IdleClass.LAUNCHING)
+
+
+def find_polls(timeline: Timeline) -> pl.DataFrame:
+    """Return the runs of cudaEventQuery or cudaStreamQuery that end in success, as one wait each.
+
+    A run is what one thread asks again and again with no other CUDA call between; its `call_index` is the last.
+    """
+    calls = timeline.calls.select("process", "thread", "start_ns", "end_ns", "api", "role", "return_value")
+    if not (calls["role"] == CallRole.QUERY).any():
+        return _none(timeline)
+    asks = pl.col("role") == CallRole.QUERY
+    numbered = calls.with_row_index("call_index").with_columns(run=(~asks).cum_sum().over("thread")).filter(asks)
+    done = pl.col("return_value").fill_null(0) == 0
+    runs = numbered.with_columns(
+        attempt=done.cast(pl.Int64).shift(1, fill_value=0).cum_sum().over("thread"), done=done
+    ).group_by("process", "thread", "run", "attempt", "api", maintain_order=True)
+    polls = runs.agg(pl.col("start_ns").first(), pl.col("end_ns", "call_index", "done").last(), asked=pl.len())
+    return _shaped(polls.filter(pl.col("done") & (pl.col("asked") > 1)))
+
+
+def find_synchronous_launches(timeline: Timeline) -> pl.DataFrame:
+    """Return the launches that returned behind their own work, of threads whose launches nearly all do.
+
+    CUDA_LAUNCH_BLOCKING=1 leaves them. `copy_index` is the first operation of the launch.
+    """
+    launched = timeline.leads.select("call_index", copy_index="op_index").with_columns(
+        timeline.operations.select(began_ns="start_ns", over_ns="end_ns")[timeline.leads["op_index"]]
+    )
+    calls = timeline.calls.select("process", "thread", "start_ns", "end_ns", "api", "role")[launched["call_index"]]
+    found = launched.hstack(calls).filter(pl.col("role") == CallRole.LAUNCH_KERNEL)
+    behind = pl.col("end_ns") >= pl.col("over_ns")
+    longer = pl.when(pl.col("over_ns") - pl.col("began_ns") >= LONGER_KERNEL_NS).then(behind)
+    always = (longer.mean().over("thread") >= SYNCHRONOUS_SHARE) & (longer.count().over("thread") >= FEWEST)
+    return _shaped(found.filter(always & behind), synchronises=False)
+
+
+def find_long_calls(timeline: Timeline, threads: pl.DataFrame) -> pl.DataFrame:
+    """Return the long calls of launching threads under which a GPU had nothing to do, beside waits and usual launches.
+
+    `awaits` tells those that come back as the GPU has run dry, as that API usually does: they wait for the GPU. The
+    others are busy with themselves, as cudaHostAlloc or cudaGraphInstantiate are.
+
+    Args:
+        timeline: the timeline.
+        threads: thread and gpu of the threads that launch.
+    """
+    length = pl.col("end_ns") - pl.col("start_ns")
+    calls = timeline.calls.select("process", "thread", "start_ns", "end_ns", "api", "role").with_row_index("call_index")
+    calls = calls.filter((length >= STALL_NS) & pl.col("thread").is_in(threads["thread"].unique().implode()))
+    working = calls.filter(pl.col("role").is_in([int(role) for role in _WORKS]))
+    parts = [
+        _judged(timeline, part.join(mine.select("thread"), on="thread", how="semi"), int(gpu))
+        for (gpu,), mine in threads.partition_by("gpu", as_dict=True, maintain_order=True).items()
+        for part in (working, _slow_launches(timeline, calls))
+    ]
+    found = pl.concat([_none(timeline), *parts])
+    return found.unique("call_index", keep="first", maintain_order=True)
+
+
+def _slow_launches(timeline: Timeline, calls: pl.DataFrame) -> pl.DataFrame:
+    """Return the launch calls far longer than usual for what they launch: a graph, or any kernel."""
+    replays = timeline.replays.select("call_index", "graph").unique("call_index", keep="first")
+    launches = timeline.calls.select("thread", "role", length=pl.col("end_ns") - pl.col("start_ns"))
+    launches = launches.with_row_index("call_index").filter(pl.col("role").is_in([int(role) for role in LAUNCHES]))
+    usual = (
+        launches.join(replays, on="call_index", how="left", maintain_order="left")
+        .filter(pl.len().over("thread", "role", "graph") >= FEWEST)
+        .with_columns(usual=pl.col("length").median().over("thread", "role", "graph"))
+    )
+    slow = usual.filter(pl.col("length") >= pl.max_horizontal(SLOW_LAUNCH * pl.col("usual"), SLOW_LAUNCH_NS))
+    return calls.join(slow.select("call_index"), on="call_index", how="semi", maintain_order="left")
+
+
+def _judged(timeline: Timeline, calls: pl.DataFrame, gpu: int) -> pl.DataFrame:
+    """Return the calls with idle of a GPU under them, with `awaits`."""
+    starts, ends = calls["start_ns"].to_numpy(), calls["end_ns"].to_numpy()
+    idle = late_idle(timeline, gpu)
+    if not len(idle) or not len(calls):
+        return _none(timeline)
+    position = np.minimum(np.searchsorted(idle.starts, starts), len(idle) - 1)
+    dry = idle.starts[position]
+    opened = (dry >= starts) & (dry <= ends)
+    waited = opened & (dry - starts >= STALL_NS) & (ends - dry <= RETURN_NS)
+    judged = calls.with_columns(waited=waited).with_columns(
+        awaits=pl.col("waited") & (pl.col("waited").mean().over("thread", "api") > USUALLY)
+    )
+    judged = judged.with_columns(idle_ns=overlap_with(starts, ends, idle))
+    notable = pl.col("idle_ns").sum().over("thread", "api") >= NOTABLE_SHARE * idle.total_ns
+    return _shaped(judged.filter((pl.col("idle_ns") > 0) & notable))
+
+
+def late_idle(timeline: Timeline, gpu: int) -> Cover:
+    """Return when a GPU was idle since the host had not launched."""
+    pieces = on_gpu(timeline.pieces, gpu)
+    late = pieces.filter(pl.col("idle_class").is_in([int(name) for name in _LATE]))
+    return union(late["start_ns"].to_numpy(), late["end_ns"].to_numpy())
+
+
+def _shaped(calls: pl.DataFrame, *, synchronises: bool = True) -> pl.DataFrame:
+    """Return calls in the columns of a wait; where nothing else is given they wait, for no operation in particular."""
+    given = calls.columns
+    return calls.with_columns(
+        pl.lit(synchronises).alias("synchronises"),
+        pl.col("copy_index").cast(pl.UInt32) if "copy_index" in given else pl.lit(None, pl.UInt32).alias("copy_index"),
+        pl.col("awaits") if "awaits" in given else pl.lit(value=True).alias("awaits"),
+    ).select(COLUMNS)
+
+
+def _none(timeline: Timeline) -> pl.DataFrame:
+    return _shaped(
+        timeline.calls.select("process", "thread", "start_ns", "end_ns", "api").with_row_index("call_index").clear()
+    )
