@@ -13,9 +13,12 @@ export PIP_DISABLE_PIP_VERSION_CHECK = 1
 LOCKED  = $(BIN)/uv export --quiet --frozen --no-emit-project --no-default-groups --output-file
 INSTALL = $(BIN)/pip install -qq --require-hashes --requirement
 
+# A file's tests share what they make, so each file stays on one worker.
+PARALLEL = --numprocesses 2 --dist loadfile
+
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint types layers tests format system-deps smoke lock clean
+.PHONY: help demo test quick lint types layers tests coverage nightly format system-deps smoke lock clean
 
 help: ## Say what each target does
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r target text; do \
@@ -25,7 +28,7 @@ demo: $(VENV)/core.stamp ## Analyse a sample capture and write its reports to de
 	@mkdir -p demo
 	$(BIN)/bubblefinder analyze $(SAMPLE) -o demo/report.html -o demo/report.md -o demo/report.json
 
-test: lint types layers tests ## Everything a change must pass
+test: lint types layers tests ## Everything a change must pass: style, types, layers and tests
 
 lint: $(VENV)/dev.stamp ## Style and formatting
 	$(BIN)/ruff check .
@@ -37,8 +40,19 @@ types: $(VENV)/dev.stamp ## Static types
 layers: $(VENV)/dev.stamp ## Who may import whom
 	$(BIN)/lint-imports
 
-tests: $(VENV)/dev.stamp system-deps ## Tests, on two cores
-	$(BIN)/pytest -q --numprocesses 2 --dist loadfile
+tests: $(VENV)/dev.stamp system-deps ## Every test, on two cores
+	$(BIN)/pytest -q $(PARALLEL)
+
+quick: $(VENV)/dev.stamp ## While working: style, layers, and the tests of what changed, in less than a minute
+	$(BIN)/ruff check -q .
+	$(BIN)/lint-imports >/dev/null || $(BIN)/lint-imports
+	$(BIN)/pytest -q $(PARALLEL) --hypothesis-profile quick -m "not browser" $$($(BIN)/python -m tests.changed)
+
+coverage: $(VENV)/dev.stamp ## How much of the code the tests run; fails below the floor
+	$(BIN)/pytest -q $(PARALLEL) --hypothesis-profile quick -m "not browser" --cov
+
+nightly: $(VENV)/dev.stamp ## Every law with many examples
+	$(BIN)/pytest -q $(PARALLEL) --hypothesis-profile nightly -m "not browser"
 
 format: $(VENV)/dev.stamp ## Format the code and fix what can be fixed
 	$(BIN)/ruff check --fix .

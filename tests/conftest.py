@@ -13,6 +13,8 @@ os.environ.setdefault("POLARS_MAX_THREADS", "2")
 import pytest
 from hypothesis import settings
 
+from tests import samples
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator
 
@@ -32,7 +34,9 @@ CHROMIUM_FLAGS = [
     "--disable-sync",
 ]
 
-settings.register_profile("house", deadline=None, max_examples=60, derandomize=IN_CI)
+# How many examples a law is held to: a few while working, some on every change, many at night.
+for _profile, _examples in (("quick", 5), ("house", 25), ("nightly", 300)):
+    settings.register_profile(_profile, deadline=None, max_examples=_examples, derandomize=IN_CI)
 settings.load_profile("house")
 
 
@@ -81,12 +85,7 @@ def root() -> Path:
 def sample() -> Callable[[str], Path]:
     """Finds a sample capture by its name: `sample("nextn_before.node")`."""
 
-    def find(name: str) -> Path:
-        folder = ROOT / "sample_traces"
-        candidates = [folder / f"{name}.sqlite.xz", folder / name]
-        return next(path for path in candidates if path.exists())
-
-    return find
+    return samples.path
 
 
 @pytest.fixture(scope="session")

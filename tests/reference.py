@@ -6,14 +6,18 @@ It shares no code with the product, so that the two can be wrong only apart.
 from __future__ import annotations
 
 import re
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from bubblefinder.trace.model import Trace
 
     Row = dict[str, Any]
+    Ordered = tuple[list[int], dict[int, list[Row]]]
 
 GRAPH_ROW = 3
 LAUNCHES = re.compile(r"cu(da)?(LaunchKernel|LaunchKernelExC|LaunchCooperativeKernel|GraphLaunch)(_ptsz)?(_v\d+)?")
@@ -41,21 +45,39 @@ def ledger(trace: Trace, gpu: int) -> Counter[str]:
     edges |= {time for window in profiler for time in window}
     edges |= {time for call in calls for time in (call["start_ns"], call["end_ns"])}
     edges |= {time for span in replays for time in span}
+    busy, flushes, inside = Spans((o["start_ns"], o["end_ns"]) for o in operations), Spans(profiler), Spans(replays)
+    ending, beginning = by(operations, "end_ns"), by(operations, "start_ns")
     found: Counter[str] = Counter()
     for start, end in pairwise(sorted(time for time in edges if first <= time <= last)):
-        if covers([(o["start_ns"], o["end_ns"]) for o in operations], start):
+        if busy.cover(start):
             found["busy"] += end - start
-        elif covers(profiler, start):
+        elif flushes.cover(start):
             found["profiler"] += end - start
-        elif covers(replays, start):
+        elif inside.cover(start):
             found["intra_graph"] += end - start
         else:
-            found[part_of_gap(operations, lost, start)] += end - start
+            found[part_of_gap(ending, beginning, lost, start)] += end - start
     return found
 
 
-def covers(intervals: list[tuple[int, int]], time: int) -> bool:
-    return any(start <= time < end for start, end in intervals)
+class Spans:
+    """Intervals by their start: only those that begin no earlier than the longest is long can hold a moment."""
+
+    def __init__(self, intervals: Iterable[tuple[int, int]]) -> None:
+        self._all = sorted(intervals)
+        self._longest = max((end - start for start, end in self._all), default=0)
+
+    def cover(self, time: int) -> bool:
+        low, high = bisect_left(self._all, (time - self._longest,)), bisect_left(self._all, (time + 1,))
+        return any(start <= time < end for start, end in self._all[low:high])
+
+
+def by(operations: list[Row], side: str) -> Ordered:
+    """The times at which operations begin or end, in order, and which do at each."""
+    found: dict[int, list[Row]] = {}
+    for operation in operations:
+        found.setdefault(operation[side], []).append(operation)
+    return sorted(found), found
 
 
 def replay_spans(operations: list[Row]) -> list[tuple[int, int]]:
@@ -92,12 +114,11 @@ def in_capture(calls: list[Row], call: Row) -> bool:
     raise AssertionError("the call is not one of the calls")
 
 
-def part_of_gap(operations: list[Row], lost: list[Row], time: int) -> str:
+def part_of_gap(ending: Ordered, beginning: Ordered, lost: list[Row], time: int) -> str:
     """What an idle moment outside of replays and profiling is, by the launch of the operation that ends its gap."""
-    opens = max(o["end_ns"] for o in operations if o["end_ns"] <= time)
-    closes = min(o["start_ns"] for o in operations if o["start_ns"] > time)
-    before = [o["call"] for o in operations if o["end_ns"] == opens and o["call"]]
-    after = [o["call"] for o in operations if o["start_ns"] == closes and o["call"]]
+    (ends, ended), (starts, started) = ending, beginning
+    before = [o["call"] for o in ended[ends[bisect_right(ends, time) - 1]] if o["call"]]
+    after = [o["call"] for o in started[starts[bisect_right(starts, time)]] if o["call"]]
     if not after:
         return "unattributed"
     launch = min(after, key=lambda call: call["start_ns"])

@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.changed import called_for
+
 ROOT = Path(__file__).parent.parent
 SOURCES = sorted((ROOT / "src").rglob("*.py"))
 PUBLIC_HOSTS = {"pypi.org", "files.pythonhosted.org"}
@@ -54,6 +56,24 @@ def test_unit_tests_mirror_the_sources(test: Path) -> None:
     module = test.relative_to(ROOT / "tests" / "unit").with_name(test.name.removeprefix("test_"))
     package = module.with_suffix("") / "__init__.py"
     assert any((ROOT / "src" / "bubblefinder" / path).exists() for path in (module, package))
+
+
+def test_a_change_calls_for_the_tests_of_its_package() -> None:
+    assert called_for(["src/bubblefinder/steps/find.py", "tests/unit/steps/test_find.py"]) == [
+        "tests/test_house.py",
+        "tests/unit/steps",
+    ]
+    assert "tests/unit/test_units.py" in called_for(["src/bubblefinder/units.py"])
+    assert "tests/test_rule_cases.py" in called_for(["rules/core.toml"])
+    assert called_for(["tests/e2e/test_report_page.py", "uv.lock", "src/bubblefinder/gone/away.py"]) == [
+        "tests/test_house.py"
+    ]
+
+
+def test_the_check_of_a_change_runs_what_the_readme_says() -> None:
+    told = re.findall(r"`(make [a-z]+)` runs every check", (ROOT / "README.md").read_text())
+    assert told
+    assert set(told) <= set((ROOT / ".ci" / "run").read_text().splitlines())
 
 
 def test_the_lock_names_only_public_hosts() -> None:

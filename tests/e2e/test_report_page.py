@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 
 from bubblefinder.render.formats import write
-from bubblefinder.report.build import analyze_trace
-from bubblefinder.trace.open import open_trace
+from tests import samples
 from tests.unit.report.sample import graph_report, healthy_report, hostile_report, sample_report, unseen_report
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from playwright.sync_api import Browser, Page
 
     from bubblefinder.report.model import Report
@@ -26,7 +26,7 @@ REPORTS = {
     "healthy": healthy_report(),
     "graph": graph_report(),
     "unseen": unseen_report(),
-    "real": analyze_trace(open_trace(Path(__file__).parents[2] / "sample_traces" / "tp2_before.node.sqlite.xz")),
+    "real": samples.report("tp2_before.node"),
 }
 
 

@@ -44,7 +44,7 @@ ODD = st.one_of(
     st.text(max_size=4),
 )
 fuzzed = settings(
-    max_examples=int(BY_HAND or 90),
+    max_examples=int(BY_HAND or 4 * settings().max_examples),
     deadline=None,
     derandomize=not BY_HAND,
     phases=PHASES,

@@ -17,7 +17,7 @@ from bubblefinder.pipeline import Analysis
 from bubblefinder.rules.config import Config
 from bubblefinder.rules.engine import run_rules
 from bubblefinder.rules.packs import load_packs
-from bubblefinder.trace.open import open_trace
+from tests import samples
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,11 +33,12 @@ RESOLVES = ["hard_before.graph", "null_host_1.graph", "null_host_2.graph", "null
 
 
 @cache
-def findings(path: Path, *, names: bool = True) -> tuple[Match, ...]:
+def findings(name: str, *, names: bool = True) -> tuple[Match, ...]:
     """Return the findings on a capture, with its NVTX ranges or as if it had none."""
-    trace = open_trace(path)
-    trace = trace if names else replace(trace, nvtx=trace.nvtx.clear())
-    return run_rules(Analysis(trace).facts, load_packs(), Config()).findings
+    analysis = samples.analysis(name)
+    if not names:
+        analysis = Analysis(replace(analysis.trace, nvtx=analysis.trace.nvtx.clear()))
+    return run_rules(analysis.facts, load_packs(), Config()).findings
 
 
 def above_info(matches: tuple[Match, ...]) -> list[str]:
@@ -47,8 +48,8 @@ def above_info(matches: tuple[Match, ...]) -> list[str]:
 @pytest.mark.parametrize(
     ("capture", "bubble_us", "in_all_steps"), [("nextn_before.node", 1630, 10), ("nextn_before.graph", 1440, 30)]
 )
-def test_the_resolve_is_one_high_finding(sample: Sample, capture: str, bubble_us: float, in_all_steps: int) -> None:
-    (match,) = [match for match in findings(sample(capture)) if match.severity == "high"]
+def test_the_resolve_is_one_high_finding(capture: str, bubble_us: float, in_all_steps: int) -> None:
+    (match,) = [match for match in findings(capture) if match.severity == "high"]
     site = match.subject
     assert (match.rule, match.confidence) == ("SGL001", "high")
     assert isinstance(site, SiteFacts)
@@ -61,8 +62,8 @@ def test_the_resolve_is_one_high_finding(sample: Sample, capture: str, bubble_us
 
 
 @pytest.mark.parametrize("capture", ["nextn_before.node", "nextn_before.graph", "tp2_before.node"])
-def test_without_names_it_is_a_blocking_read_and_the_resolve_a_candidate(sample: Sample, capture: str) -> None:
-    match = findings(sample(capture), names=False)[0]
+def test_without_names_it_is_a_blocking_read_and_the_resolve_a_candidate(capture: str) -> None:
+    match = findings(capture, names=False)[0]
     assert (match.rule, match.title, match.confidence) == ("CUDA001", "Blocking read after verify", "low")
     # Without kernel names nothing shows that PyTorch is at work: then its words are not said.
     seen = "graph" not in capture
@@ -71,49 +72,49 @@ def test_without_names_it_is_a_blocking_read_and_the_resolve_a_candidate(sample:
 
 
 @pytest.mark.parametrize("capture", RESOLVES)
-def test_the_engines_own_shape_is_named_without_nvtx(sample: Sample, capture: str) -> None:
-    match = findings(sample(capture), names=False)[0]
+def test_the_engines_own_shape_is_named_without_nvtx(capture: str) -> None:
+    match = findings(capture, names=False)[0]
     assert (match.rule, match.confidence) == ("SGL001", "medium")
 
 
-def test_a_plan_is_one_finding_for_its_three_reads(sample: Sample) -> None:
-    waits = [match for match in findings(sample("dspark_before.node")) if isinstance(match.subject, SiteFacts)]
+def test_a_plan_is_one_finding_for_its_three_reads() -> None:
+    waits = [match for match in findings("dspark_before.node") if isinstance(match.subject, SiteFacts)]
     assert [(match.rule, match.confidence) for match in waits] == [("FI001", "high")]
     assert waits[0].bubble_p50_ns == pytest.approx(180_000, rel=0.1)
     assert isinstance(waits[0].subject, SiteFacts)
     assert waits[0].subject.per_step_count == 3
 
 
-def test_a_plan_is_told_by_its_shape(sample: Sample) -> None:
-    waits = [match for match in findings(sample("dspark_before.node"), names=False) if match.sites]
+def test_a_plan_is_told_by_its_shape() -> None:
+    waits = [match for match in findings("dspark_before.node", names=False) if match.sites]
     assert [(match.rule, match.confidence) for match in waits] == [("FI002", "medium")]
 
 
-def test_a_scalar_read(sample: Sample) -> None:
-    assert findings(sample("nextn_item_nonvtx.node"))[0].rule == "TORCH001"
+def test_a_scalar_read() -> None:
+    assert findings("nextn_item_nonvtx.node")[0].rule == "TORCH001"
 
 
-def test_without_graphs_the_host_is_the_headline(sample: Sample) -> None:
-    match, *others = findings(sample("eager_item"))
+def test_without_graphs_the_host_is_the_headline() -> None:
+    match, *others = findings("eager_item")
     assert (match.rule, match.severity) == ("CUDA102", "high")
     assert [other.rule for other in others] == ["TORCH001"]
 
 
-def test_both_ranks_share_one_finding(sample: Sample) -> None:
-    resolves = [match for match in findings(sample("tp2_before.node")) if match.rule == "SGL001"]
+def test_both_ranks_share_one_finding() -> None:
+    resolves = [match for match in findings("tp2_before.node") if match.rule == "SGL001"]
     assert [[gpu for gpu, _ in match.devices] for match in resolves] == [[0, 1]]
     assert len(resolves[0].sites) == 2
 
 
 @pytest.mark.parametrize("capture", HEALTHY)
 @pytest.mark.parametrize("names", [True, False])
-def test_a_healthy_loop_has_nothing_above_info_between_its_graphs(sample: Sample, capture: str, *, names: bool) -> None:
-    assert above_info(findings(sample(capture), names=names)) == []
+def test_a_healthy_loop_has_nothing_above_info_between_its_graphs(capture: str, *, names: bool) -> None:
+    assert above_info(findings(capture, names=names)) == []
 
 
-def test_gaps_inside_graphs_say_how_much_overlaps(sample: Sample) -> None:
+def test_gaps_inside_graphs_say_how_much_overlaps() -> None:
     plain, overlapping = (
-        next(match for match in findings(sample(capture)) if match.rule in INSIDE_GRAPHS)
+        next(match for match in findings(capture) if match.rule in INSIDE_GRAPHS)
         for capture in ("nextn_after.node", "nextn_after_pdl.node")
     )
     assert (plain.rule, overlapping.rule) == ("CUDA151", "CUDA152")
@@ -121,20 +122,20 @@ def test_gaps_inside_graphs_say_how_much_overlaps(sample: Sample) -> None:
     assert "2.5 % of neighbouring kernels overlap" in overlapping.message
 
 
-def test_a_slow_host_without_a_wait(sample: Sample) -> None:
-    match = findings(sample("hard_after.graph"))[0]
+def test_a_slow_host_without_a_wait() -> None:
+    match = findings("hard_after.graph")[0]
     assert (match.rule, match.severity) == ("CUDA101", "high")
 
 
-def test_nothing_is_said_where_graph_work_is_missing(sample: Sample) -> None:
-    assert findings(sample("dspark_before.nsys2023.graph")) == ()
+def test_nothing_is_said_where_graph_work_is_missing() -> None:
+    assert findings("dspark_before.nsys2023.graph") == ()
 
 
 @pytest.mark.parametrize("capture", ["nextn_before.node", "nextn_before.graph", "tp2_before.node"])
 def test_every_row_of_evidence_lies_where_it_says(sample: Sample, tmp_path: Path, capture: str) -> None:
     path = tmp_path / "capture.sqlite"
     path.write_bytes(lzma.decompress(sample(capture).read_bytes()))
-    rows = [row for match in findings(sample(capture)) for row in match.evidence]
+    rows = [row for match in findings(capture) for row in match.evidence]
     assert rows
     with closing(sqlite3.connect(path)) as export:
         for row in rows:
@@ -144,15 +145,12 @@ def test_every_row_of_evidence_lies_where_it_says(sample: Sample, tmp_path: Path
 
 def test_evidence_in_a_folder_of_parquet_files(sample: Sample) -> None:
     folder = sample("dspark_before.node_pqtdir")
-    rows = [row for match in findings(folder) for row in match.evidence]
+    rows = [row for match in findings(folder.name) for row in match.evidence]
     assert rows
     tables = {row.table: pl.read_parquet(folder / f"{row.table}.parquet", columns=["start", "end"]) for row in rows}
     assert all(tables[row.table].row(row.row) == (row.start_ns, row.end_ns) for row in rows)
 
 
-def test_both_formats_say_the_same(sample: Sample) -> None:
-    told = [
-        [(m.rule, m.severity, m.message) for m in findings(sample(f"dspark_before.node{end}"))]
-        for end in ("", "_pqtdir")
-    ]
+def test_both_formats_say_the_same() -> None:
+    told = [[(m.rule, m.severity, m.message) for m in findings(f"dspark_before.node{end}")] for end in ("", "_pqtdir")]
     assert told[0] == told[1]

@@ -15,22 +15,16 @@ import polars as pl
 import pytest
 
 from bubblefinder.render.formats import render
-from bubblefinder.report.build import analyze_trace
-from bubblefinder.report.model import LEDGER_CLASSES, Report
+from bubblefinder.report.model import LEDGER_CLASSES
 from bubblefinder.report.read import embedded_json
 from bubblefinder.report.sentences import class_label
 from bubblefinder.report.verdict import verdict
-from bubblefinder.trace.open import open_trace
 from bubblefinder.units import duration, milliseconds
+from tests.samples import report
 
 SAMPLES = Path(__file__).parents[2] / "sample_traces"
 CAPTURES = ("nextn_before.node", "nextn_before.graph", "eager_item", "tp2_before.node")
 captures = pytest.mark.parametrize("capture", CAPTURES)
-
-
-@cache
-def report(capture: str) -> Report:
-    return analyze_trace(open_trace(SAMPLES / f"{capture}.sqlite.xz"))
 
 
 @cache

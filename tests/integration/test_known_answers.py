@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, replace
-from functools import cache
 from typing import TYPE_CHECKING
 
 import polars as pl
 import pytest
 
 from bubblefinder.steps.find import find_steps
-from bubblefinder.timeline.build import build_timeline
 from bubblefinder.timeline.model import CaptureMode, Device, IdleClass, Timeline
-from bubblefinder.trace.open import open_trace
+from tests import samples
 from tests.reference import ledger
 
 if TYPE_CHECKING:
@@ -68,8 +66,8 @@ REPEATED = {
 
 
 @pytest.fixture(scope="module")
-def timeline_of(sample: Sample) -> Callable[[str], Timeline]:
-    return cache(lambda name: build_timeline(open_trace(sample(name))))
+def timeline_of() -> Callable[[str], Timeline]:
+    return lambda name: samples.analysis(name).timeline
 
 
 def device_of(timeline: Timeline, gpu: int) -> Device:

@@ -5,21 +5,18 @@ A prediction is scored on the gain, not on the step: adding up gaps lands near t
 
 from __future__ import annotations
 
-from functools import cache
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import pytest
 
-import bubblefinder
-from bubblefinder.pipeline import Analysis
 from bubblefinder.replay.changes import HostSpeed, RemoveWaits
 from bubblefinder.replay.critical_path import Bound
 from bubblefinder.replay.fixes import best_order
 from bubblefinder.replay.predict import predict
 from bubblefinder.replay.run import replay
 from bubblefinder.replay.sentences import sentence
-from bubblefinder.trace.open import open_trace
+from tests import samples
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -41,9 +38,8 @@ HEALTHY = [
 SEEN = [*HEALTHY, "nextn_before.node", "dspark_before.node", "eager_item", "hard_before.graph", "tp2_before.node"]
 
 
-@cache
-def study(path: Path) -> Study:
-    return Analysis(open_trace(path)).study
+def study(name: str) -> Study:
+    return samples.analysis(name).study
 
 
 def close_enough(predicted_ms: float, before_ms: float, after_ms: float, share: float = 0.15) -> bool:
@@ -59,10 +55,8 @@ def close_enough(predicted_ms: float, before_ms: float, after_ms: float, share: 
         ("nextn_item_nonvtx.node", 10.22, 7.29),
     ],
 )
-def test_removing_the_reads_gives_what_it_really_gave(
-    sample: Sample, capture: str, before_ms: float, after_ms: float
-) -> None:
-    asked = study(sample(capture))
+def test_removing_the_reads_gives_what_it_really_gave(capture: str, before_ms: float, after_ms: float) -> None:
+    asked = study(capture)
     (lane,) = asked.ranks
     (then,) = [predict(asked.model, [fix.change])[lane] for fix in asked.fixes]
     assert close_enough(then.step_ns / MS, before_ms, after_ms)
@@ -70,8 +64,8 @@ def test_removing_the_reads_gives_what_it_really_gave(
     assert then.bound is Bound.GPU
 
 
-def test_two_ranks_leave_their_collectives_together(sample: Sample) -> None:
-    asked = study(sample("tp2_before.node"))
+def test_two_ranks_leave_their_collectives_together() -> None:
+    asked = study("tp2_before.node")
     (fix,) = [fix for fix in asked.fixes if isinstance(fix.change, RemoveWaits)]
     assert len(fix.subjects) == 2
     first, second = predict(asked.model, [fix.change]).values()
@@ -79,8 +73,8 @@ def test_two_ranks_leave_their_collectives_together(sample: Sample) -> None:
     assert close_enough(second.step_ns / MS, 6.54, 4.77)
 
 
-def test_where_the_host_stays_the_bottleneck_the_gain_is_a_fraction_of_the_idle(sample: Sample) -> None:
-    asked = study(sample("hard_before.graph"))
+def test_where_the_host_stays_the_bottleneck_the_gain_is_a_fraction_of_the_idle() -> None:
+    asked = study("hard_before.graph")
     (lane,) = asked.ranks
     then = predict(asked.model, [asked.fixes[0].change])[lane]
     assert close_enough(then.step_ns / MS, 16.56, 14.57, share=0.5)
@@ -89,8 +83,8 @@ def test_where_the_host_stays_the_bottleneck_the_gain_is_a_fraction_of_the_idle(
     assert "the host's own work bounds the step" in sentence(then)
 
 
-def test_a_read_in_an_eager_loop_is_hardly_worth_removing(sample: Sample) -> None:
-    asked = study(sample("eager_item"))
+def test_a_read_in_an_eager_loop_is_hardly_worth_removing() -> None:
+    asked = study("eager_item")
     (lane,) = asked.ranks
     (read,) = [fix for fix in asked.fixes if isinstance(fix.change, RemoveWaits)]
     then = predict(asked.model, [read.change])[lane]
@@ -102,42 +96,42 @@ def test_a_read_in_an_eager_loop_is_hardly_worth_removing(sample: Sample) -> Non
 
 
 @pytest.mark.parametrize("capture", HEALTHY)
-def test_no_removal_promises_anything_on_a_healthy_capture(sample: Sample, capture: str) -> None:
-    asked = study(sample(capture))
+def test_no_removal_promises_anything_on_a_healthy_capture(capture: str) -> None:
+    asked = study(capture)
     everything = RemoveWaits(frozenset(asked.model.waits["site"]))
     for then in predict(asked.model, [everything]).values():
         assert then.recoverable_ns <= 0.02 * then.now_ns
 
 
 @pytest.mark.parametrize("capture", SEEN)
-def test_an_unchanged_replay_is_the_recording(sample: Sample, capture: str) -> None:
-    model = study(sample(capture)).model
+def test_an_unchanged_replay_is_the_recording(capture: str) -> None:
+    model = study(capture).model
     assert (replay(model, model.arcs.lag, model.arcs.lag == model.arcs.lag) == model.recorded).all()
     assert all(then.recoverable_ns == 0 for then in predict(model, []).values())
 
 
 @pytest.mark.parametrize("capture", SEEN)
-def test_a_faster_host_never_makes_a_step_longer(sample: Sample, capture: str) -> None:
-    model = study(sample(capture)).model
+def test_a_faster_host_never_makes_a_step_longer(capture: str) -> None:
+    model = study(capture).model
     speeds = [predict(model, [HostSpeed(factor)]) for factor in (1, 1.2, 2, 1e9)]
     for slower, faster in pairwise(speeds):
         assert all(faster[lane].step_ns <= then.step_ns for lane, then in slower.items())
 
 
-def test_a_node_capture_without_the_profiler_is_the_untraced_run(sample: Sample) -> None:
+def test_a_node_capture_without_the_profiler_is_the_untraced_run() -> None:
     # Untraced, the loop without the read takes 7.01 ms, and 6.98 when captured graph by graph.
-    asked = study(sample("nextn_before.node"))
+    asked = study("nextn_before.node")
     (lane,) = asked.ranks
     changes = [asked.fixes[0].change, asked.without_profiler(lane, None)]
     assert predict(asked.model, changes)[lane].step_ns / MS == pytest.approx(7.01, abs=0.05)
-    in_graph_mode = study(sample("nextn_before.graph"))
+    in_graph_mode = study("nextn_before.graph")
     (other,) = in_graph_mode.ranks
     then = predict(in_graph_mode.model, [in_graph_mode.fixes[0].change])[other]
     assert then.step_ns / MS == pytest.approx(7.01, abs=0.05)
 
 
-def test_the_report_ranks_findings_by_the_replay(sample: Sample) -> None:
-    report = bubblefinder.analyze(sample("nextn_before.node"))
+def test_the_report_ranks_findings_by_the_replay() -> None:
+    report = samples.report("nextn_before.node")
     finding = report.findings[0]
     assert finding.recoverable_ns == pytest.approx(1.61 * MS, rel=0.02)
     assert finding.step_after_ns == pytest.approx(7.29 * MS, rel=0.01)

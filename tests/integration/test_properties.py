@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from bubblefinder.pipeline import Analysis
 from bubblefinder.report.build import analyze_trace
@@ -40,7 +40,6 @@ def said(report: Report) -> list[tuple[object, ...]]:
     return [(f.rule, f.severity, f.bubble_ns.p50, f.recoverable_ns, f.occurrences) for f in report.findings]
 
 
-@settings(max_examples=40)
 @given(captures())
 def test_no_idle_time_is_charged_twice_in_any_capture(trace: Trace) -> None:
     check_charges(trace)

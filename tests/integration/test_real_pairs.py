@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cache
 from itertools import permutations
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,20 +10,15 @@ import pytest
 
 import bubblefinder
 from bubblefinder.compare.diff import Options, diff, failed
+from tests.samples import report
 
 if TYPE_CHECKING:
     from bubblefinder.compare.model import Change, Diff
-    from bubblefinder.report.model import Report
 
 SAMPLES = Path(__file__).parents[2] / "sample_traces"
 NAMES = sorted(p.name.removesuffix(".sqlite.xz") for p in SAMPLES.iterdir() if p.name != "README.md")
 MS = 1_000_000
 MIRROR = {"regression": "improvement", "improvement": "regression"}
-
-
-@cache
-def report(name: str) -> Report:
-    return bubblefinder.analyze(next(p for p in SAMPLES.iterdir() if p.name in {name, f"{name}.sqlite.xz"}))
 
 
 def compared(base: str, head: str, options: Options | None = None) -> Diff:

@@ -78,7 +78,7 @@ def test_every_generation_holds_the_same_capture(schema: str, lazy: bool, tmp_pa
     assert found.info.schema_version == (None if schema == "none" else f"{schema}.0")
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=30)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(captures(), st.sampled_from(GENERATIONS))
 def test_any_capture_survives_the_way_through_an_export(tmp_path: Path, trace: Trace, schema: str) -> None:
     rows_of_graphs = (trace.operations["kind"] == GRAPH).any()

@@ -4,22 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field, replace
-from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import polars as pl
 import pytest
 
-import bubblefinder
 from bubblefinder.steps.find import find_steps
-from bubblefinder.timeline.build import build_timeline
 from bubblefinder.timeline.model import IdleClass
-from bubblefinder.trace.open import open_trace
 from tests.reference import ledger
-
-if TYPE_CHECKING:
-    from bubblefinder.report.model import Report
+from tests.samples import analysis, report
 
 SAMPLES = Path(__file__).parents[2] / "sample_traces"
 MS = 1_000_000
@@ -47,11 +40,6 @@ KNOWN = {
 DRAFTS = (1, 4, 3, 2)
 
 
-@cache
-def report(name: str) -> Report:
-    return bubblefinder.analyze(SAMPLES / f"{name}.sqlite.xz")
-
-
 @pytest.mark.parametrize("name", KNOWN)
 def test_every_step_is_found_and_those_with_prefill_are_told(name: str) -> None:
     found, prefills = report(name).steps, KNOWN[name].prefills
@@ -65,9 +53,9 @@ def test_every_step_is_found_and_those_with_prefill_are_told(name: str) -> None:
 
 @pytest.mark.parametrize("name", KNOWN)
 def test_steps_are_the_same_without_nvtx(name: str) -> None:
-    timeline = build_timeline(open_trace(SAMPLES / f"{name}.sqlite.xz"))
+    timeline = analysis(name).timeline
     unmarked = replace(timeline, trace=replace(timeline.trace, nvtx=timeline.trace.nvtx.clear()))
-    assert find_steps(unmarked).windows["start_ns"].equals(find_steps(timeline).windows["start_ns"])
+    assert find_steps(unmarked).windows["start_ns"].equals(analysis(name).steps.windows["start_ns"])
 
 
 @pytest.mark.parametrize("name", KNOWN)
@@ -79,8 +67,7 @@ def test_roles_have_their_graphs(name: str) -> None:
 
 
 def test_the_drafts_of_an_adaptive_loop_are_counted_step_by_step() -> None:
-    timeline = build_timeline(open_trace(SAMPLES / "torch_adaptive.node.sqlite.xz"))
-    replays = find_steps(timeline).replays
+    replays = analysis("torch_adaptive.node").steps.replays
     drafts = replays.filter(pl.col("role") == "draft").group_by("window_index").len().sort("window_index")["len"]
     assert drafts.to_list() == [DRAFTS[step % len(DRAFTS)] for step in range(STEPS)]
 
@@ -103,7 +90,7 @@ def test_the_corrected_step_of_a_gpu_kept_busy_is_the_untraced_one(name: str) ->
 
 @pytest.mark.parametrize("name", ["torch_prefill.node", "torch_eager"])
 def test_the_plain_reference_agrees(name: str) -> None:
-    timeline = build_timeline(open_trace(SAMPLES / f"{name}.sqlite.xz"))
+    timeline = analysis(name).timeline
     length = pl.col("end_ns") - pl.col("start_ns")
     rows = timeline.pieces.group_by("idle_class").agg(length.sum()).rows()
     found = Counter({IdleClass(number).name.lower(): time for number, time in rows})

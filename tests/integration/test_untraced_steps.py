@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 import pytest
 from typer.testing import CliRunner
 
-import bubblefinder
 from bubblefinder.cli.app import app
 from bubblefinder.errors import CannotAnswerError
+from tests import samples
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -50,7 +50,7 @@ def asked(path: Path) -> dict[str, object]:
 
 @pytest.mark.parametrize("name", UNTRACED)
 def test_both_commands_give_one_answer_and_the_truth_lies_in_its_range(sample: Sample, name: str) -> None:
-    overhead = bubblefinder.analyze(sample(name)).overhead
+    overhead = samples.report(name).overhead
     low, high = overhead.range_ns or (0, 0)
     if name not in OTHER_RUNS:
         assert any(low <= step * MS <= high for step in UNTRACED[name])
@@ -74,6 +74,6 @@ def test_no_gain_on_top_of_the_untraced_step_is_told_where_that_step_cant_be(sam
 
 @pytest.mark.parametrize("name", ["nextn_before.nsys2023.node"])
 def test_both_say_so_where_nothing_is_known_of_the_profiler(sample: Sample, name: str) -> None:
-    assert bubblefinder.analyze(sample(name)).overhead.corrected_step_ns is None
+    assert samples.report(name).overhead.corrected_step_ns is None
     with pytest.raises(CannotAnswerError, match="doesn't name its collector"):
         asked(sample(name))

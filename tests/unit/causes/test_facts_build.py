@@ -4,19 +4,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from bubblefinder.causes.decode import lanes
 from bubblefinder.timeline.model import IdleClass
-from bubblefinder.trace.open import open_trace
+from tests import samples
 from tests.captures import captures
 from tests.judged import drawn, judge
 from tests.loops import Loop
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
     from bubblefinder.trace.model import Trace
 
 UNSEEN = """
@@ -39,8 +36,8 @@ def test_unseen_graph_work_leaves_no_facts() -> None:
 @pytest.mark.parametrize(
     "capture", ["nextn_before.node", "hard_before.graph", "dspark_before.node", "eager_item", "tp2_before.node"]
 )
-def test_causes_never_claim_more_than_a_step_idles(sample: Callable[[str], Path], capture: str) -> None:
-    judged = judge(open_trace(sample(capture)))
+def test_causes_never_claim_more_than_a_step_idles(capture: str) -> None:
+    judged = samples.analysis(capture)
     facts = judged.facts
     for lane, step in zip(lanes(judged.timeline, judged.steps, judged.causes), facts.steps, strict=True):
         host = np.isin(lane.piece_class, (IdleClass.HOST_LATE, IdleClass.LAUNCHING)) & ~lane.charged
@@ -54,7 +51,6 @@ def test_causes_never_claim_more_than_a_step_idles(sample: Callable[[str], Path]
             assert sum(share or 0 for share in shares) == pytest.approx(1)
 
 
-@settings(max_examples=40)
 @given(captures())
 def test_facts_and_replays_of_odd_captures(trace: Trace) -> None:
     judged = judge(trace)

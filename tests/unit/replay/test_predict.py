@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from bubblefinder.replay.changes import FreeLaunches, HostSpeed, RemoveWaits
 from bubblefinder.replay.critical_path import Bound
@@ -81,7 +81,6 @@ def test_a_faster_host_is_never_slower(factor: float) -> None:
     assert faster <= slower
 
 
-@settings(max_examples=40)
 @given(captures())
 def test_no_change_makes_a_step_longer(trace: Trace) -> None:
     model = model_of(trace)
@@ -124,7 +123,6 @@ def test_streams_that_had_the_gpu_in_turns_are_not_promised_to_share_it(monkeypa
 
 
 @given(captures())
-@settings(deadline=None)
 def test_no_host_makes_a_step_shorter_than_its_gpu_work(trace: Trace) -> None:
     model = model_of(trace)
     if (model.arcs.kind == Lag.MEET).any():

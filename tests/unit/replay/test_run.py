@@ -3,7 +3,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from bubblefinder.replay.run import replay
@@ -21,7 +21,6 @@ def test_an_unchanged_run_comes_back_exactly(trace: Trace) -> None:
     assert (replay(model, model.arcs.lag, everything) == model.recorded).all()
 
 
-@settings(max_examples=30)
 @given(captures(), st.randoms(use_true_random=False))
 def test_shorter_lags_and_fewer_dependencies_never_make_a_moment_later(trace: Trace, random: object) -> None:
     model = model_of(trace)

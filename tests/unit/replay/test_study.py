@@ -10,22 +10,19 @@ from bubblefinder.pipeline import Analysis
 from bubblefinder.report.build import analyze_trace
 from bubblefinder.timeline.apis import CallRole
 from bubblefinder.trace.drawn import draw
-from bubblefinder.trace.open import open_trace
 from bubblefinder.trace.sketch import Sketch
+from tests import samples
 from tests.loops import Loop
 from tests.unit.causes.test_facts_build import UNSEEN
 from tests.unit.causes.test_role_facts import NODES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
     from bubblefinder.replay.study import Study
 
 
 @pytest.fixture(scope="module")
-def node(sample: Callable[[str], Path]) -> Study:
-    return Analysis(open_trace(sample("nextn_before.node"))).study
+def node() -> Study:
+    return samples.analysis("nextn_before.node").study
 
 
 def test_the_stages_are_told_as_they_begin() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from bubblefinder.errors import CannotAnswerError
 from bubblefinder.pipeline import Analysis
@@ -212,7 +212,6 @@ def test_the_traces_notes_are_kept(report: Report) -> None:
     assert "made-up" not in [note.code for note in report.quality]
 
 
-@settings(max_examples=30)
 @given(captures())
 def test_the_rows_of_any_capture_sum_up(trace: Trace) -> None:
     report = analyze_trace(trace)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from bubblefinder.trace import schema
@@ -57,7 +57,6 @@ def same_rows(rows: Sequence[tuple[object, ...]]) -> list[tuple[object, ...]]:
 
 
 @given(ROWS, st.sampled_from([512, 1024, 4096, 65_536]), st.integers(1, 200_000), st.integers(1, 9))
-@settings(deadline=None)
 def test_columns_of_any_integers_come_out_as_they_went_in(
     rows: list[tuple[object, ...]], page_size: int, first: int, times: int
 ) -> None:
@@ -170,7 +169,6 @@ def test_a_leaf_that_lost_its_rows_is_refused(tmp_path: Path, monkeypatch: pytes
 
 
 @given(st.data())
-@settings(deadline=None)
 def test_a_damaged_page_is_refused_or_read_as_sqlite_reads_it(data: st.DataObject) -> None:
     with TemporaryDirectory() as folder:
         path = Path(folder) / "x.sqlite"
