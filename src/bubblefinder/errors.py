@@ -8,6 +8,16 @@ EXIT_USAGE = 2
 EXIT_INPUT = 3
 EXIT_INTERNAL = 4
 
+BISECT_SKIP = 125
+BISECT_ABORT = 128
+
+
+def for_bisect(code: int) -> int:
+    """Return what `git bisect run` understands: good and bad as they are, skip for what can't be told, else abort."""
+    if code in {EXIT_OK, EXIT_GATE, BISECT_SKIP}:
+        return code
+    return BISECT_SKIP if code in {EXIT_USAGE, EXIT_INPUT} else BISECT_ABORT
+
 
 class BubblefinderError(Exception):
     """Base of every error a user can see.

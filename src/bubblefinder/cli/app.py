@@ -9,7 +9,8 @@ from typing import Annotated, Final
 
 import typer
 
-from bubblefinder.errors import EXIT_INTERNAL, BubblefinderError, InternalError
+from bubblefinder.cli.arguments import BISECT
+from bubblefinder.errors import EXIT_INTERNAL, EXIT_OK, BubblefinderError, for_bisect
 from bubblefinder.memory import give_back_early
 
 app = typer.Typer(
@@ -68,19 +69,25 @@ for _name in _GROUPS:
 
 
 def main() -> None:
-    """Run the command line; every error becomes one line, a hint and its exit code."""
+    """Run the command line; every error becomes one line, a hint and its exit code, or what --bisect makes of it."""
     give_back_early()
+    code = _run()
+    sys.exit(for_bisect(code) if BISECT in sys.argv[1:] else code)
+
+
+def _run() -> int:
     try:
         app()
+    except SystemExit as stop:
+        return stop.code if isinstance(stop.code, int) else int(stop.code is not None)
     except BubblefinderError as error:
         _say(f"error: {error}", error.hint)
-        sys.exit(error.exit_code)
+        return error.exit_code
     except BrokenPipeError:
         sys.stderr.close()
-        sys.exit(0)
     except MemoryError:
         _say("error: out of memory", "analyse a part of the capture with --window")
-        sys.exit(EXIT_INTERNAL)
+        return EXIT_INTERNAL
     except Exception as error:
         if os.environ.get("BUBBLEFINDER_DEBUG"):
             raise
@@ -89,7 +96,8 @@ def main() -> None:
             f"internal error: {name}: {error}",
             "BUBBLEFINDER_DEBUG=1 shows where; please report it with the output of `bubblefinder doctor`",
         )
-        sys.exit(InternalError.exit_code)
+        return EXIT_INTERNAL
+    return EXIT_OK
 
 
 def _say(message: str, hint: str) -> None:

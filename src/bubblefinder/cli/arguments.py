@@ -43,6 +43,10 @@ StepBy = Annotated[
 Verbose = Annotated[
     int, typer.Option("-v", "--verbose", count=True, show_default=False, help="Print every quality note and every gap.")
 ]
+BISECT = "--bisect"
+ReportUrl = Annotated[
+    str, typer.Option("--report-url", metavar="URL", help="Where the full report will lie; Markdown links to it.")
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON; the same as -f json.")]
 Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="Print no progress and, with -o, no summary.")]
 

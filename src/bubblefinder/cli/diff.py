@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperCommand
 
-from bubblefinder.cli.arguments import Json, OutputFiles, OutputFormat, Quiet
-from bubblefinder.errors import EXIT_GATE, EXIT_INPUT, UsageError
+from bubblefinder.cli.arguments import BISECT, Json, OutputFiles, OutputFormat, Quiet, ReportUrl
+from bubblefinder.errors import EXIT_GATE, EXIT_INPUT, UsageError, for_bisect
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -61,7 +61,7 @@ def diff(
         typer.Option(
             "--gate",
             metavar="METRIC",
-            help="Fail if this metric is worse (default: the length of a step). May be repeated.",
+            help="Fail if this metric is worse (default: the mean, median and tail of a step). May be repeated.",
         ),
     ] = None,
     inter_only: Annotated[
@@ -83,6 +83,11 @@ def diff(
     label: Annotated[
         str | None, typer.Option(metavar="NAME", help="Whose runs in the history; by default the base's own label.")
     ] = None,
+    report_url: ReportUrl = "",
+    bisect: Annotated[
+        bool,
+        typer.Option(BISECT, help="Answer as `git bisect run` wants it: 125 for what can't be told, 128 to stop."),
+    ] = False,
     quiet: Quiet = False,
 ) -> None:
     """Compare two captures, or several a side, per step. Exit 1 if head is worse, 3 if they can't be compared."""
@@ -98,8 +103,8 @@ def diff(
         gate or [], (floor_gpu, floor_host), labelled(before[0], label=label), history, inter_only=inter_only
     )
     result = compare(before, after, options)
-    outputs.emit(result)
-    raise typer.Exit(exit_code(result))
+    outputs.emit(result, url=report_url)
+    raise typer.Exit(for_bisect(exit_code(result)) if bisect else exit_code(result))
 
 
 def exit_code(result: Diff) -> int:

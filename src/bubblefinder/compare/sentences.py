@@ -52,12 +52,12 @@ MANY_CAPTURES: Final = 3
 def headline(
     verdict: Verdict, gated: Sequence[Change], noise: Noise, findings: Sequence[SiteChange], cause: Cause
 ) -> str:
-    """Return the verdict, led by the first gated metric that moved, the first suspect, and calls that came or went."""
+    """Return the verdict, led by the first gated metric that moved, and the first suspect, else what came or went."""
     if cause.excuse:
         return f"{_VERDICTS[verdict]}: {cause.excuse} {CAPTURE_AGAIN}"
     told = [f"First suspect ({one.confidence} confidence): {one.sentence}." for one in cause.suspects[:1]]
-    parts = (_verdict(verdict, gated, noise), *told, *(_came_or_went(f) for f in findings if f.structural))
-    return " ".join(parts[:MOST_TOLD])
+    told = told or [_came_or_went(f) for f in findings if f.structural]
+    return " ".join([_verdict(verdict, gated, noise), *told][:MOST_TOLD])
 
 
 def _verdict(verdict: Verdict, gated: Sequence[Change], noise: Noise) -> str:

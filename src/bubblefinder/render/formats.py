@@ -65,11 +65,11 @@ _MODULES: Final[dict[Document, str]] = {
     "speculation": "render.speculation",
 }
 """Where a document's `sheet` and `records` are made, of which the kit writes most formats."""
-_OF_SHEETS: Final = (
+_OF_SHEETS: Final[tuple[tuple[str, tuple[str, ...], str, Literal["", "width", "url"]], ...]] = (
     ("text", (".txt",), "render.kit.text:write", "width"),
     ("html", (".html", ".htm"), "render.kit.html:write", ""),
-    ("markdown", (".md",), "render.kit.markdown:write", ""),
-    ("summary", (".summary.md",), "render.kit.markdown:summary", ""),
+    ("markdown", (".md",), "render.kit.markdown:write", "url"),
+    ("summary", (".summary.md",), "render.kit.markdown:summary", "url"),
     ("github", (".github.txt",), "render.kit.github:write", ""),
 )
 _OWN: Final = (
@@ -88,7 +88,7 @@ _OWN: Final = (
 )
 _SHARED: Final = (
     *(
-        Format(document, name, suffixes, writer, f"{module}:sheet", "width" if takes else "")
+        Format(document, name, suffixes, writer, f"{module}:sheet", takes)
         for document, module in _MODULES.items()
         for name, suffixes, writer, takes in _OF_SHEETS
     ),

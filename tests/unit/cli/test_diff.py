@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from typer.testing import CliRunner
 
-from bubblefinder.cli.app import app
+from bubblefinder.cli.app import app, main
 from bubblefinder.cli.diff import spread_sides
 from bubblefinder.compare.history import add
 from bubblefinder.compare.store import open_store
-from bubblefinder.errors import UsageError
+from bubblefinder.errors import UsageError, for_bisect
 from bubblefinder.report.json import render
 from tests.unit.compare.builders import MS, a_report
 
@@ -110,3 +110,29 @@ def test_wrong_usage_is_told(saved: Any, arguments: list[str], said: str) -> Non
     done = run(*[names.get(argument, argument) for argument in arguments])
     assert isinstance(done.exception, UsageError)
     assert said in str(done.exception)
+
+
+@pytest.mark.parametrize(
+    ("code", "answer"), [(0, 0), (1, 1), (2, 125), (3, 125), (125, 125), (4, 128), (70, 128)], ids=str
+)
+def test_git_bisect_is_answered_in_its_own_codes(code: int, answer: int) -> None:
+    assert for_bisect(code) == answer
+
+
+def test_bisect_says_good_bad_and_skip(saved: Any) -> None:
+    good, bad = saved("good"), saved("bad", busy=9 * MS, seed=3)
+    assert run(good, saved("same", seed=4), "--bisect").exit_code == 0
+    assert run(good, bad, "--bisect").exit_code == 1
+    assert run(good, saved("other", mode="graph", intra_graph=None), "--bisect").exit_code == 125
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [(["missing.json", "missing.json", "--bisect"], 125), (["--nonsense", "--bisect"], 125), (["missing.json"] * 2, 3)],
+    ids=["unreadable", "wrong usage", "without it"],
+)
+def test_errors_are_skipped_commits(arguments: list[str], code: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.argv", ["bubblefinder", "diff", *arguments])
+    with pytest.raises(SystemExit) as stop:
+        main()
+    assert stop.value.code == code

@@ -12,9 +12,14 @@ from bubblefinder.report.sentences import plain
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from bubblefinder.compare.model import Change, Diff
+    from bubblefinder.compare.model import Capture, Change, Diff
 
-_LEVELS: Final[dict[str, Level]] = {"regression": "fail", "mixed": "fail", "incomparable": "unknown"}
+_LEVELS: Final[dict[str, Level]] = {
+    "regression": "fail",
+    "mixed": "fail",
+    "can't tell": "unknown",
+    "incomparable": "unknown",
+}
 
 
 def sheet(diff: Diff) -> Sheet:
@@ -28,6 +33,7 @@ def sheet(diff: Diff) -> Sheet:
         verdict=verdict,
         rest=f"{rest[:1].upper()}{rest[1:]}",
         level=_LEVELS.get(diff.verdict, "ok"),
+        points=tuple(_points(diff)),
         basis=rests_on(diff),
         warnings=tuple(diff.warnings),
         sources=tuple(
@@ -56,6 +62,22 @@ def records(diff: Diff) -> list[dict[str, object]]:
         }
         for change in diff.changes
     ]
+
+
+def _points(diff: Diff) -> Iterator[tuple[str, str]]:
+    """Yield what to do, what else explains the change, and what was compared, of which runs say label and commit."""
+    for number, one in enumerate(diff.suspects):
+        if number:
+            yield f"Then ({one.confidence} confidence)", f"{one.sentence}."
+        elif one.remedy:
+            yield "What to do", one.remedy
+    for name, side in (("Base", diff.base), ("Head", diff.head)):
+        if any(one.commit or one.label for one in side):
+            yield name, ", ".join(dict.fromkeys(_origin(one) for one in side))
+
+
+def _origin(capture: Capture) -> str:
+    return " ".join(plain(text, 80) for text in (capture.label, capture.commit and f"at {capture.commit}") if text)
 
 
 def _cases(diff: Diff) -> Iterator[Case]:

@@ -20,18 +20,28 @@ SUMMARY_LIMIT: Final = 1_000_000
 _FEWER_ROWS: Final = (100, 20)
 _SIGNS: Final[dict[Level, str]] = {"ok": "✓", "fail": "✗", "unknown": "?"}
 _SPECIAL: Final = re.compile(r"[^\w .,;:/=+()%'-]|(?<!\w)_|_(?!\w)", re.ASCII)
+_NO_ADDRESS: Final = re.compile(r"[^\w:/?&=%.,~#+@-]", re.ASCII)
 _REFERENCES: Final = {"@": "&#64;&#8203;", "#": "&#35;&#8203;"}
 
 
-def write(sheet: Sheet) -> str:
-    """Return a comment within GitHub's limit that ends in the marker a sticky comment is found by."""
+def write(sheet: Sheet, report_url: str = "") -> str:
+    """Return a comment within GitHub's limit that ends in the marker a sticky comment is found by.
+
+    It shows the verdict, its points and a link to `report_url`; the rest opens on a click.
+    """
     marker = f"<!-- bubblefinder:{sheet.document} -->\n"
-    return _within(sheet, COMMENT_LIMIT - len(marker)) + marker
+    return _within(sheet, report_url, COMMENT_LIMIT - len(marker)) + marker
 
 
-def summary(sheet: Sheet) -> str:
+def summary(sheet: Sheet, report_url: str = "") -> str:
     """Return the same without the marker, with room for everything, to append to $GITHUB_STEP_SUMMARY."""
-    return _within(sheet, SUMMARY_LIMIT)
+    return _within(sheet, report_url, SUMMARY_LIMIT)
+
+
+def link(text: str, url: str) -> str:
+    """Return a link whose address can't end it early; nothing without an address."""
+    safe = _NO_ADDRESS.sub(lambda found: "".join(f"%{byte:02X}" for byte in found.group().encode()), url)
+    return f"[{escape(text, 200)}]({safe})" if url else ""
 
 
 def escape(text: str | None, limit: int = 160) -> str:
@@ -62,26 +72,26 @@ def _entity(found: re.Match[str]) -> str:
     return _REFERENCES.get(character, character if ord(character) > 127 else f"&#{ord(character)};")  # noqa: PLR2004 - ASCII
 
 
-def _within(sheet: Sheet, limit: int) -> str:
+def _within(sheet: Sheet, report_url: str, limit: int) -> str:
     """Return the fullest text within so many bytes: all tables, fewer of them, or the first cut."""
     whole = len(sheet.tables)
     tries = [(shown, None) for shown in range(whole, 0, -1)] + [(1, rows) for rows in _FEWER_ROWS if whole]
     for shown, rows in tries:
-        text = _comment(sheet, shown, rows)
+        text = _comment(sheet, report_url, shown, rows)
         if len(text.encode()) <= limit:
             return text
-    return _comment(sheet, 0, None)
+    return _comment(sheet, report_url, 0, None)
 
 
-def _comment(sheet: Sheet, shown: int, rows: int | None) -> str:
+def _comment(sheet: Sheet, report_url: str, shown: int, rows: int | None) -> str:
     bold = f"**{escape(sheet.verdict, 400)}**" + (f": {escape(sheet.rest, 1000)}" if sheet.rest else "")
-    parts = [f"### bubblefinder {sheet.document}\n\n{_SIGNS[sheet.level]} {bold}", escape(sheet.basis, 600)]
-    parts += [f"> {escape(warning, 400)}" for warning in sheet.warnings]
-    for number, one in enumerate(sheet.tables[:shown]):
-        body = _table(one, rows)
-        parts.append(body if number == 0 else folded(escape(one.title), body))
+    points = [f"* **{escape(name)}**: {escape(text, 600)}" for name, text in sheet.points]
+    parts = [f"### bubblefinder {sheet.document}\n\n{_SIGNS[sheet.level]} {bold}", "\n".join(points)]
+    parts += [link("full report", report_url), *(f"> {escape(warning, 400)}" for warning in sheet.warnings)]
+    parts += [folded(escape(one.title), _table(one, rows)) for one in sheet.tables[:shown]]
     if left_out := len(sheet.tables) - shown:
         parts.append(f"_{plural(left_out, 'table')} left out: a comment has no room for more. The HTML has all._")
+    parts.append(f"<sub>{escape(sheet.basis, 600)}</sub>" if sheet.basis else "")
     if sheet.sources:
         parts.append(f"<sub>{' · '.join(escape(source, 300) for source in sheet.sources[:10])}</sub>")
     return "\n\n".join(part for part in parts if part) + "\n\n"

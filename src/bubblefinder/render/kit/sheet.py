@@ -34,6 +34,7 @@ class Sheet:
         verdict: the verdict in a word or a few.
         rest: what the headline says beyond it, empty if nothing.
         level: whether all is well, something is wrong, or nobody can tell.
+        points: what to read beside the verdict, each with its name: the remedy, the sides.
         basis: what the verdict rests on.
         warnings: what may mislead.
         sources: the captures, a line each.
@@ -47,6 +48,7 @@ class Sheet:
     verdict: str
     rest: str = ""
     level: Level = "ok"
+    points: tuple[tuple[str, str], ...] = ()
     basis: str = ""
     warnings: tuple[str, ...] = ()
     sources: tuple[str, ...] = ()

@@ -29,7 +29,12 @@ _INDENT: Final = 2
 
 def write(sheet: Sheet, width: int | None = None) -> str:
     """Return the verdict, what it rests on, then the tables; without a terminal's width every sentence is one line."""
-    lines = [sheet.headline, sheet.basis, *(f"warning: {plain(warning, 400)}" for warning in sheet.warnings)]
+    lines = [
+        sheet.headline,
+        *(f"{name}: {text}" for name, text in sheet.points),
+        sheet.basis,
+        *(f"warning: {plain(warning, 400)}" for warning in sheet.warnings),
+    ]
     lines = [line for line in lines if line]
     lines += ["", *sheet.sources] if sheet.sources else []
     parts = ["\n".join(prose(line, width) for line in lines), *(draw(table, width) for table in sheet.tables)]

@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from bubblefinder.errors import InternalError
-from bubblefinder.render.kit.markdown import COMMENT_LIMIT, SUMMARY_LIMIT, code, escape, folded, table
+from bubblefinder.render.kit.markdown import COMMENT_LIMIT, SUMMARY_LIMIT, code, escape, folded, link, table
 from bubblefinder.render.kit.table import Table
 from bubblefinder.report.model import LEDGER_CLASSES
 from bubblefinder.report.overhead_sentences import overhead_words
@@ -17,6 +17,7 @@ from bubblefinder.report.sentences import (
     cost_words,
     note_count,
     plain,
+    reference_url,
     scope_words,
     site_words,
 )
@@ -109,17 +110,7 @@ def _provenance(report: Report, report_url: str) -> str:
         mode,
         escape(f"1 capture, {scope_words(report)}", 200),
     ]
-    link = f"[full report]({_url(report_url)})" if report_url else ""
-    return "<sub>" + " · ".join(part for part in (*parts, link) if part) + "</sub>"
-
-
-def _url(url: str) -> str:
-    return re.sub(
-        r"[^\w:/?&=%.,~#+@-]",
-        lambda found: "".join(f"%{byte:02X}" for byte in found.group().encode()),
-        url,
-        flags=re.ASCII,
-    )
+    return "<sub>" + " · ".join(part for part in (*parts, link("full report", report_url)) if part) + "</sub>"
 
 
 def _finding(number: int, finding: Finding, report: Report) -> str:
@@ -135,7 +126,9 @@ def _finding(number: int, finding: Finding, report: Report) -> str:
         else "",
         f"Seen: {_times(finding)}" if _times(finding) else "",
         f"Remedy: {escape(finding.remedy, 800)}",
-        "References: " + ", ".join(escape(one, 200) for one in finding.references) if finding.references else "",
+        "References: " + ", ".join(link(one, reference_url(one)) or escape(one, 200) for one in finding.references)
+        if finding.references
+        else "",
         f"Rule: {code(finding.rule)}, {finding.confidence} confidence",
     ]
     return folded(summary, "\n".join(f"* {fact}" for fact in facts if fact))
