@@ -11,7 +11,8 @@ NS_PER_S: Final = 1_000_000_000
 
 _SECONDS: Final = {"ns": 1, "us": NS_PER_US, "µs": NS_PER_US, "ms": NS_PER_MS, "s": NS_PER_S, "": NS_PER_S}
 _TIME: Final = re.compile(r"\s*([0-9]+(?:\.[0-9]*)?|\.[0-9]+)\s*(ns|us|µs|ms|s|)\s*")
-_ARGUMENTS: Final = re.compile(r"<[^<>]*>|\([^()]*\)")
+_BRACKETS: Final = re.compile(r"([<>()])")
+_PARTNERS: Final = {">": "<", ")": "("}
 _CONTROL: Final = re.compile(
     r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2066-\u2069\ufeff\ufff9-\ufffb\ufffe\uffff\ud800-\udfff]"
 )
@@ -67,10 +68,30 @@ def printable(text: str, limit: int = 200) -> str:
 
 
 def kernel_name(name: str) -> str:
-    """Return a kernel's name without template arguments and parameters, which can be pages long."""
-    while (shorter := _ARGUMENTS.sub("", name)) != name:
-        name = shorter
-    return name.removeprefix("void ").replace("::::", "::").strip()
+    """Return a kernel's name without template arguments and parameters, which can be pages long.
+
+    A bracket that has no partner stays; each is looked at once, however deep they nest.
+    """
+    kept: list[str] = []
+    opened: dict[str, list[int]] = {"<": [], "(": []}
+    for part in _BRACKETS.split(name):
+        partner = _PARTNERS.get(part)
+        if partner and opened[partner]:
+            start = opened[partner].pop()
+            del kept[start:]
+            _forget(opened["<"], start)
+            _forget(opened["("], start)
+            continue
+        if part in opened:
+            opened[part].append(len(kept))
+        kept.append(part)
+    return "".join(kept).removeprefix("void ").replace("::::", "::").strip()
+
+
+def _forget(places: list[int], start: int) -> None:
+    """Drop the brackets that were removed with what stood between others."""
+    while places and places[-1] >= start:
+        places.pop()
 
 
 def _significant(value: float) -> str:

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import re
+import time
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from bubblefinder.units import count, duration, kernel_name, milliseconds, parse_time, plural, printable, share
 
@@ -65,7 +70,33 @@ def test_names_from_captures_lose_control_characters_and_length() -> None:
             "ncclDevKernel_AllReduce_RING_LL",
         ),
         ("a < b", "a < b"),
+        ("a > b(c)", "a > b"),
+        ("f<(1)>(g)<h", "f<h"),
+        ("void f<a(b>c)", "fc)"),
     ],
 )
 def test_a_kernels_arguments_are_left_out(name: str, short: str) -> None:
     assert kernel_name(name) == short
+
+
+@given(
+    st.recursive(
+        st.text("ab: ", max_size=3),
+        lambda inner: st.lists(st.one_of(inner, inner.map("<{}>".format), inner.map("({})".format)), max_size=4).map(
+            "".join
+        ),
+        max_leaves=12,
+    )
+)
+def test_of_balanced_brackets_nothing_is_left(name: str) -> None:
+    shorter = name
+    while (once := re.sub(r"<[^<>]*>|\([^()]*\)", "", shorter)) != shorter:
+        shorter = once
+    assert kernel_name(name) == shorter.removeprefix("void ").replace("::::", "::").strip()
+
+
+@pytest.mark.parametrize("name", ["k" + "<" * 200_000 + ">" * 200_000, "(" * 400_000, "<(" * 100_000 + ">)" * 100_000])
+def test_a_name_is_shortened_in_one_pass(name: str) -> None:
+    begun = time.process_time()
+    kernel_name(name)
+    assert time.process_time() - begun < 5

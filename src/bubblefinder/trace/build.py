@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
@@ -19,7 +19,13 @@ from bubblefinder.trace.quality import Tally
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from bubblefinder.trace.schema import Source
+    from bubblefinder.trace.schema import Source, Strings
+
+_LONGEST_RANGE: Final = 1_024
+"""Characters kept of an NVTX text. PyTorch's with shapes have some hundred; there can be as many texts as ranges."""
+
+_LONGEST_LABEL: Final = 128
+"""Characters kept of a thread's name; Linux allows 15."""
 
 
 def build_trace(source: Source, name: str) -> Trace:
@@ -46,7 +52,7 @@ def build_trace(source: Source, name: str) -> Trace:
         overheads["name_id"], os_calls["name_id"], chains["symbol_id"], threads["name_id"],
     ]  # fmt: skip
     wanted = _distinct(named)
-    strings = source.strings(wanted)
+    strings = _bounded(source.strings(wanted), tally)
     tally.not_text = strings.not_text
     tally.unnamed = len(wanted) - len(strings.texts) - strings.not_text
     texts = pl.DataFrame(
@@ -62,7 +68,7 @@ def build_trace(source: Source, name: str) -> Trace:
         info=info,
         operations=operations,
         calls=calls,
-        nvtx=_nvtx(ranges, domains, texts),
+        nvtx=_nvtx(ranges, domains, texts, tally),
         overheads=_with_text(overheads, "name_id", texts, "name").drop("name_id"),
         graph_nodes=frames.read_graph_nodes(source, tally),
         syncs=frames.read_syncs(source, tally),
@@ -117,14 +123,22 @@ def _with_text(frame: pl.DataFrame, number: str, texts: pl.DataFrame, name: str)
     return frame.join(texts, left_on=number, right_on="id", how="left", maintain_order="left").rename({"string": name})
 
 
-def _nvtx(ranges: pl.DataFrame, domains: pl.DataFrame, texts: pl.DataFrame) -> pl.DataFrame:
+def _bounded(strings: Strings, tally: Tally) -> Strings:
+    """Cut texts that are too long to keep, and count them."""
+    tally.cut += sum(len(text) > schema.LONGEST_TEXT for text in strings.texts.values())
+    return replace(strings, texts={number: text[: schema.LONGEST_TEXT] for number, text in strings.texts.items()})
+
+
+def _nvtx(ranges: pl.DataFrame, domains: pl.DataFrame, texts: pl.DataFrame, tally: Tally) -> pl.DataFrame:
     """Give NVTX ranges their text, registered or plain, and their domain's name, which each process has its own of."""
     keys = ["process", "domain_id"]
     named = _with_text(domains, "text_id", texts, "string").select(*keys, domain=pl.coalesce("text", "string"))
     named = named.unique(keys, keep="last", maintain_order=True)
     full = _with_text(ranges, "text_id", texts, "string").join(named, on=keys, how="left", maintain_order="left")
     text = pl.coalesce("text", "string", pl.lit("")).alias("text")
-    return full.select("row", "start_ns", "end_ns", "process", "thread", "domain", text)
+    kept = full.select("row", "start_ns", "end_ns", "process", "thread", "domain", text)
+    tally.cut += int((kept["text"].str.len_chars() > _LONGEST_RANGE).sum())
+    return kept.with_columns(pl.col("text").str.slice(0, _LONGEST_RANGE), pl.col("domain").str.slice(0, _LONGEST_RANGE))
 
 
 def _texts_of(texts: Mapping[int, str], columns: Iterable[pl.Series]) -> dict[int, str]:
@@ -135,5 +149,7 @@ def _texts_of(texts: Mapping[int, str], columns: Iterable[pl.Series]) -> dict[in
 def _thread_names(threads: pl.DataFrame, texts: Mapping[int, str]) -> dict[int, str]:
     """Return each thread's last name; a thread may have been named several times."""
     return {
-        thread: texts[number] for thread, number in threads.select("thread", "name_id").iter_rows() if number in texts
+        thread: texts[number][:_LONGEST_LABEL]
+        for thread, number in threads.select("thread", "name_id").iter_rows()
+        if number in texts
     }

@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     from bubblefinder.trace.schema import Source
 
 _NORMALISED_NS: Final = 10**17
+_LONGEST_VERSION: Final = 64
+"""Characters kept of a version; "2025.3.1.90-253135822126v0" has 26."""
+_LONGEST_NAME: Final = 128
+"""Characters kept of the name of a GPU or a program; files have up to 255, of which nobody reads the second half."""
 
 
 def read_info(
@@ -43,7 +47,7 @@ def read_info(
         format=source.format,
         nsys_version=_known(export.get("EXPORT_PRODUCT_VERSION")),
         schema_version=_known(export.get("EXPORT_SCHEMA_VERSION")),
-        cupti_version=cupti_version(diagnostics),
+        cupti_version=_short(cupti_version(diagnostics), _LONGEST_VERSION),
         driver_version=_known(system.get("NvDriverVersion")),
         cuda_version=_dotted(system.get("CudaDriverVersion")),
         duration_ns=max(source.read(schema.ANALYSIS).frame["duration_ns"].drop_nulls(), default=None),
@@ -56,7 +60,7 @@ def read_info(
 def gpu_names(source: Source) -> dict[int, str | None]:
     """Return the name of every GPU that the capture lists, by Nsight Systems' index."""
     rows = source.read(schema.GPUS).frame.drop_nulls("gpu")
-    return dict(rows.select("gpu", "name").iter_rows())
+    return {gpu: _short(name, _LONGEST_NAME) for gpu, name in rows.select("gpu", "name").iter_rows()}
 
 
 def _pairs(source: Source, table: schema.Table) -> dict[str, str]:
@@ -67,7 +71,8 @@ def _pairs(source: Source, table: schema.Table) -> dict[str, str]:
 
 def _known(version: str | None) -> str | None:
     """Return a version that looks like one."""
-    return version if version and re.fullmatch(r"[1-9][\d.]*(?:-\w{1,20})?", version) else None
+    looks = version and re.fullmatch(r"[1-9][\d.]*(?:-\w{1,20})?", version)
+    return _short(version, _LONGEST_VERSION) if looks else None
 
 
 def _dotted(cuda: str | None) -> str | None:
@@ -110,4 +115,9 @@ def _program(name: str | None) -> str | None:
     if not name:
         return None
     path = name.split(" -", 1)[0]
-    return re.split(r"[\\/]", path)[-1].split(" ", 1)[0] or None
+    return _short(re.split(r"[\\/]", path)[-1].split(" ", 1)[0] or None, _LONGEST_NAME)
+
+
+def _short(text: str | None, limit: int) -> str | None:
+    """Return no more of a text than has a meaning."""
+    return text[:limit] if text is not None else None

@@ -40,6 +40,7 @@ class Tally:
     unusable: Counter[str] = field(default_factory=Counter)
     missing: Counter[str] = field(default_factory=Counter)
     not_text: int = 0
+    cut: int = 0
     unnamed: int = 0
     without_process: int = 0
     without_device: int = 0
@@ -57,6 +58,7 @@ class Tally:
             *_by_table("unusable-rows", "hold text where a number belongs and were left out", self.unusable),
             *_by_table("rows-missing", "were deleted after the export or lost to damage", self.missing, "warn"),
             *_counted("names-not-text", "warn", "names are not text and are shown as unknown", self.not_text),
+            *_counted("names-cut", "info", "names or NVTX texts are too long to keep whole and were cut", self.cut),
             *_counted("names-missing", "warn", "names are not in the export and are shown as unknown", self.unnamed),
             *_counted(
                 "process-assumed",

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeAlias
 
 import polars as pl
 
@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
 
 Dtype: TypeAlias = type[pl.DataType]
+
+LONGEST_TEXT: Final = 4_096
+"""Characters kept of any text in a capture. The longest symbols of CUTLASS have some 3,500; a name of megabytes is
+damage or an attack, and would go through every stage and into every report."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +170,7 @@ def _cast(raw: pl.DataFrame, column: Column) -> pl.Expr:
     stored = raw.schema.get(column.name, pl.Null())
     values = pl.col(column.name)
     if column.is_text and stored in {pl.String, pl.Categorical, pl.Enum}:
-        return values.cast(pl.String)
+        return values.cast(pl.String).str.slice(0, LONGEST_TEXT + 1)
     if stored == pl.UInt64 and column.dtype is pl.Int64:
         return values.reinterpret(signed=True)
     if not column.is_text and (stored.is_integer() or stored in {pl.Boolean, pl.String}):

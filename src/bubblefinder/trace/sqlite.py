@@ -21,7 +21,15 @@ from bubblefinder.errors import InputError, NotATraceError
 from bubblefinder.trace.adbc import OUT_OF_ORDER, AdbcRefusedError, Key, read_integers
 from bubblefinder.trace.pages import PagesRefusedError, Place, read_pages
 from bubblefinder.trace.quality import scrubbed
-from bubblefinder.trace.schema import STRING_IDS, Rows, StoredColumn, Strings, candidates, normalise
+from bubblefinder.trace.schema import (
+    LONGEST_TEXT,
+    STRING_IDS,
+    Rows,
+    StoredColumn,
+    Strings,
+    candidates,
+    normalise,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -237,10 +245,10 @@ class SqliteSource:
         other = 0
         for first in range(0, len(wanted), _IDS):
             listed = ",".join(map(str, wanted[first : first + _IDS]))
-            query = f"SELECT id, value, typeof(value) FROM {STRING_IDS} WHERE id IN ({listed})"
+            query = f"SELECT id, {_bounded('value')}, typeof(value) FROM {STRING_IDS} WHERE id IN ({listed})"
             for number, value, stored in self._connection.execute(query):
                 if stored == "text":
-                    texts[number] = value
+                    texts[number] = value[: LONGEST_TEXT + 1]
                 else:
                     other += stored != "null"
         return Strings(texts, other)
@@ -347,6 +355,13 @@ def _quoted(name: str) -> str:
 
 
 def _as_declared(column: Column) -> str:
-    """Return the SQL for a value of the column's own type, null for any other."""
+    """Return the SQL for a value of the column's own type, null for any other; of a text no more than is kept."""
     name = _quoted(column.source)
-    return f"CASE typeof({name}) WHEN '{'text' if column.is_text else 'integer'}' THEN {name} END"
+    if column.is_text:
+        return f"CASE typeof({name}) WHEN 'text' THEN {_bounded(name)} END"
+    return f"CASE typeof({name}) WHEN 'integer' THEN {name} END"
+
+
+def _bounded(name: str) -> str:
+    """Return the SQL for the begin of a text, long enough to see that it is too long; in bytes: it may hold NUL."""
+    return f"CAST(substr(CAST({name} AS BLOB), 1, {4 * (LONGEST_TEXT + 1)}) AS TEXT)"

@@ -84,3 +84,21 @@ def test_a_process_is_called_by_its_program_alone(tmp_path: Path, stored: str | 
 def test_processes_with_calls_alone_are_listed(tmp_path: Path) -> None:
     rows = {CALLS: [call(10, 15), call(11, 12, globalTid=GLOBAL + (3 << 24))]}
     assert [process.pid for process in open_trace(save(tmp_path / "x.sqlite", **rows)).info.processes] == [100, 103]
+
+
+def test_what_a_capture_says_of_itself_is_bounded_where_it_enters(tmp_path: Path) -> None:
+    long = "9" * 900_000
+    rows = {
+        "META_DATA_EXPORT": [{"name": f"EXPORT_{what}_VERSION", "value": long} for what in ("PRODUCT", "SCHEMA")],
+        "TARGET_INFO_GPU": [{"id": 0, "name": long}],
+        "PROCESSES": [{"globalPid": GLOBAL, "name": long}],
+        "ThreadNames": [{"nameId": 3, "globalTid": GLOBAL | 7}],
+        "NVTX_EVENTS": [{"start": 1, "end": 2, "globalTid": GLOBAL | 7, "eventType": 59, "text": long}],
+        "TARGET_INFO_SYSTEM_ENV": [{"devStateName": "Local", "name": "NvDriverVersion", "value": long}],
+    }
+    loaded = open_trace(save(tmp_path / "x.sqlite", **rows))
+    info = loaded.info
+    found = (info.nsys_version, info.schema_version, info.driver_version, info.gpus[0].name, info.processes[0].name)
+    assert [len(text or "") for text in found] == [64, 64, 64, 128, 128]
+    assert loaded.nvtx["text"].str.len_chars().to_list() == [1_024]
+    assert {note.code for note in loaded.notes} >= {"names-cut"}

@@ -243,3 +243,11 @@ def test_pages_that_lie_in_each_others_place_are_damage(tmp_path: Path) -> None:
     path.write_bytes(content)
     with pytest.raises(InputError, match="damaged SQLite file: the rows of a table are out of order"):
         open_trace(path)
+
+
+@pytest.mark.parametrize("length", [4_096, 4_097, 5_000_000])
+def test_a_name_is_bounded_where_it_enters_and_said_to_be_cut(tmp_path: Path, length: int) -> None:
+    path = change(save(tmp_path / "x.sqlite"), f"UPDATE StringIds SET value = '{'é' * length}' WHERE id = 1")
+    loaded = open_trace(path)
+    assert loaded.names[1] == "é" * 4_096
+    assert {note.code: note.count for note in loaded.notes}.get("names-cut") == (1 if length > 4_096 else None)

@@ -2,10 +2,13 @@ from __future__ import annotations
 
 import gzip
 import json
+import lzma
+import sqlite3
 import subprocess
 import sys
 import tempfile
 import time
+from contextlib import closing
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -160,3 +163,19 @@ def test_a_disk_that_fills_up_is_told(tmp_path: Path) -> None:
         process.stdin.write(json.dumps(order).encode() + b"\n")
         process.stdin.flush()
         assert json.loads(process.stdout.readlines()[-1]) == {"disk": True}
+
+
+def test_hostile_text_in_a_capture_costs_no_more_than_its_bytes(sample: Sample, tmp_path: Path) -> None:
+    upload = tmp_path / "hostile.sqlite"
+    upload.write_bytes(lzma.decompress(sample("nextn_before.graph").read_bytes()))
+    nested = "k" + "<" * 200_000 + ">" * 200_000
+    with closing(sqlite3.connect(upload)) as capture, capture:
+        capture.execute("UPDATE StringIds SET value = ? || id || value WHERE value NOT LIKE 'cu%'", [nested])
+        for table, column in (("META_DATA_EXPORT", "value"), ("TARGET_INFO_GPU", "name"), ("NVTX_EVENTS", "text")):
+            capture.execute(f"UPDATE {table} SET {column} = ? WHERE typeof({column}) = 'text'", ["v" * 4_000_000])
+    begun = time.monotonic()
+    said, code = work(analysis=analysis(upload, tmp_path))
+    assert code == 0, said[-1]
+    assert time.monotonic() - begun < LIMIT.fitted(upload.stat().st_size).seconds / 2
+    assert max(len(json.dumps(one)) for one in said) < 100_000
+    assert len(said[-1]["done"]["nsys"]) <= 64
