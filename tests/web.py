@@ -141,7 +141,8 @@ def server(root: Path, *, real: bool = False, token: str | None = None, **limits
         "token": token,
         "worker": list(WORKER if real else STUB),
     }
-    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parent.parent)}
+    places = [str(Path(__file__).parent.parent), *filter(None, [os.environ.get("PYTHONPATH")])]
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(places)}
     process = subprocess.Popen([sys.executable, __file__, json.dumps(order)], env=environment)
     try:
         wait_for(port)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -268,15 +268,83 @@ def test_a_long_upload_is_not_mistaken_for_a_slow_head(tmp_path: Path) -> None:
         assert put(running, pieces()).status_code == 202
 
 
-def test_more_connections_than_allowed_are_turned_away_and_the_rest_served(tmp_path: Path) -> None:
-    with server(tmp_path, connections=20, header_s=2.0) as running:
-        idle = [socket.create_connection(("127.0.0.1", running.port)) for _ in range(25)]
+@contextmanager
+def connected(running: Server, number: int, said: bytes = b"") -> Iterator[list[socket.socket]]:
+    """Many clients that said something and then no more."""
+    with ExitStack() as held:
+        clients = [
+            held.enter_context(closing(socket.create_connection(("127.0.0.1", running.port)))) for _ in range(number)
+        ]
+        for client in clients:
+            client.sendall(said)
+            client.settimeout(10)
         time.sleep(0.3)
-        assert httpx.get(f"{running.url}/api/runs", timeout=20).status_code == 503
-        for client in idle:
-            client.close()
-        time.sleep(0.3)
+        yield clients
+
+
+def test_silent_connections_give_way_to_somebody_who_asks(tmp_path: Path) -> None:
+    with (
+        server(tmp_path, connections=20, header_s=20.0) as running,
+        connected(running, 30),
+        connected(running, 30, b"GET / HTTP/1.1\r\n"),
+    ):
+        for _ in range(3):
+            assert httpx.get(f"{running.url}/api/runs", timeout=20).status_code == 200
+
+
+def test_where_every_connection_is_at_work_the_next_is_turned_away(tmp_path: Path) -> None:
+    with server(tmp_path, connections=10, stall_s=5.0) as running:
+        with connected(running, 10, _head(running, 1000) + MAGIC):
+            assert httpx.get(f"{running.url}/api/runs", timeout=20).status_code == 503
+        time.sleep(0.5)
         assert httpx.get(f"{running.url}/api/runs", timeout=20).status_code == 200
+
+
+def test_nobody_without_the_token_shuts_out_who_has_it(tmp_path: Path) -> None:
+    token = "a token of some length"  # noqa: S105 - made up
+    headers = {"authorization": f"Bearer {token}"}
+    with server(tmp_path, token=token, connections=60, form_s=2.0) as running:
+        head = f"POST /login HTTP/1.1\r\nHost: 127.0.0.1:{running.port}\r\nContent-Length: 4000\r\n\r\ntoken=x"
+        with connected(running, 80, head.encode()), connected(running, 80, head.encode()) as clients:
+            for _ in range(3):
+                assert httpx.get(f"{running.url}/api/runs", headers=headers, timeout=20).status_code == 200
+            begun = time.monotonic()
+            assert all(_hung_up(client) for client in clients)
+            assert time.monotonic() - begun < 8
+
+
+@pytest.mark.parametrize("limit", ["disk_bytes", "upload_bytes", "no room at all"])
+def test_a_refused_upload_shows_its_status_however_its_client_sends(tmp_path: Path, limit: str) -> None:
+    status = 413 if limit == "upload_bytes" else 507
+    limits = {"spare_bytes": 1 << 60} if limit == "no room at all" else {limit: 2 * MIB}
+
+    def pieces() -> Iterator[bytes]:
+        yield trace()
+        for _ in range(64):
+            yield bytes(MIB)
+
+    with server(tmp_path, **limits) as running:
+        for _ in range(3):
+            assert put(running, pieces()).status_code == status
+            assert put(running, trace(padding=64 * MIB)).status_code == status
+        assert stored_bytes(tmp_path) < 8 * MIB
+
+
+def test_a_server_killed_while_it_compares_starts_again(tmp_path: Path) -> None:
+    with server(tmp_path, jobs=1) as running:
+        ids = [put(running, trace()).json()["id"] for _ in range(2)]
+        for one in ids:
+            running.settled(one)
+        slow = ThreadPoolExecutor(1).submit(httpx.get, f"{running.url}/diff?base={ids[0]}&head={ids[1]}", timeout=20)
+        deadline = time.monotonic() + 10
+        while not any((tmp_path / "incoming").iterdir()) and time.monotonic() < deadline:
+            time.sleep(0.001)
+        running.kill()
+        assert slow.exception() is not None
+    (tmp_path / "incoming" / "left").mkdir(exist_ok=True)
+    with server(tmp_path, jobs=1) as running:
+        assert runs(running) == 2
+        assert list((tmp_path / "incoming").iterdir()) == []
 
 
 def _hung_up(client: socket.socket) -> bool:

@@ -499,12 +499,12 @@ def test_the_pages_can_be_used_by_everybody(page: Page, real: Server, uploaded: 
 
 
 def test_signing_in_through_the_page(page: Page, tmp_path: Path) -> None:
-    with server(tmp_path / "data", token="open sesame") as running:  # noqa: S106 - made up
+    with server(tmp_path / "data", token="open sesame, please") as running:  # noqa: S106 - made up
         page.goto(f"{running.url}/")
         expect(page).to_have_url(f"{running.url}/login")
         page.fill("input[name=token]", "wrong")
         page.click("button")
         expect(page.get_by_role("alert")).to_have_text("That is not the token.")
-        page.fill("input[name=token]", "open sesame")
+        page.fill("input[name=token]", "open sesame, please")
         page.click("button")
         expect(page.locator("h1")).to_contain_text("Drop a trace")

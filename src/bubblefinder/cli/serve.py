@@ -40,6 +40,13 @@ def serve(
             help="What visitors must know; better given by the environment, where no process list shows it.",
         ),
     ] = None,
+    proxy: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="ADDRESS",
+            help="A reverse proxy whose word is taken on who calls and whether by HTTPS; may be repeated.",
+        ),
+    ] = None,
     max_upload: Annotated[float, typer.Option(metavar="GIB", min=0.001, help="Longest upload.")] = 8,
     max_disk: Annotated[
         float, typer.Option(metavar="GIB", min=0.001, help="Most that the data folder may hold.")
@@ -49,13 +56,15 @@ def serve(
     memory: Annotated[float, typer.Option(metavar="GIB", min=0.25, help="Memory of one job.")] = 6,
 ) -> None:
     """Serve a page to drop traces on; programs can upload too."""
-    if host not in _LOOPBACK and not token:
+    from bubblefinder.web.limits import Limits, checked_token
+
+    token = checked_token(token)
+    if host not in _LOOPBACK and token is None:
         raise UsageError(
             f"--host {host} lets others in, so it needs a token", hint="set BUBBLEFINDER_TOKEN, or give --token"
         )
     listener = _bound(host, port)
     try:
-        from bubblefinder.web.limits import Limits
         from bubblefinder.web.server import serve as run
     except ImportError as error:
         raise UsageError(
@@ -73,7 +82,7 @@ def serve(
     if not no_open:
         threading.Thread(target=webbrowser.open, args=(url,), daemon=True).start()
     os.umask(0o077)
-    run(listener, data or _default_folder(), limits, token)
+    run(listener, data or _default_folder(), limits, token, proxy or ())
 
 
 def _bound(host: str, port: int) -> socket.socket:

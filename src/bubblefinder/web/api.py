@@ -10,6 +10,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import FileResponse, JSONResponse, Response
 from starlette.routing import Route
 
+from bubblefinder.web.answers import kept
 from bubblefinder.web.events import window
 from bubblefinder.web.limits import RefusedError
 from bubblefinder.web.safety import ALONE
@@ -36,7 +37,7 @@ _DIFF_TYPES: Final = {
     "markdown": "text/markdown; charset=utf-8",
 }
 _LISTED: Final = (
-    "id", "name", "label", "commit", "baseline", "state", "error", "hint", "gpu", "nsys", "step_p50_ns",
+    "id", "name", "label", "commit", "note", "kept", "baseline", "state", "error", "hint", "gpu", "nsys", "step_p50_ns",
     "bubble_share", "at_least", "verdict", "created_s", "finished_s",
 )  # fmt: skip
 
@@ -54,9 +55,10 @@ async def put_run(request: Request) -> Response:
 
 
 async def list_runs(request: Request) -> Response:
-    """List runs, newest first."""
-    found, total = service(request).store.listed(search=request.query_params.get("search", ""))
-    return JSONResponse({"total": total, "runs": [shown(service(request), run) for run in found]})
+    """List runs, newest first; how far a job is isn't in the list, so that it can be kept."""
+    here = service(request)
+    found, total = here.store.listed(search=request.query_params.get("search", ""))
+    return JSONResponse({"total": total, "runs": [listed(run) for run in found]})
 
 
 async def get_run(request: Request) -> Response:
@@ -133,9 +135,13 @@ async def get_trend(request: Request) -> Response:
     return JSONResponse({"metric": metric, "points": points})
 
 
+def listed(run: StoredRun) -> dict[str, Any]:
+    """Return what a list says of a run."""
+    return {name: getattr(run, name) for name in _LISTED} | {"url": f"/runs/{run.id}"}
+
+
 def shown(here: Service, run: StoredRun) -> dict[str, Any]:
-    """Return what the API says of a run."""
-    facts = {name: getattr(run, name) for name in _LISTED}
+    """Return what the API says of one run."""
     done = len(STAGES) if run.state == "done" else 0
     progress: dict[str, Any] = {"stage": None, "stages": STAGES, "done": done}
     if run.state == "running" and (attempt := here.jobs.attempts.get(run.id)):
@@ -143,7 +149,7 @@ def shown(here: Service, run: StoredRun) -> dict[str, Any]:
         progress |= {"elapsed_s": round(now - attempt.begun_s, 1), "stage_s": round(now - worker.stage_begun_s, 1)}
         if worker.stage:
             progress |= {"stage": worker.stage, "done": STAGES.index(worker.stage)}
-    return facts | {"url": f"/runs/{run.id}", "progress": progress} | _waiting(here, run)
+    return listed(run) | {"progress": progress} | _waiting(here, run)
 
 
 def _waiting(here: Service, run: StoredRun) -> dict[str, Any]:
@@ -165,12 +171,12 @@ def _moment(request: Request, name: str) -> int | None:
 
 ROUTES: Final = [
     Route("/api/runs", put_run, methods=["PUT"]),
-    Route("/api/runs", list_runs),
+    Route("/api/runs", kept(list_runs)),
     Route("/api/runs/{run_id}", get_run),
     Route("/api/runs/{run_id}", delete_run, methods=["DELETE"]),
     Route("/api/runs/{run_id}/cancel", cancel_run, methods=["POST"]),
     Route("/api/runs/{run_id}/report.{suffix:path}", get_report),
     Route("/api/runs/{run_id}/window", get_window),
     Route("/api/diff", get_diff),
-    Route("/api/trend", get_trend),
+    Route("/api/trend", kept(get_trend)),
 ]

@@ -11,13 +11,12 @@ from python_multipart.multipart import MultipartParser, parse_options_header
 from starlette.requests import ClientDisconnect
 
 from bubblefinder.web.limits import RefusedError
-from bubblefinder.web.uploads import Wanted, file_name, paced, text
+from bubblefinder.web.uploads import Wanted, file_name, text
 
 if TYPE_CHECKING:
     from python_multipart.multipart import MultipartCallbacks
     from starlette.requests import Request
 
-    from bubblefinder.web.limits import Limits
     from bubblefinder.web.store import StoredRun
     from bubblefinder.web.uploads import Incoming, Intake
 
@@ -27,7 +26,7 @@ _FIELD_BYTES: Final = 2_000
 _PARTS: Final = 10
 
 
-async def receive_form(request: Request, intake: Intake, limits: Limits) -> StoredRun:
+async def receive_form(request: Request, intake: Intake) -> StoredRun:
     """Store the one or two files of a form and return the run of the first.
 
     Raises:
@@ -37,7 +36,7 @@ async def receive_form(request: Request, intake: Intake, limits: Limits) -> Stor
         form = _Form(intake, files)
         try:
             parser = MultipartParser(_boundary(request), form.callbacks())
-            async for chunk in paced(request.stream(), limits):
+            async for chunk in request.stream():
                 parser.write(chunk)
                 await form.digest()
             parser.finalize()

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from bubblefinder.errors import InputError
+from bubblefinder.errors import InputError, UsageError
 
 GIB = 1 << 30
 MIB = 1 << 20
+LEAST_TOKEN = 16
+"""Characters: what `openssl rand -hex 8` gives, too many to try at the pace that guesses are held to."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,6 +29,8 @@ class Limits:
         job_s: time of one job on the largest capture.
         header_s: time to send a request's head.
         stall_s: longest silence inside an upload.
+        form_s: time to send a body that is no upload.
+        linger_s: time to go on taking in an upload that was refused, so that its sender can read why.
         slow_bytes_s: slowest average rate of an upload, once `stall_s` have passed.
         connections: open connections.
     """
@@ -43,6 +47,8 @@ class Limits:
     job_s: float = 1_800
     header_s: float = 10
     stall_s: float = 20
+    form_s: float = 5
+    linger_s: float = 60
     slow_bytes_s: int = 4_096
     connections: int = 200
 
@@ -75,6 +81,25 @@ class RefusedError(InputError):
         """Keep the status beside the message."""
         super().__init__(message, hint=hint)
         self.status = status
+
+
+def checked_token(token: str | None) -> str | None:
+    """Return a token that is fit to keep others out, or null where none is wanted.
+
+    Raises:
+        UsageError: it is empty, short, or can't be sent in a header as it is.
+    """
+    if token is None:
+        return None
+    if not token.strip():
+        raise UsageError("the token is empty", hint="leave --token out, or make one: openssl rand -hex 16")
+    if len(token) < LEAST_TOKEN:
+        raise UsageError(
+            f"the token has {len(token)} characters, and {LEAST_TOKEN} are the least", hint="openssl rand -hex 16"
+        )
+    if not (token.isascii() and token.isprintable() and token == token.strip()):
+        raise UsageError("the token has characters that a header can't carry", hint="openssl rand -hex 16")
+    return token
 
 
 def disk_full() -> RefusedError:

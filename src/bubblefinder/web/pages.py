@@ -8,12 +8,13 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
+from bubblefinder.web.answers import kept
 from bubblefinder.web.api import shown
 from bubblefinder.web.form import receive_form
 from bubblefinder.web.legend import LEGEND
 from bubblefinder.web.limits import RefusedError
-from bubblefinder.web.render import page
-from bubblefinder.web.safety import COOKIE, same, session
+from bubblefinder.web.render import COOKIE, page
+from bubblefinder.web.safety import address, same, session
 from bubblefinder.web.service import service
 from bubblefinder.web.store import SORTS
 from bubblefinder.web.trend import HEIGHT, METRICS, WIDTH, Point, chart, words
@@ -54,7 +55,7 @@ def _page_number(given: str) -> int:
 async def upload(request: Request) -> Response:
     """Take the form of a browser without JavaScript."""
     here = service(request)
-    run = await receive_form(request, here.intake, here.limits)
+    run = await receive_form(request, here.intake)
     await here.jobs.added()
     return RedirectResponse(f"/runs/{run.id}", 303)
 
@@ -128,13 +129,24 @@ async def show_login(request: Request) -> Response:
 
 async def login(request: Request) -> Response:
     """Set the cookie of somebody who knows the token."""
-    token = service(request).token
-    given = await _field(request, "token")
-    if token is None or not same(given, token):
+    here = service(request)
+    sender = address(request)
+    here.guesses.check(sender)
+    with here.guesses.signing_in(sender):
+        given = await _field(request, "token")
+    if here.token is None or not same(given, here.token):
+        here.guesses.wrong(sender)
         return page(request, "login.html", status=401, wrong=True)
     answer = RedirectResponse("/", 303)
     secure = request.url.scheme == "https"
-    answer.set_cookie(COOKIE, session(token), max_age=_COOKIE_S, httponly=True, samesite="strict", secure=secure)
+    answer.set_cookie(COOKIE, session(here.token), max_age=_COOKIE_S, httponly=True, samesite="strict", secure=secure)
+    return answer
+
+
+async def logout(_request: Request) -> Response:
+    """Take the cookie back."""
+    answer = RedirectResponse("/login", 303)
+    answer.delete_cookie(COOKIE, httponly=True, samesite="strict")
     return answer
 
 
@@ -154,14 +166,15 @@ async def _field(request: Request, name: str) -> str:
 
 
 ROUTES: Final = [
-    Route("/", index),
+    Route("/", kept(index)),
     Route("/upload", upload, methods=["POST"]),
     Route("/runs/{run_id}", show_run),
     Route("/runs/{run_id}/timeline", show_timeline),
     Route("/runs/{run_id}/delete", delete_run, methods=["POST"]),
     Route("/runs/{run_id}/cancel", cancel_run, methods=["POST"]),
     Route("/diff", show_diff),
-    Route("/trend", show_trend),
+    Route("/trend", kept(show_trend)),
     Route("/login", show_login),
     Route("/login", login, methods=["POST"]),
+    Route("/logout", logout, methods=["POST"]),
 ]

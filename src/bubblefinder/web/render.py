@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 HERE: Final = Path(__file__).parent
 STATIC: Final = HERE / "static"
+COOKIE: Final = "bubblefinder"
+"""What somebody who signed in carries."""
 
 
 def page(
@@ -31,7 +33,11 @@ def page(
     **values: Any,  # noqa: ANN401
 ) -> HTMLResponse:
     """Return a rendered template; it can use the request's nonce."""
-    html = environment().get_template(template).render(nonce=request.state.nonce, **values)
+    html = (
+        environment()
+        .get_template(template)
+        .render(nonce=request.state.nonce, is_signed_in=COOKIE in request.cookies, **values)
+    )
     return HTMLResponse(html, status, dict(headers or {}))
 
 

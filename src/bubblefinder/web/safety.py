@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import re
 import secrets
 from typing import TYPE_CHECKING, Final
 
@@ -13,17 +14,20 @@ from starlette.responses import RedirectResponse
 
 from bubblefinder.web.limits import RefusedError
 from bubblefinder.web.refusal import refusal
+from bubblefinder.web.render import COOKIE
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-COOKIE: Final = "bubblefinder"
+    from bubblefinder.web.guesses import Guesses
+
 PERFETTO: Final = "https://ui.perfetto.dev"
 _SAFE_METHODS: Final = {"GET", "HEAD"}
-_OPEN_PATHS: Final = ("/login", "/static/")
-_LOOPBACK: Final = ("127.0.0.1", "localhost", "[::1]")
+_OPEN_PATHS: Final = {"/login", "/healthz", "/static/report.css", "/static/app.css", "/static/icon.svg"}
+"""What needs no token: the page that asks for it with its looks, and the word that the server is alive."""
+_LOOPBACK: Final = re.compile(r"(127\.0\.0\.1|localhost|\[::1\])(:[0-9]{1,5})?", re.IGNORECASE)
 _POLICY: Final = (
-    "default-src 'none'; script-src 'nonce-{nonce}'; style-src 'self' 'nonce-{nonce}'; "
+    "default-src 'none'; script-src 'self'; style-src 'self' 'nonce-{nonce}'; "
     "img-src 'self' data: blob:; font-src data:; connect-src 'self'; form-action 'self'; base-uri 'none'; "
     "frame-ancestors 'none'"
 )
@@ -50,10 +54,11 @@ class Safety:
     every request needs it, as a bearer token or as the cookie that signing in sets.
     """
 
-    def __init__(self, app: ASGIApp, *, token: str | None) -> None:
+    def __init__(self, app: ASGIApp, *, token: str | None, guesses: Guesses) -> None:
         """Wrap an application."""
         self._app = app
         self._token = token
+        self._guesses = guesses
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Check a request, pass it on, and add the headers to what comes back."""
@@ -81,18 +86,27 @@ class Safety:
     def _check(self, request: Request) -> None:
         if self._token is None:
             _check_host(request.headers)
-        elif not request.url.path.startswith(_OPEN_PATHS) and not self._is_signed_in(request):
+        elif request.url.path not in _OPEN_PATHS and not self._is_signed_in(request, self._token):
             raise RefusedError(401, "This server needs a token.", hint="Send it as: Authorization: Bearer TOKEN")
         if request.method not in _SAFE_METHODS:
             _check_origin(request)
 
-    def _is_signed_in(self, request: Request) -> bool:
-        if self._token is None:
+    def _is_signed_in(self, request: Request, token: str) -> bool:
+        if same(request.cookies.get(COOKIE, ""), session(token)):
             return True
         scheme, _, given = request.headers.get("authorization", "").partition(" ")
-        if scheme.lower() == "bearer" and same(given.strip(), self._token):
+        if scheme.lower() != "bearer" or not given.strip():
+            return False
+        self._guesses.check(address(request))
+        if same(given.strip(), token):
             return True
-        return same(request.cookies.get(COOKIE, ""), session(self._token))
+        self._guesses.wrong(address(request))
+        return False
+
+
+def address(request: Request) -> str:
+    """Return where a request comes from; behind a trusted proxy, what that says."""
+    return request.client.host if request.client else "an unknown address"
 
 
 def same(given: str, expected: str) -> bool:
@@ -106,9 +120,7 @@ def session(token: str) -> str:
 
 
 def _check_host(headers: Headers) -> None:
-    host = headers.get("host", "")
-    name = host.rsplit(":", 1)[0] if not host.endswith("]") else host
-    if name not in _LOOPBACK:
+    if not _LOOPBACK.fullmatch(headers.get("host", "")):
         raise RefusedError(421, "This server answers to 127.0.0.1 and localhost only.", hint="Open http://127.0.0.1")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import uvicorn
@@ -19,16 +20,18 @@ if TYPE_CHECKING:
     from bubblefinder.web.limits import Limits
 
 
-def serve(listener: socket.socket, root: Path, limits: Limits, token: str | None = None) -> None:
-    """Serve a data folder on a bound socket until interrupted.
+def serve(
+    listener: socket.socket, root: Path, limits: Limits, token: str | None = None, proxies: Sequence[str] = ()
+) -> None:
+    """Serve a data folder on a bound socket until interrupted; `proxies` are addresses whose word on others is taken.
 
     Raises:
-        UsageError: the folder can't be used, or another server uses it.
+        UsageError: the folder or the token can't be used, or another server uses the folder.
     """
-    run([listener], Service(root, limits, token=token), limits)
+    run([listener], Service(root, limits, token=token), limits, proxies)
 
 
-def run(listeners: Sequence[socket.socket], service: Service, limits: Limits) -> None:
+def run(listeners: Sequence[socket.socket], service: Service, limits: Limits, proxies: Sequence[str] = ()) -> None:
     """Serve a service on bound sockets until interrupted."""
     config = uvicorn.Config(
         create_app(service),
@@ -39,7 +42,8 @@ def run(listeners: Sequence[socket.socket], service: Service, limits: Limits) ->
         log_level="warning",
         server_header=False,
         date_header=False,
-        proxy_headers=False,
+        proxy_headers=bool(proxies),
+        forwarded_allow_ips=list(proxies),
         limit_concurrency=limits.connections,
         timeout_keep_alive=int(limits.header_s),
         timeout_graceful_shutdown=3,
@@ -50,15 +54,26 @@ def run(listeners: Sequence[socket.socket], service: Service, limits: Limits) ->
 class Patient(H11Protocol):
     """Closes a connection whose request's head isn't there within the keep-alive time.
 
-    Uvicorn itself waits for a head for as long as a client cares to drip it.
+    Uvicorn itself waits for a head for as long as a client cares to drip it, and turns newcomers away while silent
+    connections take all places.
     """
 
     deadline: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Start the clock for the first head."""
+        """Start the clock for the first head, and where there is no place left take that of who waits longest."""
         super().connection_made(transport)
         self._watch()
+        if self.limit_concurrency is not None and len(self.connections) >= self.limit_concurrency:
+            others = [one for one in self.connections if isinstance(one, Patient) and one is not self]
+            longest = min(others, key=Patient.hangs_up_at, default=None)
+            if longest is not None and longest.deadline is not None:
+                longest.transport.close()
+                self.connections.discard(longest)
+
+    def hangs_up_at(self) -> float:
+        """Return when the clock runs out, in the loop's time; never while a request is answered."""
+        return self.deadline.when() if self.deadline is not None else math.inf
 
     def data_received(self, data: bytes) -> None:
         """Pass on what came, and see whether a head was completed or begun."""

@@ -7,10 +7,12 @@ import time
 from contextlib import ExitStack, asynccontextmanager
 from typing import TYPE_CHECKING, Final
 
+from bubblefinder.web.answers import Answers
 from bubblefinder.web.comparing import Comparer
 from bubblefinder.web.folder import DataFolder
+from bubblefinder.web.guesses import Guesses
 from bubblefinder.web.jobs import Jobs
-from bubblefinder.web.limits import RefusedError
+from bubblefinder.web.limits import RefusedError, checked_token
 from bubblefinder.web.process import WORKER
 from bubblefinder.web.store import Store
 from bubblefinder.web.supervise import Supervisor
@@ -38,7 +40,8 @@ class Service:
             UsageError: the folder can't be used, its database is damaged, or another server uses it.
         """
         self.limits = limits
-        self.token = token
+        self.token = checked_token(token)
+        self.guesses = Guesses()
         self.folder = DataFolder(root)
         with ExitStack() as held:
             held.enter_context(self.folder.lock())
@@ -52,6 +55,7 @@ class Service:
         self.jobs = Jobs(self.store, self.folder, limits, worker)
         self.comparer = Comparer(self.store, self.folder, limits, worker)
         self.supervisor = Supervisor()
+        self.answers = Answers(self.store)
 
     @asynccontextmanager
     async def lifespan(self, _app: object) -> AsyncIterator[None]:

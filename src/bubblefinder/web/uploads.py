@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import secrets
 import shutil
 import sqlite3
-import time
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import IO, TYPE_CHECKING, Final
@@ -106,7 +104,7 @@ class Intake:
         with self.open() as incoming:
             room = self.room()
             try:
-                async for chunk in paced(chunks, self._limits):
+                async for chunk in chunks:
                     await self.take(incoming, chunk, room)
             except ClientDisconnect as error:
                 raise RefusedError(400, "The upload was broken off.", hint="Upload the file again.") from error
@@ -186,26 +184,3 @@ def file_name(value: str | None) -> str:
     """Return the last part of a file's name, to be shown and no more."""
     last = (value or "").replace("\\", "/").rstrip("/").rsplit("/", 1)[-1]
     return text(last, _NAME_CHARACTERS) or "trace"
-
-
-async def paced(chunks: AsyncIterator[bytes], limits: Limits) -> AsyncIterator[bytes]:
-    """Pass the pieces of an upload on, and give up on one that stalls or drips.
-
-    Raises:
-        RefusedError: nothing came for `limits.stall_s`, or less than `limits.slow_bytes_s` on average.
-    """
-    begun, received = time.monotonic(), 0
-    pieces = aiter(chunks)
-    while True:
-        try:
-            async with asyncio.timeout(limits.stall_s):
-                chunk = await anext(pieces)
-        except StopAsyncIteration:
-            return
-        except TimeoutError as error:
-            raise RefusedError(408, "The upload stalled.", hint="Upload the file again.") from error
-        received += len(chunk)
-        elapsed = time.monotonic() - begun
-        if elapsed > limits.stall_s and received < elapsed * limits.slow_bytes_s:
-            raise RefusedError(408, "The upload is too slow.", hint="Upload over a faster line.")
-        yield chunk

@@ -81,13 +81,20 @@ def test_another_host_needs_a_token() -> None:
     assert "BUBBLEFINDER_TOKEN" in said
 
 
+@pytest.mark.parametrize("token", ["", "short"])
+def test_a_token_that_keeps_nobody_out_is_refused_before_the_port_is_taken(token: str) -> None:
+    code, said = failed("--token", token)
+    assert (code, "listens" in said) == (2, False)
+    assert "openssl rand" in said
+
+
 def test_a_token_from_the_environment_is_asked_for(tmp_path: Path) -> None:
     port = free_port()
-    with started("--port", str(port), "--data", str(tmp_path), BUBBLEFINDER_TOKEN="secret"):  # noqa: S106 - made up
+    with started("--port", str(port), "--data", str(tmp_path), BUBBLEFINDER_TOKEN="a secret that is long"):  # noqa: S106 - made up
         wait_for(port)
         url = f"http://127.0.0.1:{port}/api/runs"
         assert httpx.get(url, timeout=20).status_code == 401
-        assert httpx.get(url, headers={"authorization": "Bearer secret"}, timeout=20).status_code == 200
+        assert httpx.get(url, headers={"authorization": "Bearer a secret that is long"}, timeout=20).status_code == 200
 
 
 def test_a_port_in_use_says_so(tmp_path: Path) -> None:

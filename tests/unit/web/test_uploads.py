@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import asyncio
 import shutil
 from typing import TYPE_CHECKING, Any
 
@@ -8,8 +7,8 @@ import httpx
 import pytest
 
 from bubblefinder.web import uploads
-from bubblefinder.web.limits import Limits, RefusedError
-from bubblefinder.web.uploads import file_name, paced, text
+from bubblefinder.web.limits import Limits
+from bubblefinder.web.uploads import file_name, text
 from tests.web import MAGIC, asynchronous, site, trace
 
 if TYPE_CHECKING:
@@ -142,33 +141,6 @@ async def test_an_upload_that_is_broken_off_leaves_nothing(tmp_path: Path) -> No
         await here.client._transport.app(scope, receive, send)
         assert sent[0]["status"] == 400
         nothing_stored(here, tmp_path)
-
-
-async def drip(pieces: int, size: int, pause_s: float) -> AsyncIterator[bytes]:
-    for _ in range(pieces):
-        await asyncio.sleep(pause_s)
-        yield bytes(size)
-
-
-@asynchronous
-async def test_an_upload_that_stalls_is_given_up() -> None:
-    with pytest.raises(RefusedError, match="stalled") as refused:
-        async for _ in paced(drip(3, 10, 5), Limits(stall_s=0.05)):
-            pass
-    assert refused.value.status == 408
-
-
-@asynchronous
-async def test_an_upload_that_drips_is_given_up() -> None:
-    with pytest.raises(RefusedError, match="too slow"):
-        async for _ in paced(drip(1000, 1, 0.01), Limits(stall_s=0.1, slow_bytes_s=1000)):
-            pass
-
-
-@asynchronous
-async def test_a_steady_upload_passes_whole() -> None:
-    total = sum([len(chunk) async for chunk in paced(drip(20, 1000, 0.01), Limits(stall_s=0.1, slow_bytes_s=1000))])
-    assert total == 20_000
 
 
 @pytest.mark.parametrize(

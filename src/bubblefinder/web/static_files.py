@@ -1,0 +1,64 @@
+"""The files that come with the program: read and packed once, and not sent again to who has them."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Final
+
+from starlette.responses import Response
+
+from bubblefinder.web.limits import RefusedError
+from bubblefinder.web.render import STATIC
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+
+_TYPES: Final = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
+_REPORT_ASSETS: Final = {"plotly.js": "plotly", "report.js": "script", "report.css": "style"}
+
+
+@dataclass(frozen=True, slots=True)
+class _File:
+    plain: bytes
+    packed: bytes
+    tag: str
+    media_type: str
+
+
+async def static(request: Request) -> Response:
+    """Send one of the files that come with the program."""
+    file = _file(request.path_params["name"])
+    headers = {"cache-control": "private, max-age=600", "etag": file.tag, "vary": "Accept-Encoding"}
+    if request.headers.get("if-none-match") == file.tag:
+        return Response(status_code=304, headers=headers)
+    if "gzip" not in request.headers.get("accept-encoding", ""):
+        return Response(file.plain, media_type=file.media_type, headers=headers | {"content-encoding": "identity"})
+    return Response(file.packed, media_type=file.media_type, headers=headers | {"content-encoding": "gzip"})
+
+
+@cache
+def _known() -> frozenset[str]:
+    return frozenset({*_REPORT_ASSETS, *(path.name for path in STATIC.iterdir() if path.suffix in _TYPES)})
+
+
+def _file(name: str) -> _File:
+    if name not in _known():
+        raise RefusedError(404, "There is nothing at this address.", hint="See the list of runs.")
+    return _packed(name)
+
+
+@cache
+def _packed(name: str) -> _File:
+    plain = _report_asset(name) if name in _REPORT_ASSETS else (STATIC / name).read_bytes()
+    tag = f'"{hashlib.sha256(plain).hexdigest()[:32]}"'
+    return _File(plain, gzip.compress(plain, mtime=0), tag, _TYPES[name[name.rindex(".") :]])
+
+
+def _report_asset(name: str) -> bytes:
+    from bubblefinder.render.report.html import report_assets
+
+    content: str = getattr(report_assets(), _REPORT_ASSETS[name])
+    return content.encode()
