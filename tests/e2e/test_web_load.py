@@ -7,7 +7,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import httpx
 import pytest
@@ -316,7 +316,7 @@ def test_nobody_without_the_token_shuts_out_who_has_it(tmp_path: Path) -> None:
 @pytest.mark.parametrize("limit", ["disk_bytes", "upload_bytes", "no room at all"])
 def test_a_refused_upload_shows_its_status_however_its_client_sends(tmp_path: Path, limit: str) -> None:
     status = 413 if limit == "upload_bytes" else 507
-    limits = {"spare_bytes": 1 << 60} if limit == "no room at all" else {limit: 2 * MIB}
+    limits: dict[str, Any] = {"spare_bytes": 1 << 60} if limit == "no room at all" else {limit: 2 * MIB}
 
     def pieces() -> Iterator[bytes]:
         yield trace()

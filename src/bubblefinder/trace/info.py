@@ -99,7 +99,10 @@ def _origin(source: Source, shift: str | None, first_ns: int | None) -> int:
 def _gpus(source: Source, used: Iterable[int]) -> tuple[Gpu, ...]:
     """Return the GPUs that worked, with the names and the bandwidths the capture has for them."""
     rows = source.read(schema.GPUS).frame.drop_nulls("gpu")
-    known = {gpu: (name, bandwidth or None) for gpu, name, bandwidth in rows.select("gpu", "name", "bandwidth").rows()}
+    known = {
+        gpu: (_short(name, _LONGEST_NAME), bandwidth or None)
+        for gpu, name, bandwidth in rows.select("gpu", "name", "bandwidth").rows()
+    }
     return tuple(Gpu(gpu, *known.get(gpu, (None, None))) for gpu in sorted(used))
 
 
