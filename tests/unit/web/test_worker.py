@@ -178,4 +178,4 @@ def test_hostile_text_in_a_capture_costs_no_more_than_its_bytes(sample: Sample, 
     assert code == 0, said[-1]
     assert time.monotonic() - begun < LIMIT.fitted(upload.stat().st_size).seconds / 2
     assert max(len(json.dumps(one)) for one in said) < 100_000
-    assert len(said[-1]["done"]["nsys"]) <= 64
+    assert said[-1]["done"]["nsys"] is None
