@@ -20,7 +20,10 @@ if TYPE_CHECKING:
     Ordered = tuple[list[int], dict[int, list[Row]]]
 
 GRAPH_ROW = 3
-LAUNCHES = re.compile(r"cu(da)?(LaunchKernel|LaunchKernelExC|LaunchCooperativeKernel|GraphLaunch)(_ptsz)?(_v\d+)?")
+LAUNCHES = re.compile(
+    r"cu(da)?(LaunchKernel|LaunchKernelExC|LaunchCooperativeKernel|GraphLaunch|MemcpyBatchAsync|MemPrefetchAsync)"
+    r"(_ptsz)?(_v\d+)?"
+)
 PROFILER = re.compile(r"CUDA profiling|CUPTI:? Buffer flush", re.IGNORECASE)
 
 

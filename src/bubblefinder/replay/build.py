@@ -12,7 +12,7 @@ from bubblefinder.replay.host_edges import host_arcs, place_waits
 from bubblefinder.replay.model import Model
 from bubblefinder.replay.numbering import Moments
 from bubblefinder.replay.record import find_blocks, find_calls, span_of_steps
-from bubblefinder.timeline.ledger import busy_ns
+from bubblefinder.timeline.ledger import perhaps_busy_ns
 
 if TYPE_CHECKING:
     from bubblefinder.causes.model import Causes
@@ -82,7 +82,9 @@ def _windows(timeline: Timeline, steps: Steps, blocks: pl.DataFrame) -> pl.DataF
         )
     )
     parts = [
-        mine.with_columns(busy_ns=busy_ns(timeline, gpu, mine["start_ns"].to_numpy(), mine["end_ns"].to_numpy()))
+        mine.with_columns(
+            busy_ns=perhaps_busy_ns(timeline, gpu, mine["start_ns"].to_numpy(), mine["end_ns"].to_numpy())
+        )
         for (gpu,), mine in timed.partition_by("gpu", as_dict=True, maintain_order=True).items()
     ]
     return pl.concat([timed.clear().with_columns(busy_ns=pl.lit(0, pl.Int64)), *parts]).select(

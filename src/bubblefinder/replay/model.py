@@ -72,7 +72,8 @@ class Model:
             unknown), op_index (first operation), replay_index, copy_kind, intra_ns (idle inside a
             replay, null where not measured), nodes, begin and end (moments).
         windows: one row a closed decode step that can be timed: gpu, process, begin and end (moments:
-            the first operation of the step and of the next), recorded_ns, busy_ns (time with GPU work).
+            the first operation of the step and of the next), recorded_ns, busy_ns (time with GPU work, or
+            that may hold some without a record).
         waits: one row a wait: call (position in `calls`), site, group, copy_block (position in
             `blocks`, null if none), synchronises.
         guesses: how many dependencies come from the order seen alone, since the capture doesn't show

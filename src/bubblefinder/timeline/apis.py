@@ -35,7 +35,7 @@ _PATTERNS = (
         CallRole.LAUNCH_KERNEL,
         r"(cuda|cu)Launch(Cooperative)?Kernel(MultiDevice|Ex|ExC)?|cudaLaunch|cuLaunch(Grid|GridAsync)?",
     ),
-    (CallRole.COPY, r"(cuda|cu)Memcpy(?!.*(Attribute|Batch)).*"),
+    (CallRole.COPY, r"(cuda|cu)Memcpy(?!.*Attribute).*"),
     (CallRole.MEMSET, r"(cuda|cu)Memset.*"),
     (
         CallRole.WAIT,

@@ -23,6 +23,7 @@ from bubblefinder.timeline.launches import (
 )
 from bubblefinder.timeline.model import CaptureMode, Device, Timeline
 from bubblefinder.timeline.notes import stack_walked, timeline_notes
+from bubblefinder.timeline.outlived import outlived
 from bubblefinder.timeline.replays import (
     LaunchRuns,
     capture_mode,
@@ -50,6 +51,7 @@ class _Gpu:
     pieces: pl.DataFrame
     busy: pl.DataFrame
     running_end: Ints
+    outlived: Cover
 
 
 def build_timeline(trace: Trace) -> Timeline:
@@ -92,7 +94,7 @@ def build_timeline(trace: Trace) -> Timeline:
         busy=pl.concat([gpu.busy for gpu in found]),
         leads=leads,
         devices=tuple(_with_run_ahead(device, leads) for device in devices),
-        notes=timeline_notes(operations, calls, devices, mode, walked=walked),
+        notes=timeline_notes(operations, calls, devices, mode, walked=walked, outlived=[gpu.outlived for gpu in found]),
         walked=walked,
     )
 
@@ -164,13 +166,14 @@ def _analyse(gpu: int, trace: Trace, operations: pl.DataFrame, launches: Launche
     processes = tuple(mine["process"].unique().sort().to_list())
     spans = replays.filter(pl.col("gpu") == gpu)
     lost = _lost_calls(launches.calls, processes)
+    beyond = outlived(operations, launches.calls, processes)
     pieces = gaps_module.classify(
         gaps,
         began,
         ended,
         profiler=profiler_windows(trace.overheads, processes),
         replays=_measured(spans),
-        lost=_tainted(gaps, launches, lost, offset),
+        lost=_both(_tainted(gaps, launches, lost, offset), beyond),
     )
     busy = union(starts, ends)
     device = _device(gpu, processes, busy, spans, launches, lost)
@@ -181,6 +184,7 @@ def _analyse(gpu: int, trace: Trace, operations: pl.DataFrame, launches: Launche
         _piece_frame(gpu, pieces),
         _busy_frame(gpu, busy),
         gaps_module.running_end(launches.runs.filter(pl.col("gpu") == gpu)["end_ns"].to_numpy()),
+        beyond,
     )
 
 
@@ -188,6 +192,10 @@ def _measured(replays: pl.DataFrame) -> Cover:
     """Return the spans of the replays recorded node by node; between two blocks of one launch nothing was measured."""
     spans = replays.filter(pl.col("nodes").is_not_null())
     return union(spans["start_ns"].to_numpy(), spans["end_ns"].to_numpy())
+
+
+def _both(one: Cover, other: Cover) -> Cover:
+    return union(np.concatenate([one.starts, other.starts]), np.concatenate([one.ends, other.ends]))
 
 
 def _tainted(gaps: Gaps, launches: Launches, lost: pl.DataFrame, offset: int) -> Cover:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from bubblefinder.intervals import Bools, Ints
 
 LAUNCHES: Final = (CallRole.LAUNCH_KERNEL, CallRole.LAUNCH_GRAPH)
+_SEVERAL: Final = r"^cu(da)?Mem(cpy(3D)?Batch|Prefetch)"
 _KEY: Final = ("process", "correlation")
 QUEUED_NS: Final = 20_000
 """A copy behind other work for so long, whose call is still running when it starts, was waited for by that call. Calls
@@ -162,10 +163,12 @@ def expects_record(calls: pl.DataFrame) -> pl.Series:
     """Tell the launch calls that should have left GPU work: successful, not captured, doing device work.
 
     Copies and memsets are left out: an empty or host-to-host copy leaves no record, and the call
-    doesn't say which it was.
+    doesn't say which it was. Batches of copies and prefetches of managed memory are not: they leave
+    records from some collectors and none from others, and move much.
     """
+    several = pl.col("api").cast(pl.String).str.contains(_SEVERAL)
     return calls.select(
-        pl.col("role").is_in([int(role) for role in LAUNCHES])
+        (pl.col("role").is_in([int(role) for role in LAUNCHES]) | several.fill_null(value=False))
         & (pl.col("return_value").fill_null(0) == 0)
         & ~pl.col("captured"),
     ).to_series()

@@ -10,10 +10,12 @@ from bubblefinder.timeline.apis import CallRole
 from bubblefinder.timeline.launches import LAUNCHES
 from bubblefinder.timeline.model import CaptureMode
 from bubblefinder.trace.model import KERNEL, MEMCPY, Level, QualityNote
+from bubblefinder.units import duration
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from bubblefinder.intervals import Cover
     from bubblefinder.timeline.model import Device
 
 _SKEWED_NS: Final = 100_000
@@ -46,7 +48,13 @@ _MODES: Final[dict[CaptureMode, tuple[Level, str]]] = {
 
 
 def timeline_notes(
-    operations: pl.DataFrame, calls: pl.DataFrame, devices: Sequence[Device], mode: CaptureMode, *, walked: bool
+    operations: pl.DataFrame,
+    calls: pl.DataFrame,
+    devices: Sequence[Device],
+    mode: CaptureMode,
+    *,
+    walked: bool,
+    outlived: Sequence[Cover] = (),
 ) -> tuple[QualityNote, ...]:
     """Return the quality notes of a timeline, capture mode first."""
     notes = [
@@ -56,6 +64,7 @@ def timeline_notes(
         *_clocks(operations, calls),
         *_eager(operations, mode),
         *_shared(devices),
+        *_outlived(outlived),
     ]
     return tuple(notes)
 
@@ -79,8 +88,8 @@ def _coverage(operations: pl.DataFrame, calls: pl.DataFrame, mode: CaptureMode) 
         yield QualityNote(
             "launches-without-work",
             "warn",
-            f"{lost:,} of {seen:,} launch calls left no GPU record: the time they may have used counts as unrecorded, "
-            "not as idle",
+            f"{lost:,} of {seen:,} calls that launch or move left no GPU record: the time they may have used counts as "
+            "unrecorded, not as idle",
             lost,
         )
     yield from _copies(operations, calls)
@@ -134,6 +143,19 @@ def _shared(devices: Sequence[Device]) -> Iterator[QualityNote]:
             f"{processes} processes used GPU {device.gpu}: idle is what none of them used, and what a cure would give "
             "isn't predicted",
             processes,
+        )
+
+
+def _outlived(outlived: Sequence[Cover]) -> Iterator[QualityNote]:
+    waits = max((len(cover) for cover in outlived), default=0)
+    if waits:
+        longest = max(int((cover.ends - cover.starts).max()) for cover in outlived if len(cover))
+        yield QualityNote(
+            "waits-beyond-records",
+            "warn",
+            f"{waits:,} waits return up to {duration(longest)} after all GPU work on record: work is missing (passes "
+            "of a WHILE graph, graphs launched by the GPU, prefetches), and that time is unrecorded, not idle",
+            waits,
         )
 
 

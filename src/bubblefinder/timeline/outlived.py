@@ -1,0 +1,58 @@
+"""Waits that outlast all GPU work on record: the sign of work that left none.
+
+Of a graph with a WHILE node some drivers record the first pass only; graphs launched by the GPU itself, kernels
+launched by kernels and memory that the driver moves leave nothing. A wait that returns long after the last operation
+has ended was waiting for such work, so the GPU is not known to have been idle.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import polars as pl
+
+from bubblefinder.intervals import Cover, union
+from bubblefinder.timeline.apis import CallRole
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+ONCE_NS: Final = 1_000_000
+"""A wait that outlasts all recorded work by so much was waiting for something else: a thread is woken within 0.1 ms."""
+ALWAYS_NS: Final = 200_000
+"""... and by so much if waits of its kind usually do."""
+
+
+def outlived(operations: pl.DataFrame, calls: pl.DataFrame, processes: Sequence[int]) -> Cover:
+    """Return when a thread of some processes still waited for the GPU though all recorded work of the process was over.
+
+    Args:
+        operations: of all GPUs.
+        calls: with api and role.
+        processes: those that use the GPU in question.
+    """
+    waits = calls.filter(
+        (pl.col("role") == CallRole.WAIT)
+        & (pl.col("return_value").fill_null(0) == 0)
+        & pl.col("process").is_in(processes)
+    ).select("process", "thread", "api", "start_ns", "end_ns")
+    if waits.is_empty():
+        return Cover(*(np.empty(0, np.int64) for _ in range(2)))
+    parts = [_beyond(operations, mine, int(process)) for (process,), mine in waits.group_by("process")]
+    late = pl.concat(parts)
+    length = pl.col("end_ns") - pl.col("over_ns")
+    limit = pl.when(length.median().over("thread", "api") >= ALWAYS_NS).then(ALWAYS_NS).otherwise(ONCE_NS)
+    found = late.filter(length >= limit)
+    return union(found["over_ns"].to_numpy(), found["end_ns"].to_numpy())
+
+
+def _beyond(operations: pl.DataFrame, waits: pl.DataFrame, process: int) -> pl.DataFrame:
+    """Return the waits that ended while nothing of the process ran, with `over_ns`: since when that was so for them."""
+    mine = operations.filter(pl.col("process") == process)
+    busy = union(mine["start_ns"].to_numpy(), mine["end_ns"].to_numpy())
+    starts, ends = waits["start_ns"].to_numpy(), waits["end_ns"].to_numpy()
+    position = np.searchsorted(busy.starts, ends, side="left") - 1
+    known = position >= 0
+    over = np.where(known, busy.ends[np.maximum(position, 0)] if len(busy) else ends, ends)
+    return waits.with_columns(over_ns=np.maximum(over, starts)).filter(pl.Series(known & (over < ends)))
