@@ -18,7 +18,7 @@ PARALLEL = --numprocesses 2 --dist loadfile
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test quick lint types layers tests coverage nightly format system-deps smoke lock clean
+.PHONY: help demo test quick lint types layers tests coverage nightly format system-deps nsys smoke lock clean
 
 help: ## Say what each target does
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r target text; do \
@@ -66,6 +66,9 @@ system-deps: ## Install Chromium for the browser tests (as root or in CI; elsewh
 	else \
 	  echo "Chromium is missing, so the browser tests are not run. To run them: sudo apt-get install chromium"; \
 	fi
+
+nsys: ## Fetch the real Nsight Systems 2023.4 for its tests, to build/ (190 MB, from Debian's non-free component)
+	@$(PYTHON) tests/real_nsys.py
 
 smoke: $(VENV)/dev.stamp ## Install the built wheel alone, away from the sources, and use it
 	rm -rf build/smoke && mkdir -p build/smoke

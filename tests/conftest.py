@@ -13,6 +13,7 @@ os.environ.setdefault("POLARS_MAX_THREADS", "2")
 import pytest
 from hypothesis import settings
 
+from tests import real_nsys as real
 from tests import samples
 
 if TYPE_CHECKING:
@@ -86,6 +87,19 @@ def sample() -> Callable[[str], Path]:
     """Finds a sample capture by its name: `sample("nextn_before.node")`."""
 
     return samples.path
+
+
+@pytest.fixture(scope="session")
+def real_nsys() -> Path:
+    """The command of the real Nsight Systems 2023.4; CI fetches it, elsewhere `make nsys` does."""
+    if IN_CI:
+        try:
+            return real.fetch()
+        except real.UnavailableError as error:
+            pytest.fail(f"Nsight Systems 2023.4 could not be fetched from Debian's non-free component: {error}")
+    if not real.COMMAND.exists():
+        pytest.skip("the real Nsight Systems isn't here; `make nsys` fetches it")
+    return real.COMMAND
 
 
 @pytest.fixture(scope="session")

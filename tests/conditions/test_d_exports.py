@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from benchmarks.generate import generate
-from bubblefinder.errors import CannotAnswerError, NotATraceError
+from bubblefinder.errors import CannotAnswerError, InputError, NotATraceError
 from bubblefinder.report.build import analyze_trace
+from bubblefinder.trace import nsysrep
 from bubblefinder.trace.open import open_trace
 from tests.conditions.ask import ask, change, codes, device_of, exported, ledger, warnings, written
 from tests.unit.trace.test_nsysrep import install
@@ -69,10 +70,11 @@ def test_d1_a_rank_without_gpu_rows_is_named(tmp_path: Path) -> None:
     assert note.message.endswith(" 1002")
 
 
-def test_d2_a_recording_that_was_never_finished_is_called_so(tmp_path: Path) -> None:
+def test_d2_a_recording_that_was_never_finished_is_called_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "killed.qdstrm"
     path.write_bytes(b"CDFVEVENTS")
-    with pytest.raises(NotATraceError, match="raw recording that was never turned into a report"):
+    monkeypatch.setattr(nsysrep, "installed_nsys", lambda: None)
+    with pytest.raises(InputError, match="raw recording that must be imported"):
         open_trace(path)
 
 

@@ -174,7 +174,6 @@ def test_x13_an_export_that_failed_is_not_an_idle_capture(tmp_path: Path) -> Non
         ("a.sqlite", "CREATE TABLE notes (id)", "without the tables of an Nsight Systems export"),
         ("a.sqlite", b"", "is empty"),
         ("a.nsys-rep", b"", "is empty"),
-        ("a.qdstrm", b"CDFVEVENTS", "never turned into a report"),
         ("a.sqlite", b"SQLite format 3\0" + bytes(40), "cut short"),
     ],
 )

@@ -8,12 +8,14 @@ import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from bubblefinder.capture.nsys import GraphMode, Nsys, record
+from bubblefinder.capture.nsys import GraphMode, record
 from bubblefinder.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
+
+    from bubblefinder.trace.nsys import Nsys
 
 _WORKLOAD: Final = (sys.executable, "-m", "bubblefinder.capture.workload")
 _TIMEOUT_S: Final = 600

@@ -3,51 +3,30 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from bubblefinder.errors import UsageError
+from bubblefinder.trace.nsys import Nsys, installed_nsys
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 GraphMode = Literal["graph", "node"]
-_INSTALLS = (
-    "nsight-systems*/**/target-linux-*/nsys",
-    "nvidia/nsight-systems/**/target-linux-*/nsys",
-    "nvidia/nsight-compute/**/target-linux-*/nsys",
-)
 _TIMEOUT_S = 600
 
 
-@dataclass(frozen=True, slots=True)
-class Nsys:
-    """An installed Nsight Systems: its command, and its importer where one is beside it."""
-
-    command: Path
-    importer: Path | None
-
-
 def find_nsys(given: Path | None = None) -> Nsys:
-    """Return the Nsight Systems to use: the one given, the one on PATH, or one installed under /opt.
+    """Return the Nsight Systems to use, see `trace.nsys.installed_nsys`.
 
     Raises:
         UsageError: there is none, or the given path is no file.
     """
-    on_path = shutil.which("nsys")
-    found = (
-        given
-        or (Path(on_path) if on_path else None)
-        or next((p for g in _INSTALLS for p in sorted(Path("/opt").glob(g))), None)
-    )
-    if found is None or not found.is_file():
+    found = installed_nsys(given)
+    if found is None:
         raise UsageError("Nsight Systems wasn't found", hint="install it, or name the command with --nsys PATH")
-    command = found.resolve()
-    importers = sorted(command.parent.parent.glob("*linux*/QdstrmImporter"))
-    return Nsys(command, importers[0] if importers else None)
+    return found
 
 
 def profile_command(nsys: Nsys, output: Path, mode: GraphMode, program: Sequence[str]) -> list[str]:

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 Capture = Annotated[
     Path,
     typer.Argument(
-        metavar="TRACE", help="A SQLite export (also .xz, .gz, .zst), a parquetdir or arrowdir folder, or a .nsys-rep."
+        metavar="TRACE",
+        help="A SQLite export (also .xz, .gz, .zst), a parquetdir or arrowdir folder, or a .nsys-rep.",
     ),
 ]
 OutputFiles = Annotated[
@@ -136,17 +137,17 @@ def load_and_analyze(path: Path, options: Callable[[], Options], *, quiet: bool)
     from bubblefinder.cli.output import stages
 
     with stages(quiet=quiet) as progress, ThreadPoolExecutor(1) as pool:
-        loading = pool.submit(_open, path)
+        loading = pool.submit(_open, path, progress)
         asked = options()
         from bubblefinder.report.build import analyze_trace
 
         return analyze_trace(loading.result(), asked, progress=progress)
 
 
-def _open(path: Path) -> Trace:
+def _open(path: Path, progress: Callable[[str], None]) -> Trace:
     from bubblefinder.trace.open import open_trace
 
-    return open_trace(path)
+    return open_trace(path, progress=progress)
 
 
 def load_all(paths: Sequence[Path], *, quiet: bool, launch_shapes: bool = False) -> list[Report]:

@@ -28,8 +28,8 @@ def doctor(
     from bubblefinder.report.examination import examine
     from bubblefinder.trace.open import open_trace
 
-    with stages(quiet=False):
-        examination = examine(open_trace(trace))
+    with stages(quiet=False) as progress:
+        examination = examine(open_trace(trace, progress=progress))
     print_examination(examination)
 
 

@@ -36,13 +36,14 @@ def slice(  # noqa: A001 - the command's name
 
     asked_window, asked_steps = parse_window(window), parse_steps(steps)
     check_target(out, force=force)
-    with stages(quiet=quiet):
+    with stages(quiet=quiet) as progress:
         part = write_slice(
             trace,
             out,
             lambda whole: cut(whole, window=asked_window, steps=asked_steps, step_by=step_by),
             scrub=scrub,
             force=force,
+            progress=progress,
         )
     if quiet:
         return

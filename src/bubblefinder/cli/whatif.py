@@ -74,7 +74,7 @@ def whatif(
 
     outputs = Outputs("prediction", "json" if json else output_format, output, quiet=quiet)
     with stages(quiet=quiet) as progress:
-        study = Analysis(open_trace(trace), step_by=step_by, progress=progress).study
+        study = Analysis(open_trace(trace, progress=progress), step_by=step_by, progress=progress).study
     rank = _rank(study, gpu, pid)
     changes: list[Change] = [fix.change for fix in _chosen(study.fixes, remove or [])]
     changes += [HostSpeed(host_speed)] if host_speed is not None else []

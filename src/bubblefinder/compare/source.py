@@ -33,7 +33,8 @@ def load(path: Path, progress: Callable[[str], None] | None = None, *, launch_sh
 
     if _is_report(path):
         return read_report(path)
-    return analyze_trace(open_trace(path), Options(launch_shapes=launch_shapes), progress=progress or (lambda _: None))
+    told = progress or (lambda _: None)
+    return analyze_trace(open_trace(path, progress=told), Options(launch_shapes=launch_shapes), progress=told)
 
 
 def labelled(report: Report, *, label: str | None = None, commit: str | None = None) -> Report:

@@ -22,9 +22,9 @@ _PAIRS: Final = ("META_DATA_CAPTURE", "META_DATA_EXPORT", "EXPORT_META_DATA", "T
 _BY_NAME: Final = (
     ("environment variables", re.compile(r"ENVIRONMENT|\bENV\b", re.IGNORECASE)),
     ("command lines", re.compile(r"COMMAND|ARGUMENT", re.IGNORECASE)),
-    ("folders and file names", re.compile(r"_DIR\b|WORKING|_PATH|_FILE\b|FILENAME", re.IGNORECASE)),
+    ("folders and file names", re.compile(r"_?DIR\b|WORKING|_?PATH|_FILE\b|FILENAME", re.IGNORECASE)),
     ("user names", re.compile(r"USER", re.IGNORECASE)),
-    ("host names and addresses", re.compile(r"HOST|ADDRESS|DOMAIN_?NAME|NODE_?NAME", re.IGNORECASE)),
+    ("host names and addresses", re.compile(r"HOST|ADDRESS|DOMAIN_?NAME|NODE_?NAME|DISPLAY_NAME", re.IGNORECASE)),
     ("ids of machine or session", re.compile(r"UUID|SERIAL|MAC\b", re.IGNORECASE)),
 )
 _BY_TABLE: Final = {
@@ -46,8 +46,10 @@ _ADVICE: Final = (
     "Names of kernels, API calls and NVTX ranges stay, without paths: look whether yours may be shown.",
 )
 _ENVIRONMENT: Final = re.compile(r"(?:^|\0|\n)[A-Z][A-Z0-9_]{2,}=")
-_OWN: Final = re.compile(r"(?:EXPORT_)?(?:HOST|USER|Host ?name|User ?name)", re.IGNORECASE)
-_SETTING_OF_USER: Final = re.compile(r"(?:USER|LOGNAME|HOSTNAME|HOST)=(\S+)")
+_OWN: Final = re.compile(
+    r"(?:EXPORT_)?(?:HOST|USER|HOST_?NAME)|(?:PROCESS_\d+:)?USER_?NAME|DEVICE_DISPLAY_NAME", re.IGNORECASE
+)
+_SETTING_OF_USER: Final = re.compile(r"\b(?:USER|LOGNAME|HOSTNAME|HOST)=\"?([^\s;\"]+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +84,7 @@ def personal_words(source: Source) -> set[str]:
     """Return the words by which a capture calls its user and its machine."""
     pairs = [pair for table in _PAIRS if table in source.tables for pair in _pairs(source, table)]
     words = {value for name, value in pairs if _OWN.fullmatch(name)}
-    return words | {found[1] for _, value in pairs if (found := _SETTING_OF_USER.fullmatch(value))}
+    return words | {found for _, value in pairs for found in _SETTING_OF_USER.findall(value)}
 
 
 def _kinds(source: Source, table: str) -> Iterator[str]:

@@ -16,8 +16,10 @@ FACTS: Final = re.compile(
 )
 """What a capture says of its making that is safe to tell; the value must look like one as well."""
 
-THREADS: Final = re.compile(r"python[\d.]*|pt_\w+|cuda-\w+|\[NSys[^]]*\]|\[CUPTI\][ \w-]*")
-"""Names of threads that a library gave, not a user."""
+THREADS: Final = re.compile(
+    r"python[\d.]*|pt_\w+|cuda[-\w]*|sglang::\w*|VLLM::\w*|ZMQbg/[\w/]+|\[NSys[ \w]*\]|CUPTI worker thread"
+)
+"""Names of threads that a library or a serving engine gave, not a user."""
 
 NEUTRAL_SERIAL: Final = re.compile(r"GPU-\d{1,4}")
 """What stands in place of a serial."""

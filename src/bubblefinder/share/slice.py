@@ -36,7 +36,13 @@ _CHUNK: Final = 1 << 20
 
 
 def write_slice(
-    path: Path, out: Path, cut: Callable[[Trace], Trace], *, scrub: bool = False, force: bool = False
+    path: Path,
+    out: Path,
+    cut: Callable[[Trace], Trace],
+    *,
+    scrub: bool = False,
+    force: bool = False,
+    progress: Callable[[str], None] = lambda _: None,
 ) -> Trace:
     """Write a part of a capture to a SQLite export of its own, packed if its name ends in .xz.
 
@@ -48,6 +54,7 @@ def write_slice(
         cut: what to keep, see `share.cut.cut`; what it returns unchanged is kept whole.
         scrub: keep only what `share.tables` lists, texts cleaned as `share.scrub` says.
         force: replace a file that is there.
+        progress: called with the name of each stage as it begins.
 
     Returns:
         The part.
@@ -57,8 +64,9 @@ def write_slice(
         InputError: the capture can't be read or lacks the part.
     """
     check_target(out, force=force)
-    with open_source(path) as source:
+    with open_source(path, progress=progress) as source:
         part = cut(build_trace(source, path.name))
+        progress("write")
         try:
             with tempfile.TemporaryDirectory(prefix=".bubblefinder-", dir=out.parent) as place:
                 written = Path(place) / "slice.sqlite"

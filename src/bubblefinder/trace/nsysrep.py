@@ -1,61 +1,86 @@
-"""Has a local Nsight Systems export a report that is not exported yet."""
+"""Has a local Nsight Systems export a report, or a raw recording, that is not exported yet."""
 
 from __future__ import annotations
 
 import shlex
-import shutil
-import subprocess
 import tempfile
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from bubblefinder.errors import InputError, NotATraceError
-from bubblefinder.trace.quality import scrubbed
+from bubblefinder.trace.nsys import Nsys, export_report, import_recording, installed_nsys
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
+REPORTS: Final = (".nsys-rep", ".qdrep")
+RECORDING: Final = ".qdstrm"
 _EXPORT: Final = ("nsys", "export", "--type", "sqlite", "--output")
-_PATIENCE_S: Final = 3600
+_IMPORT: Final = ("QdstrmImporter", "-i")
 
 
 @contextmanager
-def exported(report: Path) -> Iterator[Path]:
-    """Give a SQLite export of a report, made in a temporary place; it is gone afterwards.
+def exported(path: Path, progress: Callable[[str], None]) -> Iterator[Path]:
+    """Give a SQLite export of a report or a raw recording, made in a temporary place; it is gone afterwards.
+
+    Args:
+        path: the report or recording.
+        progress: called with what is done and how far it is.
 
     Raises:
-        InputError: Nsight Systems is not installed, or takes too long.
-        NotATraceError: Nsight Systems can't export the report.
+        InputError: Nsight Systems, or what it needs, is not installed, or takes too long.
+        NotATraceError: Nsight Systems can't read the file.
     """
-    nsys = shutil.which("nsys")
-    if nsys is None:
-        raise InputError(
-            f"{report.name} is a report that must be exported first, and Nsight Systems (nsys) is not installed here",
-            hint=f"where it is installed, run: {shlex.join([*_EXPORT, f'{report.stem}.sqlite', report.name])}",
-        )
+    nsys = _installed(path)
     with tempfile.TemporaryDirectory(prefix="bubblefinder-") as place:
-        database = Path(place) / f"{report.stem}.sqlite"
-        command = [nsys, *_EXPORT[1:], str(database), str(report.resolve())]
-        try:
-            done = subprocess.run(
-                command, capture_output=True, text=True, errors="replace", timeout=_PATIENCE_S, check=False
-            )
-        except subprocess.TimeoutExpired as error:
-            raise InputError(
-                f"nsys export of {report.name} did not finish within an hour", hint="export it by hand"
-            ) from error
-        if done.returncode or not database.is_file():
+        report = path.resolve()
+        if path.suffix == RECORDING:
+            report = _imported(nsys, path, Path(place) / f"{path.stem}.nsys-rep", progress)
+        database = Path(place) / f"{path.stem}.sqlite"
+        done = export_report(nsys, report, database, progress)
+        if done.code or not database.is_file():
             raise NotATraceError(
-                f"nsys can't export {report.name}: {_reason(done)}",
+                f"nsys can't export {path.name}: {done.reason}",
                 hint="a report needs an nsys at least as new as the one that made it",
             )
         yield database
 
 
-def _reason(done: subprocess.CompletedProcess[str]) -> str:
-    """Return the last thing that nsys said, on one line."""
-    said = [line.strip() for line in (done.stderr + "\n" + done.stdout).splitlines() if line.strip()]
-    errors = [line for line in said if "error" in line.lower() or "newer" in line.lower()]
-    reasons = errors or said or [f"exit code {done.returncode}"]
-    return scrubbed(reasons[-1])
+def _imported(nsys: Nsys, recording: Path, report: Path, progress: Callable[[str], None]) -> Path:
+    """Return the report that the importer made of a recording.
+
+    Raises:
+        InputError: there is no importer.
+        NotATraceError: it can't read the recording.
+    """
+    if nsys.importer is None:
+        raise InputError(
+            f"{recording.name} is a raw recording, and no QdstrmImporter lies beside {nsys.command}",
+            hint=f"where Nsight Systems is installed whole, run: {_by_hand(recording)}",
+        )
+    done = import_recording(nsys.importer, recording.resolve(), report, progress)
+    if not report.is_file():
+        raise NotATraceError(
+            f"QdstrmImporter can't read {recording.name}: {done.reason}",
+            hint="a recording needs the importer of the Nsight Systems that made it",
+        )
+    return report
+
+
+def _installed(path: Path) -> Nsys:
+    nsys = installed_nsys()
+    if nsys is None:
+        kind = "a raw recording that must be imported and" if path.suffix == RECORDING else "a report that must be"
+        raise InputError(
+            f"{path.name} is {kind} exported first, and Nsight Systems (nsys) is not installed here",
+            hint=f"where it is installed, run: {_by_hand(path)}",
+        )
+    return nsys
+
+
+def _by_hand(path: Path) -> str:
+    """Return the commands that do by hand what is done here."""
+    report = f"{path.stem}.nsys-rep" if path.suffix == RECORDING else path.name
+    export = shlex.join([*_EXPORT, f"{path.stem}.sqlite", report])
+    return f"{shlex.join([*_IMPORT, path.name, '-o', report])} && {export}" if path.suffix == RECORDING else export

@@ -58,11 +58,6 @@ def foreign_file(path: Path, head: bytes) -> InputError | None:
     """
     if not head:
         return NotATraceError(f"{path.name} is empty", hint="the export failed or the copy was cut; export again")
-    if path.suffix == ".qdstrm":
-        return NotATraceError(
-            f"{path.name} is a raw recording that was never turned into a report",
-            hint="turn it into one with QdstrmImporter, which comes with Nsight Systems, then export that",
-        )
     found = next(((what, hint) for magic, what, hint in _MAGICS if head.startswith(magic)), None)
     found = found or next(((what, hint) for pattern, what, hint in _TEXTS if re.search(pattern, head)), None)
     return NotATraceError(f"{path.name} is {found[0]}", hint=found[1]) if found else None

@@ -7,13 +7,15 @@ import pytest
 
 from bubblefinder.capture import nsys
 from bubblefinder.errors import UsageError
+from bubblefinder.trace import nsys as installed
+from bubblefinder.trace.nsys import Nsys
 from tests.unit.capture.fake_nsys import install
 
 PROGRAM = [sys.executable, "-c", "pass"]
 
 
 def test_the_command_records_only_the_profiler_range() -> None:
-    command = nsys.profile_command(nsys.Nsys(Path("/opt/nsys"), None), Path("/tmp/a"), "node", ["python", "x.py"])  # noqa: S108
+    command = nsys.profile_command(Nsys(Path("/opt/nsys"), None), Path("/tmp/a"), "node", ["python", "x.py"])  # noqa: S108
     assert command[:2] == ["/opt/nsys", "profile"]
     assert command[-2:] == ["python", "x.py"]
     for option in ("--cuda-graph-trace=node", "--capture-range-end=stop", "--sample=none", "--trace=cuda"):
@@ -44,7 +46,7 @@ def test_nsys_on_the_path_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 def test_no_nsys_is_said_with_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setattr(nsys, "_INSTALLS", ())
+    monkeypatch.setattr(installed, "ROOTS", ())
     with pytest.raises(UsageError, match="wasn't found") as caught:
         nsys.find_nsys()
     assert "--nsys" in caught.value.hint

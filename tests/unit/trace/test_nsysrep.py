@@ -5,11 +5,17 @@ from typing import TYPE_CHECKING
 import pytest
 
 from bubblefinder.errors import InputError, NotATraceError
+from bubblefinder.trace import nsys
 from bubblefinder.trace.open import open_trace
 from tests.unit.trace.rows import save
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+
+@pytest.fixture(autouse=True)
+def _nothing_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(nsys, "ROOTS", ())
 
 
 @pytest.fixture
@@ -55,3 +61,53 @@ def test_a_database_that_is_called_a_report_is_read_as_what_it_is(
 ) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
     assert open_trace(save(tmp_path / "x.nsys-rep")).operations.height == 1
+
+
+def test_a_recording_needs_the_importer_and_both_commands_are_given(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recording = tmp_path / "run.qdstrm"
+    recording.write_bytes(b"CDFVEVENTS")
+    by_hand = (
+        "QdstrmImporter -i run.qdstrm -o run.nsys-rep && nsys export --type sqlite --output run.sqlite run.nsys-rep"
+    )
+    monkeypatch.setenv("PATH", "/nowhere")
+    with pytest.raises(InputError, match="raw recording") as caught:
+        open_trace(recording)
+    assert caught.value.hint.endswith(by_hand)
+    install(monkeypatch, tmp_path / "bin", "exit 0")
+    with pytest.raises(InputError, match="no QdstrmImporter lies beside") as caught:
+        open_trace(recording)
+    assert caught.value.hint.endswith(by_hand)
+
+
+def test_a_recording_is_imported_and_exported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    recording = tmp_path / "run.qdstrm"
+    recording.write_bytes(b"CDFVEVENTS")
+    export = save(tmp_path / "made.sqlite")
+    importer = tmp_path / "host-linux-x64" / "QdstrmImporter"
+    importer.parent.mkdir()
+    importer.write_text('#!/bin/sh\necho "Importing [==50%]"; cp "$2" "$4"\n')
+    importer.chmod(0o755)
+    install(monkeypatch, tmp_path / "bin", f'[ "$1" = export ] && cp "{export}" "$5"')
+    told: list[str] = []
+    assert open_trace(recording, progress=told.append).operations.height == 1
+    assert told == ["import 50 %"]
+
+
+def test_a_missing_library_is_named(report: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    said = "nsys: error while loading shared libraries: libssh.so.4: cannot open shared object file"
+    install(monkeypatch, tmp_path / "bin", f"echo '{said}' >&2; exit 127")
+    with pytest.raises(NotATraceError, match=r"it needs libssh\.so\.4, which isn't installed here"):
+        open_trace(report)
+
+
+@pytest.mark.parametrize(("version", "narrow"), [("2022.4.2.1", False), ("2023.4.4.54", True), ("", False)])
+def test_only_versions_that_can_export_some_tables_alone(
+    version: str, narrow: bool, report: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    export, asked = save(tmp_path / "made.sqlite"), tmp_path / "asked"
+    script = f'[ "$1" = --version ] && echo "NVIDIA Nsight Systems version {version}" && exit; echo "$*" > {asked}; '
+    install(monkeypatch, tmp_path / "bin", f'{script} cp "{export}" "$5"')
+    assert open_trace(report).operations.height == 1
+    assert ("--tables StringIds,CUPTI_ACTIVITY_KIND_.*," in asked.read_text()) == narrow

@@ -44,7 +44,6 @@ BAD: dict[str, tuple[Callable[[Path], Path | str], str]] = {
     "strings lost": (lambda at: database(at / "x.sqlite", "CUPTI_ACTIVITY_KIND_KERNEL"), "lost its StringIds"),
     "failed export": (lambda at: database(at / "x.sqlite", "StringIds", "ProcessStreams"), "export that failed"),
     "ncu": (lambda at: bad(at, "x.ncu-rep", b"NVR\0\x10\0\0\0"), "Nsight Compute"),
-    "qdstrm": (lambda at: bad(at, "x.qdstrm", b"anything"), "raw recording"),
     "hdf5": (lambda at: bad(at, "x.h5", b"\x89HDF\r\n\x1a\n\0\0"), "HDF5"),
     "one parquet file": (lambda at: bad(at, "x.parquet", b"PAR1...PAR1"), "one table"),
     "one arrow file": (lambda at: bad(at, "x.arrow", b"ARROW1\0\0"), "one table"),
