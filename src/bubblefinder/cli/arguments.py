@@ -41,6 +41,12 @@ StepBy = Annotated[
     str | None,
     typer.Option(metavar="METHOD", help="How to find steps: nvtx:REGEX, kernel:REGEX, nvtx, cadence or sequence."),
 ]
+Bench = Annotated[
+    list[Path] | None,
+    typer.Option(
+        metavar="FILE", help="What `sglang.bench_serving` or `vllm bench serve` wrote of this program. May be repeated."
+    ),
+]
 Verbose = Annotated[
     int, typer.Option("-v", "--verbose", count=True, show_default=False, help="Print every quality note and every gap.")
 ]

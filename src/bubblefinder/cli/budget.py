@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bubblefinder.cli.arguments import Json, OutputFiles, OutputFormat, Quiet
+from bubblefinder.cli.arguments import Bench, Json, OutputFiles, OutputFormat, Quiet
 from bubblefinder.errors import UsageError
 
 if TYPE_CHECKING:
@@ -63,6 +63,13 @@ def check(
     label: Annotated[
         str | None, typer.Option(metavar="NAME", help="Whose runs in the history; by default the report's own label.")
     ] = None,
+    bench: Bench = None,
+    acceptance: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="What no benchmark writes, for scenarios: acceptance/1 JSON (docs/budgets.md)."
+        ),
+    ] = None,
     output: OutputFiles = None,
     output_format: OutputFormat = None,
     json: Json = False,
@@ -73,15 +80,22 @@ def check(
     from bubblefinder.cli.output import Outputs
     from bubblefinder.compare.budget import load_budget
     from bubblefinder.compare.judge import judge
+    from bubblefinder.compare.scenario import Results
     from bubblefinder.compare.source import labelled
+    from bubblefinder.economics.acceptance import read_acceptance
+    from bubblefinder.economics.bench import read_bench
 
     outputs = Outputs("budget", "json" if json else output_format, output, quiet=quiet)
     if baseline and history:
         raise UsageError("give --baseline or --history, not both")
     budgets = load_budget(budget_file)
+    results = Results(
+        benches=tuple(run for path in bench or () for run in read_bench(path)),
+        acceptance=read_acceptance(acceptance) if acceptance else None,
+    )
     report, *earlier = load_all([capture, *(baseline or [])], quiet=quiet)
     report = labelled(report, label=label)
-    judged = judge(report, budgets, _baseline(report, earlier, history), today())
+    judged = judge(report, budgets, _baseline(report, earlier, history), today(), results)
     outputs.emit(judged)
     raise typer.Exit(judged.exit_code)
 

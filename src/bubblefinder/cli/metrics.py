@@ -16,14 +16,16 @@ def metrics(
     """
     from bubblefinder.cli.output import terminal_width
     from bubblefinder.compare.metrics import METRICS
+    from bubblefinder.compare.scenario import SERVING
     from bubblefinder.render.kit.table import Table
     from bubblefinder.render.kit.text import draw
 
+    known = (*METRICS.values(), *SERVING.values())
     if json:
         import msgspec
 
-        told = [{f: getattr(m, f) for f in ("id", "unit", "better", "dimensions", "meaning")} for m in METRICS.values()]
+        told = [{f: getattr(m, f) for f in ("id", "unit", "better", "dimensions", "meaning")} for m in known]
         typer.echo(msgspec.json.format(msgspec.json.encode(told, order="sorted"), indent=1).decode())
         return
-    rows = [(m.id, m.unit, m.better, ", ".join(m.dimensions), m.meaning) for m in METRICS.values()]
+    rows = [(m.id, m.unit, m.better, ", ".join(m.dimensions), m.meaning) for m in known]
     typer.echo(draw(Table("Metrics", ("id", "unit", "better", "where", "meaning"), rows), terminal_width()))

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import tomllib
 from datetime import date
-from difflib import get_close_matches
+from itertools import pairwise
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator, model_validator
 
 from bubblefinder.compare.metrics import METRICS
 from bubblefinder.compare.quantity import parse_limit, parse_share
+from bubblefinder.compare.scenario import SERVING, Scenario, ServingBudget
 from bubblefinder.errors import UsageError
+from bubblefinder.rules.suggest import did_you_mean
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from pathlib import Path
 
 VERSION: Final = 1
@@ -51,8 +52,10 @@ class Budget(BaseModel):
     @field_validator("metric")
     @classmethod
     def _known(cls, metric: str) -> str:
+        if metric in SERVING:
+            raise ValueError(f"{metric} is what a benchmark measures; it belongs into a [[scenario]]")
         if metric not in METRICS:
-            raise ValueError(f"there is no metric {metric!r}{nearest(metric, METRICS)}")
+            raise ValueError(f"there is no metric {metric!r}{did_you_mean(metric, METRICS)}")
         return metric
 
     @field_validator("where")
@@ -111,7 +114,14 @@ class BudgetFile(BaseModel):
     model_config = _STRICT
 
     version: Literal[1] = Field(description="The version of this format.")
-    budget: list[Budget] = Field(min_length=1, description="The limits, judged one by one.")
+    budget: list[Budget] = Field(default_factory=list, description="The limits on captures, judged one by one.")
+    scenario: list[Scenario] = Field(default_factory=list, description="What serving must keep, by kind of traffic.")
+
+    @model_validator(mode="after")
+    def _not_empty(self) -> Self:
+        if not self.budget and not self.scenario:
+            raise ValueError("it has no limit; write a [[budget]] or a [[scenario]]")
+        return self
 
 
 def load_budget(path: Path) -> BudgetFile:
@@ -144,25 +154,24 @@ def load_budget(path: Path) -> BudgetFile:
         ) from error
 
 
+_MODELS: Final[dict[tuple[str, ...], type[BaseModel]]] = {
+    ("budget",): Budget, ("scenario",): Scenario, ("scenario", "budget"): ServingBudget,
+}  # fmt: skip
+
+
 def json_schema() -> dict[str, Any]:
     """Return the JSON Schema of budget files."""
     return {"$schema": _DIALECT, "$id": SCHEMA_ID, **BudgetFile.model_json_schema()}
 
 
-def nearest(word: str, words: Mapping[str, Any]) -> str:
-    """Return `; did you mean X?` for a mistyped word, or nothing."""
-    close = get_close_matches(word, words, n=1)
-    return f"; did you mean {close[0]}?" if close else ""
-
-
 def _told(problem: Any) -> str:  # noqa: ANN401 - pydantic's own shape
     location, kind = problem["loc"], problem["type"]
     if kind == "extra_forbidden":
-        model = Budget if location[0] == "budget" else BudgetFile
-        return f"there is no key {str(location[-1])!r}{nearest(str(location[-1]), model.model_fields)}"
+        model = _MODELS.get(tuple(part for part in location[:-1] if isinstance(part, str)), BudgetFile)
+        return f"there is no key {str(location[-1])!r}{did_you_mean(str(location[-1]), model.model_fields)}"
     if kind == "missing":
         return f"it is missing{f'; write version = {VERSION}' if location == ('version',) else ''}"
-    if location[-1] in _KINDS:
+    if location and location[-1] in _KINDS:
         return "it is neither a number nor text in quotes"
     if location == ("version",):
         return f"this bubblefinder reads version {VERSION}"
@@ -174,14 +183,24 @@ def _place(problem: Any, lines: list[str]) -> str:  # noqa: ANN401 - pydantic's 
     """Return the line a problem is on, as well as a scan can tell, and its path."""
     location = problem["loc"]
     path = ".".join(str(part) for part in location if part not in _KINDS)
-    first = 0
-    if problem["type"] == "missing" and len(location) == 1:
+    if not location:
+        return "the file"
+    first = _table(location, lines)
+    if first is None or (problem["type"] == "missing" and len(location) == 1):
         return path
-    if location[:1] == ("budget",) and len(location) > 1:
-        heads = [number for number, line in enumerate(lines) if line.replace(" ", "").startswith("[[budget]]")]
-        if location[1] >= len(heads):
-            return path
-        first = heads[location[1]]
-    key = next((str(part) for part in location[2:] if isinstance(part, str)), "") or str(location[0])
+    key = next((part for part in reversed(location) if isinstance(part, str) and part not in _KINDS), "")
     found = (number for number in range(first, len(lines)) if lines[number].split("=")[0].strip() == key)
     return f"line {next(found, first) + 1}, {path}"
+
+
+def _table(location: tuple[int | str, ...], lines: list[str]) -> int | None:
+    """Return the line on which the innermost table of a path begins; null where it isn't written as one."""
+    first, name = 0, ""
+    for part, number in pairwise(location):
+        if isinstance(part, str) and isinstance(number, int):
+            name = f"{name}.{part}" if name else part
+            heads = [n for n in range(first, len(lines)) if lines[n].replace(" ", "").startswith(f"[[{name}]]")]
+            if number >= len(heads):
+                return None
+            first = heads[number]
+    return first

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Final, Literal
 from bubblefinder.compare.baseline import shift
 from bubblefinder.compare.metrics import METRICS, measure
 from bubblefinder.compare.quantity import format_limit
+from bubblefinder.compare.scenario import SERVING, Results, measures
+from bubblefinder.economics.serving import Capture, served, traps
 from bubblefinder.errors import EXIT_GATE, EXIT_INPUT, EXIT_OK
 from bubblefinder.overhead.model import TRUSTED
 from bubblefinder.units import plural
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     from bubblefinder.compare.baseline import Baseline
     from bubblefinder.compare.budget import Budget, BudgetFile
     from bubblefinder.compare.metrics import Measure, Unit
+    from bubblefinder.compare.scenario import Scenario, ServingBudget, ServingMeasure
     from bubblefinder.report.model import Report
 
 SCHEMA: Final = "bubblefinder.judgement/1"
@@ -62,15 +65,19 @@ class Judged:
     exit_code: int
     headline: str
     judgements: list[Judgement] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
 
 
-def judge(report: Report, budgets: BudgetFile, baseline: Baseline | None, today: date) -> Judged:
-    """Return a verdict for every limit and every value it applies to.
+def judge(
+    report: Report, budgets: BudgetFile, baseline: Baseline | None, today: date, results: Results | None = None
+) -> Judged:
+    """Return a verdict for every limit and every value it applies to, and what in serving results misleads.
 
     A limit whose metric the report doesn't know is `missing`; one on a regression without a baseline likewise, or
-    `incomparable` if the baseline is of another kind. Neither passes.
+    `incomparable` if the baseline is of another kind, and a scenario without results is `missing`. None of them passes.
     """
     judgements = [j for one in budgets.budget for j in _judge_one(report, one, baseline, today)]
+    judgements += [j for one in budgets.scenario for j in _judge_scenario(one, results or Results(), today)]
     return Judged(
         schema=SCHEMA,
         name=report.trace.name,
@@ -81,7 +88,46 @@ def judge(report: Report, budgets: BudgetFile, baseline: Baseline | None, today:
         exit_code=exit_code(judgements),
         headline=_headline(judgements),
         judgements=judgements,
+        warnings=_warnings(report, results) if results else [],
     )
+
+
+def _warnings(report: Report, results: Results) -> list[str]:
+    """Return what in the benchmark runs misleads, and where they don't fit the capture."""
+    capture = captured(report)
+    held = {id(one.bench): one.notes for one in served(results.benches, capture)}
+    return [
+        f"{bench.scenario or bench.engine} at {bench.concurrency or 'any'}: {note}"
+        for bench in results.benches
+        for note in held.get(id(bench), tuple(traps(bench, drafts=capture.drafts)))
+    ]
+
+
+def captured(report: Report) -> Capture:
+    """Return what a benchmark is held against: the mean step, the one without the profiler, its idle and its drafts."""
+    stats = report.steps.per_step.get("duration")
+    mean, overhead = (stats.mean if stats else None), report.overhead
+    known = mean is not None and overhead.inflation
+    share = report.steps.bubble_share.total
+    return Capture(
+        step_ns=mean,
+        untraced_ns=mean / overhead.inflation if known and mean and overhead.inflation else None,
+        bubble_ns=share * mean if share is not None and mean is not None else None,
+        drafts=any(role.role.startswith("draft") for role in report.steps.roles),
+    )
+
+
+def _judge_scenario(scenario: Scenario, results: Results, today: date) -> Iterator[Judgement]:
+    for budget in scenario.budget:
+        for one in measures(scenario, budget.metric, results):
+            for name in ("max", "min"):
+                limit = budget.limit(name)
+                if limit is None:
+                    continue
+                outcome, message = _absolute(one, limit, above=name == "max")
+                if outcome == "missing":
+                    message = "no result says it"
+                yield _judgement(budget, one, outcome, f"{name} {format_limit(limit, one.metric.unit)}", message, today)
 
 
 def exit_code(judgements: Sequence[Judgement]) -> int:
@@ -126,7 +172,7 @@ def _judge_measure(
         yield _judgement(budget, one, outcome, text, message, today)
 
 
-def _absolute(one: Measure, limit: float, *, above: bool) -> tuple[Outcome, str]:
+def _absolute(one: Measure | ServingMeasure, limit: float, *, above: bool) -> tuple[Outcome, str]:
     if one.value is None:
         return "missing", "the capture can't tell it"
     value, bound = (format_limit(number, one.metric.unit) for number in (one.value, limit))
@@ -158,7 +204,12 @@ def _relative(report: Report, one: Measure, tolerance: float, baseline: Baseline
 
 
 def _judgement(
-    budget: Budget, one: Measure | None, outcome: Outcome, limit: str, message: str, today: date
+    budget: Budget | ServingBudget,
+    one: Measure | ServingMeasure | None,
+    outcome: Outcome,
+    limit: str,
+    message: str,
+    today: date,
 ) -> Judgement:
     waived = budget.until is not None and today <= budget.until
     told, shown = message, outcome
@@ -170,8 +221,8 @@ def _judgement(
         shown = "warn"
     return Judgement(
         metric=budget.metric,
-        where=dict(one.where) if one else dict(budget.where),
-        unit=METRICS[budget.metric].unit,
+        where=dict(one.where) if one else dict(getattr(budget, "where", {})),
+        unit=(METRICS | SERVING)[budget.metric].unit,
         outcome=shown,
         value=one.value if one else None,
         limit=limit,

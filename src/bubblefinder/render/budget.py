@@ -33,6 +33,7 @@ def sheet(judged: Judged) -> Sheet:
         rest=rest,
         level=_LEVELS.get(judged.exit_code, "unknown"),
         basis=rests_on(judged),
+        warnings=tuple(judged.warnings),
         tables=(limits(judged),),
         cases=tuple(map(_case, judged.judgements)),
     )

@@ -70,9 +70,9 @@ severity = "fatal"
     )
     assert "wrong in 5 places" in message
     for told in (
-        "line 5, budget.0.metric: there is no metric 'step.duraton.p50'; did you mean step.duration.p50?",
-        "line 6, budget.0.wher: there is no key 'wher'; did you mean where?",
-        "line 9, budget.1.maxx: there is no key 'maxx'; did you mean max?",
+        "line 5, budget.0.metric: there is no metric 'step.duraton.p50'; did you mean 'step.duration.p50'?",
+        "line 6, budget.0.wher: there is no key 'wher'; did you mean 'where'?",
+        "line 9, budget.1.maxx: there is no key 'maxx'; did you mean 'max'?",
         "line 12, budget.2.max",
         "line 13, budget.2.severity: input should be 'error' or 'warn'",
     ):
@@ -101,9 +101,9 @@ def test_a_budget_that_makes_no_sense_is_refused(tmp_path: Path, body: str, said
     [
         ("version = 2\nbudget = []", "reads version 1"),
         ("budget = []", "version: it is missing; write version = 1"),
-        ("version = 1\n", "  budget: it is missing"),
+        ("version = 1\n", "the file: it has no limit; write a [[budget]] or a [[scenario]]"),
         ("version = 1\n[[budget]]\nmax = 1\n", "line 2, budget.0.metric: it is missing"),
-        ("version = 1\nbudget = []", "at least 1"),
+        ("version = 1\nbudget = []", "the file: it has no limit"),
         ("version = ", "is no TOML"),
     ],
 )

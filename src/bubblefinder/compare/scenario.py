@@ -1,0 +1,167 @@
+"""Scenarios of an acceptance contract: what kind of requests, at what concurrencies, under what limits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import date
+from typing import TYPE_CHECKING, Annotated, Final, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
+
+from bubblefinder.compare.metrics import Metric, Noise
+from bubblefinder.compare.quantity import parse_limit
+from bubblefinder.economics.bench import STATISTICS
+from bubblefinder.rules.suggest import did_you_mean
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from bubblefinder.economics.acceptance import Acceptance, Result
+    from bubblefinder.economics.bench import Bench
+
+_STRICT: Final = ConfigDict(extra="forbid", strict=True, frozen=True)
+_DIMENSIONS: Final = ("scenario", "concurrency", "cache")
+_TIMES: Final = {
+    "ttft": "time to the first token",
+    "tpot": "time per output token after the first",
+    "e2e": "time from request to last token",
+}
+Limit = Annotated[float | str, Field(description='A time as "900 ms", a share as 0.02 or "2 %", a number as 300.')]
+
+
+def _catalogue() -> Iterator[Metric]:
+    def metric(
+        name: str, unit: Literal["ns", "ratio", "count"], better: Literal["lower", "higher"], said: str
+    ) -> Metric:
+        return Metric(f"serving.{name}", unit, better, _DIMENSIONS, Noise.STEP, said)
+
+    for name, meaning in _TIMES.items():
+        for statistic in STATISTICS:
+            said = f"{'Mean' if statistic == 'mean' else statistic} {meaning}, by the benchmark."
+            yield metric(f"{name}.{statistic}", "ns", "lower", said)
+    yield metric("output_throughput", "count", "higher", "Output tokens over the benchmark's wall time, a second.")
+    yield metric("accept_length", "count", "higher", "Tokens a verify pass commits, its own included.")
+    yield metric("fallback_ratio", "ratio", "lower", "Share of steps that ran without speculation.")
+    yield metric("task_success", "ratio", "higher", "Share of tasks that were solved.")
+    yield metric("invalid_tool_calls", "ratio", "lower", "Share of tool calls that don't parse.")
+    yield metric("greedy_match", "count", "higher", "1 if 256 greedy tokens are the same bytes as before, else 0.")
+    yield metric("rollback_ready", "count", "higher", "1 if the way back was tried, else 0.")
+
+
+SERVING: Final = {metric.id: metric for metric in _catalogue()}
+
+
+class ServingBudget(BaseModel):
+    """One limit on a serving metric, in every concurrency of its scenario."""
+
+    model_config = _STRICT
+
+    metric: str = Field(description="A `serving.` id that `bubblefinder metrics` lists.")
+    max: Limit | None = Field(None, description="The value may not be above this.")
+    min: Limit | None = Field(None, description="The value may not be below this.")
+    severity: Literal["error", "warn"] = Field("error", description="`warn` shows a breach and fails nothing.")
+    why: str | None = Field(None, description="Why the limit is what it is, or why it is waived.")
+    owner: str | None = Field(None, description="Who decides about it.")
+    until: date | None = Field(None, description="Waived up to and including this day: a breach only warns.")
+
+    @field_validator("metric")
+    @classmethod
+    def _known(cls, metric: str) -> str:
+        if metric not in SERVING:
+            raise ValueError(f"there is no serving metric {metric!r}{did_you_mean(metric, SERVING)}")
+        return metric
+
+    @field_validator("max", "min")
+    @classmethod
+    def _in_the_unit(cls, limit: float | str | None, info: ValidationInfo) -> float | str | None:
+        metric = SERVING.get(info.data.get("metric", ""))
+        if metric and limit is not None:
+            parse_limit(limit, metric.unit)
+        return limit
+
+    @model_validator(mode="after")
+    def _whole(self) -> Self:
+        if self.max is None and self.min is None:
+            raise ValueError("it has no limit; give max or min")
+        if self.until is not None and not (self.why and self.owner):
+            raise ValueError("a waiver (until) needs why and owner")
+        return self
+
+    def limit(self, name: Literal["max", "min"]) -> float | None:
+        """Return a limit in the metric's unit; null if it isn't set."""
+        text = getattr(self, name)
+        return None if text is None else parse_limit(text, SERVING[self.metric].unit)
+
+
+class Scenario(BaseModel):
+    """One kind of traffic and what it must keep."""
+
+    model_config = _STRICT
+
+    name: str = Field(min_length=1, description="As in the benchmark's tag or label: coding, zh_chat, tool_calling ...")
+    concurrency: list[int] = Field(min_length=1, description="Requests at a time; each is judged by itself.")
+    cache: Literal["warm", "cold"] | None = Field(
+        None, description="Only warm or only cold runs; both, apart, without."
+    )
+    budget: list[ServingBudget] = Field(min_length=1, description="The limits.")
+
+
+@dataclass(frozen=True, slots=True)
+class Results:
+    """What was measured: benchmark runs, and what was seen besides."""
+
+    benches: tuple[Bench, ...] = ()
+    acceptance: Acceptance | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ServingMeasure:
+    """A metric's value in one scenario, concurrency and state of the caches; null where nothing says it."""
+
+    metric: Metric
+    where: dict[str, str | int]
+    value: float | None
+
+
+def measures(scenario: Scenario, metric: str, results: Results) -> Iterator[ServingMeasure]:
+    """Yield a metric's value for each concurrency, warm and cold runs apart; null where there is no result."""
+    for concurrency in scenario.concurrency:
+        benches = [b for b in results.benches if b.scenario == scenario.name and b.concurrency == concurrency]
+        seen = [r for r in _seen(results) if (r.scenario, r.concurrency) == (scenario.name, concurrency)]
+        states = {*(b.temperature for b in benches), *(r.cache for r in seen)}
+        wanted = [scenario.cache] if scenario.cache else sorted(states, key=str) or [None]
+        for state in wanted:
+            where: dict[str, str | int] = {"scenario": scenario.name, "concurrency": concurrency}
+            where |= {"cache": state} if state else {}
+            mine = [b for b in benches if b.temperature == state]
+            values = [_of_bench(metric, b) for b in mine] + [_of_result(metric, r) for r in seen if r.cache == state]
+            known = [value for value in values if value is not None]
+            yield ServingMeasure(SERVING[metric], where, _worst(known, SERVING[metric]))
+
+
+def _seen(results: Results) -> Sequence[Result]:
+    return results.acceptance.result if results.acceptance else ()
+
+
+def _worst(values: Sequence[float], metric: Metric) -> float | None:
+    """Return the worst of several runs: a limit holds for all of them."""
+    if not values:
+        return None
+    return max(values) if metric.better == "lower" else min(values)
+
+
+def _of_bench(metric: str, bench: Bench) -> float | None:
+    name, _, statistic = metric.removeprefix("serving.").partition(".")
+    if name in bench.times_ns:
+        return bench.times_ns[name].get(statistic)
+    return {"output_throughput": bench.output_throughput, "accept_length": bench.accept_length}.get(name)
+
+
+def _of_result(metric: str, result: Result) -> float | None:
+    name = metric.removeprefix("serving.")
+    if name == "accept_length" and result.accept_length is not None:
+        return result.accept_length + (0 if result.accept_counts_own else 1)
+    if name in ("fallback_ratio", "task_success", "invalid_tool_calls", "greedy_match", "rollback_ready"):
+        value = getattr(result, name)
+        return None if value is None else float(value)
+    return None
