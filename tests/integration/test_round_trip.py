@@ -10,10 +10,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
+from bubblefinder.trace.columns import FRAMES
 from bubblefinder.trace.drawn import draw
 from bubblefinder.trace.model import GRAPH
 from bubblefinder.trace.open import open_trace
-from bubblefinder.trace.sketch import FRAMES
 from tests.captures import captures
 from tests.exports import GENERATIONS, export
 

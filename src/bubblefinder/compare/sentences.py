@@ -155,12 +155,21 @@ def place(where: Mapping[str, str | int]) -> str:
 
 def metric_name(change: Change) -> str:
     """Return what a row is about: the class or the role, with its rank where there are several."""
-    parts = change.metric.split(".")
-    if parts[0] == "step":
-        return _NAMES.get(parts[1], class_label(parts[1]))
+    if change.metric.startswith("step."):
+        return metric_label(change.metric)
     of = ", ".join(_dimension(key, v) for key, v in change.where.items())
-    name = _LABELS.get(change.metric, change.metric)
+    name = metric_label(change.metric)
     return f"{of}: {name}" if "role" in change.where else f"{name} ({of})" if of else name
+
+
+def metric_label(metric: str) -> str:
+    """Return what a metric is called; an unknown one keeps its id."""
+    kind, _, rest = metric.partition(".")
+    if kind == "corrected":
+        return f"{metric_label(rest)} without the profiler"
+    if kind == "step":
+        return _NAMES.get(name := rest.split(".")[0], class_label(name))
+    return _LABELS.get(metric, metric)
 
 
 def _dimension(key: str, of: str | int) -> str:

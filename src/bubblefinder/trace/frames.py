@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 
 from bubblefinder.trace import schema
+from bubblefinder.trace.columns import FRAMES
 
 if TYPE_CHECKING:
     from bubblefinder.trace.quality import Tally
@@ -24,11 +25,11 @@ _AS_STORED: Final = ("start_ns", "end_ns", "device", "context", "stream", "threa
 _UPPER_HALF: Final = pl.col("graph_node") // (1 << 32) & 0xFFFF_FFFF
 
 _OPERATION: Final = {
-    "kind": pl.UInt8, "row": pl.UInt32, "start_ns": pl.Int64, "end_ns": pl.Int64, "process": pl.Int64,
-    "device": pl.Int64, "context": pl.Int32, "stream": pl.Int64, "correlation": pl.Int64, "graph_node": pl.Int64,
-    "graph": pl.Int64, "name": pl.Int32, "bytes": pl.Int64, "copy_kind": pl.Int8, "src_kind": pl.Int8,
-    "dst_kind": pl.Int8,
-}  # fmt: skip
+    name: pl.Int64 if name == "device" else getattr(pl, one.dtype)
+    for name, one in FRAMES["operations"].items()
+    if name != "gpu"
+}
+"""Operations before their device is told: its number has all the bits that were stored."""
 
 
 def process_key(column: str) -> pl.Expr:

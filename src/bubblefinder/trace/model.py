@@ -131,30 +131,20 @@ class Trace:
     (start_ns, end_ns) and has `row`, the 0-based position in its table as stored. Rows with
     unusable times (start = end = 0, end < start) are left out and counted in `notes`.
 
+    The columns of each frame, their types and what they hold stand in `trace.columns.FRAMES` and in
+    docs/frames.md.
+
     Attributes:
-        operations: KERNEL, MEMCPY, MEMSET and GRAPH_TRACE rows together: kind (UInt8, see KERNEL
-            ... GRAPH), row (UInt32), start_ns, end_ns, process, device (Int32, process-local),
-            gpu (Int32, physical), context, stream (Int64), correlation (Int64, null if none or 0),
-            graph_node (Int64 bits, null if none or 0), graph (Int64: exec id of a GRAPH_TRACE row,
-            else the upper half of graph_node), name (Int32 string id of the demangled kernel name,
-            null otherwise), bytes (Int64), copy_kind, src_kind, dst_kind (Int8, Nsight numbering;
-            a memset keeps its memKind in dst_kind).
-        calls: CUDA runtime and driver API calls: row, start_ns, end_ns, process, thread,
-            correlation (null if none), name (Int32 string id), return_value (Int32), callchain
-            (Int64, null if none).
-        nvtx: ranges only: row, start_ns, end_ns (null if never closed), process, thread, domain
-            (String, null for the default domain), text (String).
-        overheads: profiler overhead rows of both tables: table, row, start_ns, end_ns, process,
-            thread, name (String), overhead_type (Int32, normalised below 65536, null if none).
-        graph_nodes: graph node creations: start_ns, thread. For telling captured launches apart.
-        syncs: SYNCHRONIZATION rows: row, start_ns, end_ns, process, stream, correlation, sync_type,
-            event (Int64), event_sync (Int64).
-        events: CUDA_EVENT rows: row, process, context, stream, correlation, event, event_sync,
-            timestamp_ns (null where not collected).
-        os_calls: OSRT_API rows: row, start_ns, end_ns, thread, name (String).
-        off_cpu: when threads that call CUDA were off their CPUs, from SCHED_EVENTS: row (of the switch
-            out), start_ns, end_ns, thread.
-        frames: innermost frames of call chains: callchain (Int64), symbol (String), depth.
+        operations: GPU work: KERNEL, MEMCPY, MEMSET and GRAPH_TRACE rows together.
+        calls: CUDA runtime and driver API calls.
+        nvtx: ranges only.
+        overheads: profiler overhead rows of both tables.
+        graph_nodes: graph node creations, for telling captured launches apart.
+        syncs: SYNCHRONIZATION rows.
+        events: CUDA_EVENT rows.
+        os_calls: OSRT_API rows.
+        off_cpu: when threads that call CUDA were off their CPUs, from SCHED_EVENTS.
+        frames: innermost frames of call chains.
         names: string id to text for kernels and API calls.
         thread_names: thread to name.
         notes: what loading found out about the capture's quality.

@@ -7,44 +7,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from bubblefinder.trace import model
+from bubblefinder.trace.columns import FRAMES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import polars as pl
-
-FRAMES: Final = {
-    "operations": {
-        "kind": "UInt8", "row": "UInt32", "start_ns": "Int64", "end_ns": "Int64", "process": "Int64",
-        "device": "Int32", "gpu": "Int32", "context": "Int32", "stream": "Int64", "correlation": "Int64",
-        "graph_node": "Int64", "graph": "Int64", "name": "Int32", "bytes": "Int64", "copy_kind": "Int8",
-        "src_kind": "Int8", "dst_kind": "Int8",
-    },
-    "calls": {
-        "row": "UInt32", "start_ns": "Int64", "end_ns": "Int64", "process": "Int64", "thread": "Int64",
-        "correlation": "Int64", "name": "Int32", "return_value": "Int32", "callchain": "Int64",
-    },
-    "nvtx": {
-        "row": "UInt32", "start_ns": "Int64", "end_ns": "Int64", "process": "Int64", "thread": "Int64",
-        "domain": "String", "text": "String",
-    },
-    "overheads": {
-        "table": "String", "row": "UInt32", "start_ns": "Int64", "end_ns": "Int64", "process": "Int64",
-        "thread": "Int64", "name": "String", "overhead_type": "Int32",
-    },
-    "graph_nodes": {"start_ns": "Int64", "thread": "Int64"},
-    "syncs": {
-        "row": "UInt32", "start_ns": "Int64", "end_ns": "Int64", "process": "Int64", "stream": "Int64",
-        "correlation": "Int64", "sync_type": "Int32", "event": "Int64", "event_sync": "Int64",
-    },
-    "events": {
-        "row": "UInt32", "process": "Int64", "context": "Int32", "stream": "Int64", "correlation": "Int64",
-        "event": "Int64", "event_sync": "Int64", "timestamp_ns": "Int64",
-    },
-    "off_cpu": {"row": "UInt32", "start_ns": "Int64", "end_ns": "Int64", "thread": "Int64"},
-    "os_calls": {"row": "UInt32", "start_ns": "Int64", "end_ns": "Int64", "thread": "Int64", "name": "String"},
-    "frames": {"callchain": "Int64", "symbol": "String", "depth": "Int32"},
-}  # fmt: skip
 
 _VIRTUAL_MACHINE: Final = 1 << 24
 _STREAM: Final = 7
@@ -140,7 +108,7 @@ class Sketch:
     def _frame(self, name: str) -> pl.DataFrame:
         import polars as pl
 
-        schema = {column: getattr(pl, dtype) for column, dtype in FRAMES[name].items()}
+        schema = {column: getattr(pl, field.dtype) for column, field in FRAMES[name].items()}
         frame = pl.DataFrame(self.rows[name], schema=schema, orient="row")
         if order := [column for column in ("start_ns", "end_ns", "kind") if column in schema]:
             frame = frame.sort(order, maintain_order=True, nulls_last=True)

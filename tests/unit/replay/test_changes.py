@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import numpy as np
 import pytest
 
 from bubblefinder.causes.launches import PHASE_LAUNCHES
@@ -11,7 +14,9 @@ from bubblefinder.replay.changes import (
     DropKernels,
     FreeLaunches,
     HostSpeed,
+    RemoveTracing,
     RemoveWaits,
+    ShortenHost,
     kernel_time,
 )
 from tests.judged import drawn
@@ -142,3 +147,22 @@ def test_changes_are_replayed_together() -> None:
     both = steps_us(model, [ALL, HostSpeed(2)])[0]
     (read,), (host,) = steps_us(model, [ALL]), steps_us(model, [HostSpeed(2)])
     assert both < min(read, host)
+
+
+def test_what_the_host_does_before_each_call_is_shortened_call_by_call() -> None:
+    model = model_drawn(HOST)
+    calls = len(model.calls)
+    before, inside = np.full(calls, 1_000), np.zeros(calls, np.int64)
+    # Two calls a step, a microsecond less before each: the read ends with the GPU's work however early it begins.
+    assert steps_us(model, [ShortenHost(before, inside)]) == [19]
+    assert steps_us(model, [ShortenHost(inside, inside)]) == [20]
+
+
+def test_tracing_is_taken_off_the_work_that_paid_for_it() -> None:
+    model = model_drawn(READ)
+    graphs = np.where(model.blocks["kind"].to_numpy() == "graph", 2_000.0, 0.0)
+    blocks, calls = np.zeros(len(model.blocks)), np.zeros(len(model.calls))
+    nothing = RemoveTracing(blocks, blocks, blocks, blocks, calls, calls, np.ones(len(calls)), blocks)
+    assert steps_us(model, [nothing]) == [20]
+    assert steps_us(model, [replace(nothing, inside_ns=graphs)]) == [18]
+    assert steps_us(model, [replace(nothing, gaps_ns=graphs / 2)]) == [19]

@@ -7,6 +7,7 @@ from contextlib import closing
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
+from bubblefinder.trace.columns import FRAMES
 from tests.exports import write
 
 if TYPE_CHECKING:
@@ -66,9 +67,6 @@ def save(path: Path, *, schema: Any = "3.28", lazy: Any = True, **tables: Any) -
     whole |= {"META_DATA_EXPORT": version} if newer else {}
     whole |= {DEVICES: [device()]} if schema in {"3.20", "3.28"} else {}
     return write(path, whole | tables, schema=schema, lazy=lazy)
-
-
-FRAMES = ("operations", "calls", "nvtx", "overheads", "graph_nodes", "syncs", "events", "os_calls", "off_cpu", "frames")
 
 
 def differences(one: Trace, other: Trace) -> list[str]:

@@ -8,9 +8,10 @@ import polars as pl
 import pytest
 
 from bubblefinder.errors import NotATraceError
+from bubblefinder.trace.columns import FRAMES
 from bubblefinder.trace.open import open_trace
 from tests.exports import GENERATIONS, export
-from tests.unit.trace.rows import FRAMES, bad, differences, same, save
+from tests.unit.trace.rows import bad, differences, same, save
 
 if TYPE_CHECKING:
     from collections.abc import Callable

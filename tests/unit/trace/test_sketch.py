@@ -2,8 +2,9 @@ from __future__ import annotations
 
 import polars as pl
 
+from bubblefinder.trace.columns import FRAMES
 from bubblefinder.trace.model import KERNEL, MEMCPY
-from bubblefinder.trace.sketch import FRAMES, Sketch, process_key, thread_key
+from bubblefinder.trace.sketch import Sketch, process_key, thread_key
 
 ME = process_key(7)
 

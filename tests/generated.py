@@ -1,0 +1,100 @@
+"""The pages that are made from the program itself; run this file to write them: ``python -m tests.generated``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from typer.main import get_command
+
+from bubblefinder.cli.app import app
+from bubblefinder.compare.metrics import METRICS
+from bubblefinder.compare.sentences import metric_label
+from bubblefinder.trace.columns import FRAMES, MEANINGS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from typer._click.core import Command, Parameter
+
+ROOT = Path(__file__).parents[1]
+NOTE = "<!-- Made from the program; run `python -m tests.generated`. -->\n"
+
+
+def pages() -> dict[str, str]:
+    """The text of every made page by its place."""
+    return {"docs/commands.md": commands_page(), "docs/metrics.md": metrics_page(), "docs/frames.md": frames_page()}
+
+
+def commands() -> Iterator[tuple[tuple[str, ...], Command]]:
+    """Every command with the words that call it."""
+    return _below(get_command(app), ())
+
+
+def _below(command: Command, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Command]]:
+    known = getattr(command, "commands", None)
+    if known is None:
+        yield path, command
+        return
+    for name in sorted(known):
+        yield from _below(known[name], (*path, name))
+
+
+def commands_page() -> str:
+    parts = [f"{NOTE}\n# Commands\n\n`bubblefinder COMMAND --help` says the same."]
+    for path, command in commands():
+        arguments = [one for one in command.params if one.param_type_name == "argument"]
+        options = [one for one in command.params if one.param_type_name == "option"]
+        usage = " ".join(["bubblefinder", *path, *map(_argument, arguments)])
+        rows = [f"| {_option(one)} | {_cell(getattr(one, 'help', ''))} |" for one in options]
+        table = ["| option | |", "|---|---|", *rows] if rows else []
+        parts.append(
+            "\n".join([f"## {' '.join(path)}", "", f"    {usage}", "", _text(command.help), "", *table]).strip()
+        )
+    return "\n\n".join(parts) + "\n"
+
+
+def metrics_page() -> str:
+    head = "What can be limited, gated and tracked; `bubblefinder metrics` lists it too.\n"
+    rows = [
+        f"| `{m.id}` | {metric_label(m.id)} | {m.unit} | {m.better} | {', '.join(m.dimensions) or '-'} | {m.meaning} |"
+        for m in METRICS.values()
+    ]
+    table = "\n".join(["| id | is called | unit | better | by | meaning |", "|---|---|---|---|---|---|", *rows])
+    return f"{NOTE}\n# Metrics\n\n{head}\n{table}\n"
+
+
+def frames_page() -> str:
+    head = (
+        "What `bubblefinder.analysis(path).trace` holds: polars frames with one row an event, sorted by begin and end "
+        "where they have them.\n"
+    )
+    parts = [f"{NOTE}\n# Frames\n\n{head}"]
+    for name, columns in FRAMES.items():
+        rows = [f"| `{column}` | {field.dtype} | {field.meaning} |" for column, field in columns.items()]
+        parts.append("\n".join([f"## {name}\n\n{MEANINGS[name]}\n\n| column | type | |\n|---|---|---|", *rows]) + "\n")
+    return "\n".join(parts)
+
+
+def _argument(one: Parameter) -> str:
+    name = str(one.metavar or (one.name or "").upper())
+    return name if one.required else f"[{name}]"
+
+
+def _option(one: Parameter) -> str:
+    takes = getattr(one, "metavar", None)
+    names = ", ".join(f"`{name}`" for name in one.opts)
+    return f"{names} {takes}" if takes else names
+
+
+def _text(text: str | None) -> str:
+    return "\n".join(line.strip() for line in (text or "").splitlines()).strip()
+
+
+def _cell(text: str | None) -> str:
+    return " ".join((text or "").split()).replace("|", "\\|")
+
+
+if __name__ == "__main__":
+    for place, text in pages().items():
+        (ROOT / place).write_text(text)

@@ -1,0 +1,71 @@
+"""Whatever is registered is documented, named in words and tested: commands, formats, metrics, what-if changes."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from pathlib import Path
+from typing import get_args
+
+import pytest
+
+from bubblefinder.compare.metrics import METRICS
+from bubblefinder.compare.sentences import metric_label
+from bubblefinder.render.formats import FORMATS
+from bubblefinder.replay.changes import Change
+from tests.generated import commands, pages
+
+ROOT = Path(__file__).parents[1]
+COMMANDS = dict(commands())
+
+
+@cache
+def written_by_hand() -> str:
+    places = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+    texts = [place.read_text() for place in places]
+    return "\n".join(text for text in texts if not text.startswith("<!-- Made from"))
+
+
+@cache
+def text_of_tests(folder: str) -> str:
+    return "\n".join(place.read_text() for place in sorted((ROOT / "tests" / folder).rglob("test_*.py")))
+
+
+@pytest.mark.parametrize("place", pages())
+def test_the_made_pages_are_fresh(place: str) -> None:
+    path = ROOT / place
+    assert path.exists(), "run `python -m tests.generated`"
+    assert path.read_text() == pages()[place], "run `python -m tests.generated`"
+
+
+@pytest.mark.parametrize("path", COMMANDS, ids=" ".join)
+def test_a_command_is_explained_on_a_page_and_has_tests(path: tuple[str, ...]) -> None:
+    command = COMMANDS[path]
+    assert (command.help or "").strip().splitlines()[0].endswith(".")
+    assert [one.name for one in command.params if not getattr(one, "help", None)] == []
+    assert " ".join(path) in written_by_hand()
+    assert (ROOT / "tests" / "unit" / "cli" / f"test_{path[0]}.py").exists()
+
+
+@pytest.mark.parametrize("form", sorted({one.name for one in FORMATS}))
+def test_a_format_is_explained_and_has_tests(form: str) -> None:
+    page = (ROOT / "docs" / "formats.md").read_text()
+    assert re.search(rf"^\| .*`{form}`", page, re.MULTILINE)
+    assert f'"{form}"' in text_of_tests("unit/render") + text_of_tests("integration")
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_a_metric_has_a_name_and_a_meaning_and_is_measured_in_a_test(metric: str) -> None:
+    assert metric_label(metric) != metric
+    assert METRICS[metric].meaning
+    ledger = re.sub(r"^(corrected\.)?(step)\.(\w+)\.(\w+)$", r"\2.", metric)
+    told = text_of_tests("unit/compare") + text_of_tests("integration")
+    assert metric in told or ledger in told
+
+
+@pytest.mark.parametrize("change", [one.__name__ for one in get_args(Change)])
+def test_a_change_of_a_what_if_is_explained_and_has_tests(change: str) -> None:
+    made = next(one for one in get_args(Change) if one.__name__ == change)
+    assert (made.__doc__ or "").strip()
+    assert f"`{change}`" in (ROOT / "docs" / "whatif.md").read_text()
+    assert change in text_of_tests("unit/replay")

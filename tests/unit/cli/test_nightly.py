@@ -1,0 +1,41 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from typer.testing import CliRunner
+
+from bubblefinder.cli.app import app
+from bubblefinder.errors import UsageError
+from bubblefinder.render.formats import write
+from tests.unit.compare.builders import a_report
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+BUDGET = 'version = 1\n[[budget]]\nmetric = "step.duration.p50"\nmax = "{limit}"\n'
+
+
+def night(folder: Path, limit: str) -> tuple[int, str]:
+    write("report", a_report("a"), folder / "capture.json")
+    (folder / "budget.toml").write_text(BUDGET.format(limit=limit))
+    arguments = ["nightly", str(folder / "capture.json"), "--budget", str(folder / "budget.toml")]
+    done = CliRunner().invoke(app, [*arguments, "--history", str(folder / "runs.db"), "-o", str(folder / "out"), "-q"])
+    return done.exit_code, done.output
+
+
+def test_a_night_within_its_budget_and_one_beyond_it(tmp_path: Path) -> None:
+    assert night(tmp_path, "1 s")[0] == 0
+    assert {path.suffix for path in (tmp_path / "out").iterdir()} == {".html", ".json", ".md", ".xml"}
+    code, said = night(tmp_path, "1 us")
+    assert code == 1
+    assert "step.duration.p50" in said
+
+
+def test_a_file_where_the_folder_should_be_is_named(tmp_path: Path) -> None:
+    (tmp_path / "out").write_text("mine")
+    write("report", a_report("a"), tmp_path / "capture.json")
+    (tmp_path / "budget.toml").write_text(BUDGET.format(limit="1 s"))
+    arguments = ["nightly", str(tmp_path / "capture.json"), "--budget", str(tmp_path / "budget.toml")]
+    done = CliRunner().invoke(app, [*arguments, "--history", str(tmp_path / "runs.db"), "-o", str(tmp_path / "out")])
+    assert isinstance(done.exception, UsageError)
+    assert not (tmp_path / "runs.db").exists()
