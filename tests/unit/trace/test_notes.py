@@ -63,5 +63,5 @@ def test_correlation_ids_repeat_inside_a_process_only(tmp_path: Path) -> None:
     apart = [call(10, 15), call(11, 12, **other), call(12, 13, correlationId=None), call(13, 14, correlationId=0)]
     kernels = [kernel(20, 30), kernel(20, 30, globalPid=GLOBAL + (23 << 24))]
     assert "repeated-correlations" not in notes(save(tmp_path / "x.sqlite", **{CALLS: apart, KERNELS: kernels}))
-    again = [*apart, call(14, 15), call(15, 16)]
+    again = [*apart, call(15, 16), call(16, 17)]
     assert notes(save(tmp_path / "y.sqlite", **{CALLS: again, KERNELS: kernels}))["repeated-correlations"].count == 2
