@@ -19,7 +19,7 @@ status=0
 # A capture without the work of its graphs has a report too, and every limit on it is `missing`.
 if [[ -s "$report.json" ]]; then
   status=0
-  "$BUBBLEFINDER" budget check "$report.json" "--budget=$INPUT_BUDGET" "${against[@]}" \
+  "$BUBBLEFINDER" budget check "$report.json" "--budget=$INPUT_BUDGET" "${against[@]}" "--report-url=${INPUT_REPORT_URL:-}" \
     -o "$comment" -o "$INPUT_OUTPUT/budget.html" -o "$INPUT_OUTPUT/budget.xml" -o "$INPUT_OUTPUT/budget.json" || status=$?
 fi
 if [[ ! -s "$comment" ]]; then

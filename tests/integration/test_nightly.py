@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from bubblefinder.cli.app import app
 from bubblefinder.compare.source import load
-from bubblefinder.errors import UsageError
+from bubblefinder.errors import InputError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -93,12 +93,53 @@ def test_every_file_is_written_and_can_be_read(night: Callable[..., Result], tmp
     assert (out / "budget.md").read_text().endswith("<!-- bubblefinder:budget -->\n")
 
 
-def test_a_capture_that_can_not_answer_is_no_failure(night: Callable[..., Result], tmp_path: Path) -> None:
+def test_a_capture_that_can_not_answer_is_a_failed_night(night: Callable[..., Result], tmp_path: Path) -> None:
     done = night("dspark_before.nsys2023.graph")
     assert done.exit_code == 3
     assert done.stdout.startswith("Can't tell: ")
     assert {path.name for path in (tmp_path / "out").iterdir()} == FILES
-    assert history(tmp_path, "list").stdout == "no runs\n"
+    assert "failed: Can't tell: step.duration.p50" in history(tmp_path, "list").stdout
+
+
+def test_a_night_without_a_readable_capture_leaves_its_reason_everywhere(
+    night: Callable[..., Result], tmp_path: Path
+) -> None:
+    night("null_gpu_1.graph", "--label", "nightly")
+    cut = tmp_path / "cut.sqlite"
+    cut.write_bytes(b"SQLite format 3\0 and no more")
+    arguments = ["nightly", str(cut), "--budget", str(tmp_path / "budget.toml"), "-o", str(tmp_path / "out")]
+    arguments += ["--history", str(tmp_path / "history.sqlite"), "--label", "nightly", "--commit", "a2"]
+    failed = CliRunner().invoke(app, arguments)
+    assert isinstance(failed.exception, InputError)
+    assert {path.name for path in (tmp_path / "out").iterdir()} == {f for f in FILES if f.startswith("budget.")}
+    assert "cut short" in (tmp_path / "out" / "budget.md").read_text()
+    assert json.loads((tmp_path / "out" / "budget.json").read_text())["exit_code"] == 3
+    listed = history(tmp_path, "list").stdout.splitlines()
+    assert "nightly  a2  cut.sqlite" in listed[-1]
+    assert "failed: cut.sqlite is cut short" in listed[-1]
+    assert night("null_gpu_2.graph", "--label", "nightly").exit_code == 0
+
+
+def test_a_wrong_budget_leaves_its_reason_as_well(night: Callable[..., Result], tmp_path: Path) -> None:
+    (tmp_path / "budget.toml").write_text("version = 7")
+    assert isinstance(night("null_gpu_1.graph").exception, UsageError)
+    assert "this bubblefinder reads version 1" in (tmp_path / "out" / "budget.md").read_text()
+
+
+def test_a_failed_night_leads_with_cause_remedy_runs_and_link(night: Callable[..., Result], tmp_path: Path) -> None:
+    (tmp_path / "budget.toml").write_text(BUDGET.replace("4.4 ms", "8 ms").replace('"2 %"', '"2 %"\nwhy = "agreed"'))
+    night("nextn_after.node", "--label", "nightly", "--commit", "a1")
+    worse = night("nextn_before.node", "--label", "nightly", "--commit", "a2", "--report-url", "https://ci.example/7")
+    assert worse.exit_code == 1
+    assert "Cause: the host waits in cudaMemcpyAsync DtoH in FutureMap.resolve_seq_lens_cpu" in worse.stdout
+    for name in ("budget.md", "diff.md"):
+        opened = (tmp_path / "out" / name).read_text().split("<details>")[0]
+        assert "resolve_seq_lens_cpu" in opened
+        assert "Keep the value on the GPU" in opened
+        assert "[full report](https://ci.example/7)" in opened
+        assert "a1" in opened
+        assert "a2" in opened
+    assert json.loads((tmp_path / "out" / "diff.json").read_text())["suspects"][0]["kind"] == "new wait"
 
 
 def test_a_run_can_be_added_listed_shown_accepted_exported_and_pruned(

@@ -54,6 +54,10 @@ BISECT = "--bisect"
 ReportUrl = Annotated[
     str, typer.Option("--report-url", metavar="URL", help="Where the full report will lie; Markdown links to it.")
 ]
+HistoryFile = Annotated[
+    Path, typer.Option("--history", metavar="FILE", envvar="BUBBLEFINDER_HISTORY", help="The history file.")
+]
+HISTORY = Path("bubblefinder-history.sqlite")
 Json = Annotated[bool, typer.Option("--json", help="Print JSON; the same as -f json.")]
 Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="Print no progress and, with -o, no summary.")]
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bubblefinder.cli.arguments import Bench, Json, OutputFiles, OutputFormat, Quiet
-from bubblefinder.errors import UsageError
+from bubblefinder.cli.arguments import Bench, Json, OutputFiles, OutputFormat, Quiet, ReportUrl
+from bubblefinder.errors import EXIT_GATE, UsageError
 
 if TYPE_CHECKING:
     from bubblefinder.compare.baseline import Baseline
@@ -73,12 +73,14 @@ def check(
     output: OutputFiles = None,
     output_format: OutputFormat = None,
     json: Json = False,
+    report_url: ReportUrl = "",
     quiet: Quiet = False,
 ) -> None:
     """Judge a capture. Exit 1 if a limit is broken, 3 if one can't be judged, 2 if the budget file is wrong."""
     from bubblefinder.cli.arguments import load_all, today
     from bubblefinder.cli.output import Outputs
     from bubblefinder.compare.budget import load_budget
+    from bubblefinder.compare.explain import change_since, explained
     from bubblefinder.compare.judge import judge
     from bubblefinder.compare.scenario import Results
     from bubblefinder.compare.source import labelled
@@ -93,24 +95,28 @@ def check(
         benches=tuple(run for path in bench or () for run in read_bench(path)),
         acceptance=read_acceptance(acceptance) if acceptance else None,
     )
-    report, *earlier = load_all([capture, *(baseline or [])], quiet=quiet)
+    report, *earlier = load_all([capture, *(baseline or [])], quiet=quiet, launch_shapes=True)
     report = labelled(report, label=label)
-    judged = judge(report, budgets, _baseline(report, earlier, history), today(), results)
-    outputs.emit(judged)
+    known, earlier = _baseline(report, earlier, history)
+    judged = judge(report, budgets, known, today(), results)
+    if judged.exit_code == EXIT_GATE:
+        judged = explained(judged, report, change_since(earlier, report))
+    outputs.emit(judged, url=report_url)
     raise typer.Exit(judged.exit_code)
 
 
-def _baseline(report: Report, earlier: list[Report], history: Path | None) -> Baseline | None:
+def _baseline(report: Report, earlier: list[Report], history: Path | None) -> tuple[Baseline | None, list[Report]]:
+    """Return what the report is held against, and the reports behind it."""
     from bubblefinder.compare.baseline import of_reports
-    from bubblefinder.compare.history import baseline
+    from bubblefinder.compare.history import baseline, normal_reports
     from bubblefinder.compare.store import open_store
 
     if earlier:
-        return of_reports(earlier, report)
+        return of_reports(earlier, report), earlier
     if history is None:
-        return None
+        return None, []
     with open_store(history) as database:
-        known = baseline(database, report)
+        known, kept = baseline(database, report), normal_reports(database, report)
     if not known.captures:
         typer.echo(f"no run in {history} is comparable with this one; name the runs to take with --label", err=True)
-    return known
+    return known, kept

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bubblefinder.cli.arguments import OutputFiles, OutputFormat, Quiet
+from bubblefinder.cli.arguments import HISTORY, HistoryFile, OutputFiles, OutputFormat, Quiet
 from bubblefinder.errors import EXIT_GATE
 
 if TYPE_CHECKING:
@@ -15,18 +15,14 @@ if TYPE_CHECKING:
 
 history = typer.Typer(help="Keep runs over time and find when they moved.", no_args_is_help=True, rich_markup_mode=None)
 
-File = Annotated[
-    Path, typer.Option("--history", metavar="FILE", envvar="BUBBLEFINDER_HISTORY", help="The history file.")
-]
 Label = Annotated[str | None, typer.Option(metavar="NAME", help="Only the runs of this label.")]
 Number = Annotated[int, typer.Argument(metavar="RUN", help="The run's number, as `history list` shows it.")]
-DEFAULT = Path("bubblefinder-history.sqlite")
 
 
 @history.command()
 def add(
     capture: Annotated[Path, typer.Argument(metavar="REPORT", help="A report JSON, an HTML report or a capture.")],
-    file: File = DEFAULT,
+    file: HistoryFile = HISTORY,
     label: Annotated[
         str | None, typer.Option(metavar="NAME", help="What was run; only runs of one label are compared.")
     ] = None,
@@ -39,7 +35,7 @@ def add(
     from bubblefinder.compare.source import labelled
     from bubblefinder.compare.store import open_store
 
-    report = labelled(load_all([capture], quiet=quiet)[0], label=label, commit=commit)
+    report = labelled(load_all([capture], quiet=quiet, launch_shapes=True)[0], label=label, commit=commit)
     with open_store(file, create=True) as database:
         run = store(database, report)
     if run.state == "alarm" or not quiet:
@@ -48,7 +44,7 @@ def add(
 
 
 @history.command("list")
-def list_runs(file: File = DEFAULT, label: Label = None) -> None:
+def list_runs(file: HistoryFile = HISTORY, label: Label = None) -> None:
     """List the runs, oldest first."""
     from bubblefinder.compare.history import runs
     from bubblefinder.compare.store import open_store
@@ -62,7 +58,7 @@ def list_runs(file: File = DEFAULT, label: Label = None) -> None:
 
 
 @history.command()
-def show(number: Number, file: File = DEFAULT) -> None:
+def show(number: Number, file: HistoryFile = HISTORY) -> None:
     """Show what a run measured and where it came from."""
     from bubblefinder.cli.output import terminal_width
     from bubblefinder.compare.history import run, values
@@ -87,7 +83,7 @@ def show(number: Number, file: File = DEFAULT) -> None:
 @history.command()
 def trend(
     metric: Annotated[str, typer.Argument(metavar="METRIC", help="A metric's id.")],
-    file: File = DEFAULT,
+    file: HistoryFile = HISTORY,
     label: Label = None,
     where: Annotated[
         list[str] | None, typer.Option(metavar="KEY=VALUE", help="The rank, role or severity, as in rank=1.")
@@ -109,7 +105,7 @@ def trend(
 
 
 @history.command()
-def accept(number: Number, file: File = DEFAULT) -> None:
+def accept(number: Number, file: HistoryFile = HISTORY) -> None:
     """Take a run as the new normal: the baseline begins with it."""
     from bubblefinder.compare.history import accept as take
     from bubblefinder.compare.store import open_store
@@ -121,7 +117,7 @@ def accept(number: Number, file: File = DEFAULT) -> None:
 @history.command()
 def prune(
     keep: Annotated[int, typer.Option(metavar="N", min=1, help="How many of the newest runs of every label stay.")],
-    file: File = DEFAULT,
+    file: HistoryFile = HISTORY,
 ) -> None:
     """Delete old runs."""
     from bubblefinder.compare.history import prune as delete
@@ -134,7 +130,7 @@ def prune(
 
 @history.command()
 def export(
-    file: File = DEFAULT,
+    file: HistoryFile = HISTORY,
     label: Label = None,
     output_format: Annotated[str, typer.Option("-f", "--format", metavar="NAME", help="csv or json.")] = "csv",
 ) -> None:

@@ -3,47 +3,67 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+from bubblefinder.cli.arguments import HISTORY, HistoryFile, ReportUrl
+from bubblefinder.errors import BubblefinderError
+
+if TYPE_CHECKING:
+    from bubblefinder.compare.history import Failure
 
 
 def nightly(
     capture: Annotated[Path, typer.Argument(metavar="TRACE", help="A capture, a report JSON or an HTML report.")],
     budget: Annotated[Path, typer.Option("--budget", metavar="FILE", help="The budget file (TOML).")],
-    history: Annotated[
-        Path,
-        typer.Option(
-            "--history", metavar="FILE", envvar="BUBBLEFINDER_HISTORY", help="The history file; made if it isn't there."
-        ),
-    ],
     output: Annotated[
         Path,
         typer.Option("-o", "--output", metavar="DIR", help="The folder to write HTML, Markdown, JUnit and JSON to."),
     ],
+    history: HistoryFile = HISTORY,
     label: Annotated[
         str | None, typer.Option(metavar="NAME", help="What was run; only runs of one label are compared.")
     ] = None,
     commit: Annotated[str | None, typer.Option(metavar="SHA", help="The commit that was captured.")] = None,
+    report_url: ReportUrl = "",
     quiet: Annotated[bool, typer.Option("-q", "--quiet", help="Print nothing but the verdict.")] = False,
 ) -> None:
     """Analyse, judge, store and report. Exit 1 for a broken limit or an alarm, 3 if a limit can't be judged."""
     from bubblefinder.cli.arguments import load_all, today
     from bubblefinder.compare.budget import load_budget
+    from bubblefinder.compare.history import Failure
     from bubblefinder.compare.nightly import nightly as judge_night
     from bubblefinder.compare.source import labelled
     from bubblefinder.render.nightly import make_folder, write_night
     from bubblefinder.report.sentences import plain
 
-    budgets = load_budget(budget)
-    report = labelled(load_all([capture], quiet=quiet)[0], label=label, commit=commit)
     make_folder(output)
-    night = judge_night(report, budgets, history, today())
-    write_night(report, night.judged, output)
+    try:
+        budgets = load_budget(budget)
+        report = labelled(load_all([capture], quiet=quiet, launch_shapes=True)[0], label=label, commit=commit)
+        night = judge_night(report, budgets, history, today())
+    except BubblefinderError as error:
+        _failed(error, Failure(capture.name, str(error), label, commit), history, output, report_url)
+        raise
+    write_night(report, night, output, report_url)
     typer.echo(night.judged.headline)
-    if night.run and night.run.state == "alarm":
+    if night.judged.cause:
+        typer.echo(f"Cause: {plain(night.judged.cause, 600)}.")
+    if night.run.state == "alarm":
         typer.echo(f"Run {night.run.id} raised an alarm: {plain(night.run.reason, 300)}")
     if not quiet:
-        stored = f"run {night.run.id} stored in {history}" if night.run else "nothing to store"
-        typer.echo(f"{stored}, reports in {output}", err=True)
+        typer.echo(f"run {night.run.id} stored in {history}, reports in {output}", err=True)
     raise typer.Exit(night.exit_code)
+
+
+def _failed(error: BubblefinderError, failure: Failure, history: Path, output: Path, url: str) -> None:
+    """Leave the reason where the verdict would be, and record the failed night if the history can hold it."""
+    from bubblefinder.compare.nightly import failed_night, verdict_on
+    from bubblefinder.render.nightly import write_failure
+
+    try:
+        judged = failed_night(error, failure, history)
+    except BubblefinderError:
+        judged = verdict_on(error, failure)
+    write_failure(judged, output, url)

@@ -30,6 +30,7 @@ class Baseline:
         captures: how many there are.
         origin: where they come from, in words.
         refusals: why the report at hand can't be held against them; empty if it can.
+        unlike: in words, what sets other runs of its label apart from it where none is comparable.
     """
 
     values: Mapping[Key, tuple[float, ...]]
@@ -38,6 +39,7 @@ class Baseline:
     captures: int
     origin: str
     refusals: tuple[str, ...] = ()
+    unlike: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,7 +28,12 @@ _VERSIONS: Final = (
 
 def refusals(base: Sequence[Report], head: Sequence[Report], *, inter_only: bool = False) -> list[str]:
     """Return why the two sides can't be compared, one sentence a reason; empty if they can."""
-    reasons = (*_without_steps(base, head), *_modes(base, head, inter_only=inter_only), *_gpus(base, head))
+    reasons = (
+        *_definitions(base, head),
+        *_without_steps(base, head),
+        *_modes(base, head, inter_only=inter_only),
+        *_gpus(base, head),
+    )
     return list(dict.fromkeys(reasons or _cut_otherwise(base, head)))
 
 
@@ -55,6 +60,13 @@ def gpu_names(report: Report) -> tuple[str | None, ...]:
 def node_counts(report: Report) -> dict[str, int]:
     """Return the nodes a replay has, by role, where the capture tells."""
     return {role.role: round(role.nodes) for role in report.steps.roles if role.nodes is not None}
+
+
+def _definitions(base: Sequence[Report], head: Sequence[Report]) -> Iterator[str]:
+    known = {report.definitions for report in (*base, *head)}
+    if len(known) > 1:
+        versions = " and ".join(str(one) for one in sorted(known))
+        yield f"The reports follow other definitions (versions {versions}): analyse all captures with one bubblefinder."
 
 
 def _without_steps(base: Sequence[Report], head: Sequence[Report]) -> Iterator[str]:

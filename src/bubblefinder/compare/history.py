@@ -14,10 +14,11 @@ from bubblefinder.compare.comparable import gpu_names, node_counts
 from bubblefinder.compare.diff import GATE
 from bubblefinder.compare.metrics import measurable, measure, ranks
 from bubblefinder.compare.noise import Spread, spread_of, waiting_of
-from bubblefinder.compare.store import packed
+from bubblefinder.compare.store import compressed, expanded, packed
 from bubblefinder.errors import CannotAnswerError, UsageError
-from bubblefinder.report.json import encode
-from bubblefinder.units import duration, plural
+from bubblefinder.report.json import decode, encode
+from bubblefinder.report.model import DEFINITIONS
+from bubblefinder.units import UNKNOWN, duration, plural
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -27,9 +28,23 @@ if TYPE_CHECKING:
     from bubblefinder.compare.changes import Key
     from bubblefinder.report.model import Report
 
-State = Literal["ok", "alarm", "accepted"]
+State = Literal["ok", "alarm", "accepted", "failed"]
 
 BASELINE_RUNS: Final = 20
+COMPARED_RUNS: Final = 3
+"""So many of them are taken apart beside a run that alarms: enough to measure their spread."""
+UNKNOWN_MODE: Final = "unknown"
+_ALARMS: Final = {"step.duration.mean": "the mean step", GATE: "a step"}
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A run that could not be measured: what it was to be, and why not."""
+
+    name: str
+    reason: str
+    label: str | None = None
+    commit: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +52,7 @@ class StoredRun:
     """A run as the history remembers it.
 
     `waiting` is the share of a typical step in which the GPU waited for the host; `facts` are what may explain a change
-    besides the program.
+    besides the program. A `failed` run measured nothing: `reason` says why.
     """
 
     id: int
@@ -71,9 +86,10 @@ def add(database: Database, report: Report, *, reason: str = "", now: datetime |
     alarm = "; ".join(text for text in (reason.rstrip("."), _slower(database, report)) if text)
     row = _row(report) | {
         "digest": digest,
-        "added_at": (now or datetime.now(UTC)).isoformat(timespec="seconds"),
+        "added_at": _at(now),
         "state": "alarm" if alarm else "ok",
         "reason": alarm or None,
+        "report": compressed(encode(report)),
     }
     number = database.table("runs").insert(row).last_pk
     database.table("measures").insert_all(
@@ -82,6 +98,40 @@ def add(database: Database, report: Report, *, reason: str = "", now: datetime |
         if m.value is not None
     )
     return run(database, int(str(number)))
+
+
+def add_failed(
+    database: Database, report: Report | None, failure: Failure, *, now: datetime | None = None
+) -> StoredRun:
+    """Store that a run could not be measured, and why; it never feeds the baseline.
+
+    Args:
+        database: the history.
+        report: what is known of it; null where the capture couldn't be read.
+        failure: its name, label and commit, and the reason.
+        now: when.
+    """
+    known = (
+        _row(report)
+        if report
+        else {"capture_mode": UNKNOWN_MODE, "definitions": DEFINITIONS, "steps": 0, "waiting": 0.0}
+    )
+    moment = _at(now)
+    row = known | {
+        "digest": hashlib.sha256(f"{moment} {failure}".encode()).hexdigest(),
+        "added_at": moment,
+        "label": failure.label or "",
+        "commit_id": failure.commit,
+        "name": failure.name,
+        "state": "failed",
+        "reason": failure.reason,
+    }
+    number = database.table("runs").insert(row, replace=True).last_pk
+    return run(database, int(str(number)))
+
+
+def _at(now: datetime | None) -> str:
+    return (now or datetime.now(UTC)).isoformat(timespec="seconds")
 
 
 def run(database: Database, number: int) -> StoredRun:
@@ -129,7 +179,8 @@ def values(database: Database, number: int) -> dict[Key, float]:
 def baseline(database: Database, report: Report) -> Baseline:
     """Return the newest comparable runs since the last accepted one, without alarms and without the report itself.
 
-    Comparable: the same label, capture mode, GPUs and number of ranks.
+    Comparable: the same label, capture mode, GPUs, number of ranks, model and definitions. Where there is none, the
+    baseline says what sets the newest run of the label apart.
     """
     rows = _normal(database, report)
     table: dict[Key, list[float]] = {}
@@ -143,7 +194,14 @@ def baseline(database: Database, report: Report) -> Baseline:
         step_ns=fmean(lengths) if lengths else 0.0,
         captures=len(rows),
         origin=f"{plural(len(rows), 'run')} of the history",
+        unlike="" if rows else _unlike(database, report),
     )
+
+
+def normal_reports(database: Database, report: Report, most: int = COMPARED_RUNS) -> list[Report]:
+    """Return the reports of the newest runs of the baseline, oldest first; runs of older files kept none."""
+    kept = [row["report"] for row in _normal(database, report) if row["report"]]
+    return [decode(expanded(content)) for content in kept[-most:]]
 
 
 def spreads(database: Database, report: Report) -> Mapping[Key, Spread]:
@@ -158,23 +216,51 @@ def digest_of(report: Report) -> str:
 
 def _normal(database: Database, report: Report) -> list[dict[str, Any]]:
     mine = _row(report)
-    same = ("label", "capture_mode", "gpus", "ranks")
-    clause = " AND ".join(f"{name} = :{name}" for name in same) + " AND digest != :digest AND state != 'alarm'"
-    parameters = {name: mine[name] for name in same} | {"digest": digest_of(report)}
+    clause = " AND ".join(f"{name} IS :{name}" for name in _SAME) + " AND digest != :digest"
+    clause += " AND state NOT IN ('alarm', 'failed') AND (json_extract(meta, '$.model') IS :model OR :model IS NULL)"
+    parameters = {name: mine[name] for name in _SAME} | {
+        "digest": digest_of(report),
+        "model": report.run.meta.get(_MODEL),
+    }
     rows = list(database.table("runs").rows_where(clause, parameters, order_by="id desc", limit=BASELINE_RUNS))
     epoch = next((number for number, row in enumerate(rows) if row["state"] == "accepted"), len(rows))
     return rows[: epoch + 1][::-1]
 
 
+def _unlike(database: Database, report: Report) -> str:
+    """Return in words what sets the newest run of the report's label apart from it; empty without such a run."""
+    mine = _row(report)
+    found = database.table("runs").rows_where(
+        "label = ? AND digest != ? AND state NOT IN ('alarm', 'failed')",
+        [mine["label"], digest_of(report)],
+        order_by="id desc",
+        limit=1,
+    )
+    last = next(iter(found), None)
+    if last is None:
+        return ""
+    before, after = _facts(last), _facts(mine)
+    told = [
+        f"{name} {before.get(name, UNKNOWN)} there and {after.get(name, UNKNOWN)} here"
+        for name in (*_KIND, _MODEL)
+        if before.get(name) != after.get(name)
+    ]
+    return f"run {last['id']} of this label is of another kind: {', '.join(told)}" if told else ""
+
+
 def _slower(database: Database, report: Report) -> str:
-    """Return the alarm in words if a step of any rank is longer than the baseline by more than the noise."""
+    """Return the alarm in words if a step of any rank is longer than the baseline by more than the noise.
+
+    Its mean counts as well as its median: stalls in few steps leave the median as it was.
+    """
     normal = baseline(database, report)
     for one in measure(report):
-        if one.metric.id != GATE:
+        if one.metric.id not in _ALARMS:
             continue
         moved = shift(normal, report, one)
         if moved and moved.delta > moved.line:
-            return f"a step takes {duration(one.value)} against {duration(moved.mean)} in {normal.origin}"
+            step = _ALARMS[one.metric.id]
+            return f"{step} takes {duration(one.value)} against {duration(moved.mean)} in {normal.origin}"
     return ""
 
 
@@ -195,6 +281,7 @@ def _row(report: Report) -> dict[str, Any]:
         "cuda_version": trace.cuda_version,
         "nodes": packed(node_counts(report)),
         "meta": packed(report.run.meta),
+        "definitions": report.definitions,
     }
 
 
@@ -204,14 +291,24 @@ _FACTS: Final = {
     "driver_version": "driver",
     "cuda_version": "CUDA",
     "capture_mode": "capture mode",
+    "ranks": "ranks",
+    "definitions": "definitions",
 }
+_MODEL: Final = "model"
+"""The key of `--meta` that names the model: runs of two models are never compared."""
+_SAME: Final = ("label", "capture_mode", "gpus", "ranks", "definitions")
+_KIND: Final = ("capture mode", "GPUs", "ranks", "definitions")
+
+
+def _facts(row: Mapping[str, Any]) -> dict[str, str]:
+    facts = {name: str(row[column]) for column, name in _FACTS.items() if row[column] is not None}
+    facts |= {"GPUs": ", ".join(str(name or UNKNOWN) for name in json.loads(row["gpus"] or "[]"))}
+    facts |= {f"{role} nodes": str(number) for role, number in json.loads(row["nodes"] or "{}").items()}
+    facts |= json.loads(row["meta"] or "{}")
+    return facts
 
 
 def _run(row: Mapping[str, Any]) -> StoredRun:
-    facts = {name: str(row[column]) for column, name in _FACTS.items() if row[column] is not None}
-    facts |= {"GPUs": ", ".join(json.loads(row["gpus"] or "[]"))}
-    facts |= {f"{role} nodes": str(number) for role, number in json.loads(row["nodes"] or "{}").items()}
-    facts |= json.loads(row["meta"] or "{}")
     return StoredRun(
         id=row["id"],
         added_at=row["added_at"],
@@ -222,7 +319,7 @@ def _run(row: Mapping[str, Any]) -> StoredRun:
         reason=row["reason"],
         steps=row["steps"],
         waiting=row["waiting"],
-        facts=facts,
+        facts=_facts(row),
     )
 
 

@@ -54,7 +54,10 @@ class Judgement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judged:
-    """All verdicts on one report."""
+    """All verdicts on one report; where it fails, what explains it, and of what runs that is said.
+
+    A capture that could not be read has no verdicts: the headline says why.
+    """
 
     schema: str
     name: str
@@ -66,6 +69,10 @@ class Judged:
     headline: str
     judgements: list[Judgement] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
+    cause: str | None = None
+    remedy: str | None = None
+    base: str | None = None
+    head: str | None = None
 
 
 def judge(
@@ -186,7 +193,8 @@ def _relative(report: Report, one: Measure, tolerance: float, baseline: Baseline
     if one.value is None:
         return "missing", "the capture can't tell it"
     if baseline is None or not baseline.captures:
-        return "missing", "there is no baseline to hold it against"
+        unlike = f": {baseline.unlike}" if baseline and baseline.unlike else ""
+        return "missing", f"there is no baseline to hold it against{unlike}"
     if baseline.refusals:
         return "incomparable", " ".join(baseline.refusals)
     moved = shift(baseline, report, one)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from bubblefinder.compare.history import add, baseline
-from bubblefinder.compare.judge import judge
+from bubblefinder.compare.explain import change_since, explained
+from bubblefinder.compare.history import Failure, add, add_failed, baseline, normal_reports
+from bubblefinder.compare.judge import SCHEMA, Judged, judge
 from bubblefinder.compare.metrics import measurable
 from bubblefinder.compare.store import open_store
 from bubblefinder.errors import EXIT_GATE
@@ -17,30 +18,63 @@ if TYPE_CHECKING:
 
     from bubblefinder.compare.budget import BudgetFile
     from bubblefinder.compare.history import StoredRun
-    from bubblefinder.compare.judge import Judged
+    from bubblefinder.compare.model import Diff
+    from bubblefinder.errors import BubblefinderError
     from bubblefinder.report.model import Report
 
 
 @dataclass(frozen=True, slots=True)
 class NightlyResult:
-    """What came out: the verdict, the stored run (null for a report without steps), and one exit code for both."""
+    """What came out: the verdict, the stored run, and what changed since the last runs (null without any)."""
 
     judged: Judged
-    run: StoredRun | None
+    run: StoredRun
+    change: Diff | None
 
     @property
     def exit_code(self) -> int:
         """1 if a limit is broken or the run raised an alarm, else 3 if a limit couldn't be judged, else 0."""
-        return EXIT_GATE if self.run and self.run.state == "alarm" else self.judged.exit_code
+        return EXIT_GATE if self.run.state == "alarm" else self.judged.exit_code
 
 
 def nightly(report: Report, budgets: BudgetFile, history: Path, today: date) -> NightlyResult:
-    """Judge the report against the budgets and the history, and store it.
+    """Judge the report against the budgets and the history, say what explains a failure, and store it.
 
-    A report that broke a limit is stored as an alarm, so that it doesn't become the baseline.
+    A report that broke a limit is stored as an alarm, so that it doesn't become the baseline; one without measured
+    steps as a failed run.
     """
     with open_store(history, create=True) as database:
         judged = judge(report, budgets, baseline(database, report), today)
-        broken = judged.headline if judged.exit_code == EXIT_GATE else ""
-        run = add(database, report, reason=broken) if measurable(report) else None
-    return NightlyResult(judged, run)
+        change = change_since(normal_reports(database, report), report) if measurable(report) else None
+        if measurable(report):
+            run = add(database, report, reason=judged.headline if judged.exit_code == EXIT_GATE else "")
+        else:
+            run = add_failed(database, report, _failure(report, judged.headline))
+    failed = run.state == "alarm" or judged.exit_code == EXIT_GATE
+    return NightlyResult(explained(judged, report, change) if failed else judged, run, change)
+
+
+def failed_night(error: BubblefinderError, failure: Failure, history: Path) -> Judged:
+    """Store that a night failed before anything was measured, and return that as a verdict with its reason."""
+    with open_store(history, create=True) as database:
+        add_failed(database, None, failure)
+    return verdict_on(error, failure)
+
+
+def verdict_on(error: BubblefinderError, failure: Failure) -> Judged:
+    """Return the verdict on a night that an error ended."""
+    return Judged(
+        schema=SCHEMA,
+        name=failure.name,
+        label=failure.label,
+        commit=failure.commit,
+        steps=0,
+        baseline=None,
+        exit_code=error.exit_code,
+        headline=f"Can't tell: {str(error).rstrip('.')}.",
+        remedy=error.hint or None,
+    )
+
+
+def _failure(report: Report, reason: str) -> Failure:
+    return Failure(report.trace.name, reason, report.run.label, report.run.commit)

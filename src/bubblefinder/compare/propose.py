@@ -12,7 +12,7 @@ from bubblefinder.compare.comparable import refusals
 from bubblefinder.compare.metrics import METRICS, Noise, ranks
 from bubblefinder.compare.noise import Setting, line_between, waiting_of
 from bubblefinder.errors import CannotAnswerError
-from bubblefinder.units import NS_PER_US, plural
+from bubblefinder.units import NS_PER_MS, NS_PER_US, plural
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -105,5 +105,5 @@ def _written(number: float, name: str) -> str:
     """Return a limit as it is written in a budget file."""
     unit = METRICS[name].unit
     if unit == "ns":
-        return f'"{number / NS_PER_US:.0f} us"'
-    return f"{number:.4f}" if unit == "ratio" else f"{number:.2f}".rstrip("0").rstrip(".")
+        return f'"{number / NS_PER_MS:.3f} ms"' if number >= NS_PER_MS else f'"{number / NS_PER_US:.0f} us"'
+    return f'"{100 * number:.1f} %"' if unit == "ratio" else f"{number:.2f}".rstrip("0").rstrip(".")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+import zlib
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 
     from sqlite_utils import Database
 
+FILE_NAME: Final = "bubblefinder-history.sqlite"
 APPLICATION_ID: Final = 0x62_75_62_66
 BUSY_SECONDS: Final = 60.0
 
@@ -33,7 +35,13 @@ def _create(database: Database) -> None:
     database.table("measures").create(measures, pk=key, foreign_keys=[("run", "runs", "id")])
 
 
-MIGRATIONS: Final[tuple[Callable[[Database], None], ...]] = (_create,)
+def _remember_reports(database: Database) -> None:
+    """Keep each run's report, so that a later night can be compared with it, and the definitions it follows."""
+    database.table("runs").add_column("definitions", int, not_null_default=1)
+    database.table("runs").add_column("report", bytes)
+
+
+MIGRATIONS: Final[tuple[Callable[[Database], None], ...]] = (_create, _remember_reports)
 """The k-th takes a file of version k to version k + 1; never change one that was released."""
 
 
@@ -110,6 +118,23 @@ def _migrate(database: Database, path: Path) -> None:
 
 def _pragma(database: Database, name: str) -> int:
     return int(database.execute(f"PRAGMA {name}").fetchone()[0])
+
+
+def compressed(content: bytes) -> bytes:
+    """Return bytes as a column holds them."""
+    return zlib.compress(content, 9)
+
+
+def expanded(content: bytes) -> bytes:
+    """Return what a column holds as it was.
+
+    Raises:
+        InputError: the column is damaged.
+    """
+    try:
+        return zlib.decompress(content)
+    except zlib.error as error:
+        raise InputError(f"a stored report is damaged: {error}", hint="delete its run with `history prune`") from error
 
 
 def packed(value: object) -> str:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 MOST_RUNS: Final = 200
 """Steps are sought in at most so many runs: the search is quadratic."""
 _STEP: Final = (GATE, (("rank", 0),))
+_DEFINITIONS: Final = "definitions"
 SHORTEST: Final = 2
 """Runs that make a level: one alone may be an outlier."""
 _PENALTY: Final = 3.0
@@ -61,6 +62,8 @@ class Trend:
     label: str
     points: tuple[Point, ...]
     shifts: tuple[Shift, ...]
+    left_out: int = 0
+    """Runs of other definitions than the newest: their numbers mean something else."""
 
 
 def trend(database: Database, metric: str, label: str | None = None, where: Mapping[str, str] | None = None) -> Trend:
@@ -80,14 +83,17 @@ def trend(database: Database, metric: str, label: str | None = None, where: Mapp
     chosen = _label(database, label)
     stored = [(run, values(database, run.id)) for run in runs(database, chosen)[-MOST_RUNS:]]
     key = _key(metric, where or {}, [table for _, table in stored])
-    told = [(run, table) for run, table in stored if key in table]
+    known = [(run, table) for run, table in stored if key in table]
+    told = [(run, table) for run, table in known if run.facts[_DEFINITIONS] == known[-1][0].facts[_DEFINITIONS]]
     points = tuple(Point(run, table[key]) for run, table in told)
     setting = Setting(
         waiting=max(run.waiting for run, _ in told),
         step_ns=min(table.get(_STEP, table[key]) for _, table in told),
         ranks=1,
     )
-    return Trend(METRICS[metric], key[1], chosen, points, tuple(shifts(METRICS[metric], points, setting)))
+    return Trend(
+        METRICS[metric], key[1], chosen, points, tuple(shifts(METRICS[metric], points, setting)), len(known) - len(told)
+    )
 
 
 def shifts(metric: Metric, points: Sequence[Point], setting: Setting) -> list[Shift]:

@@ -32,11 +32,17 @@ def sheet(judged: Judged) -> Sheet:
         verdict=verdict,
         rest=rest,
         level=_LEVELS.get(judged.exit_code, "unknown"),
+        points=tuple((name, plain(text, 600)) for name, text in _points(judged) if text),
         basis=rests_on(judged),
         warnings=tuple(judged.warnings),
-        tables=(limits(judged),),
+        tables=(limits(judged),) if judged.judgements else (),
         cases=tuple(map(_case, judged.judgements)),
     )
+
+
+def _points(judged: Judged) -> tuple[tuple[str, str | None], ...]:
+    told = ("Cause", judged.cause), ("What to do", judged.remedy)
+    return (*told, ("Base", judged.base), ("Head", judged.head))
 
 
 def json(judged: Judged) -> str:

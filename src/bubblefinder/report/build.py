@@ -22,6 +22,7 @@ from bubblefinder.report.ledgers import (
     windows_with_ledger,
 )
 from bubblefinder.report.model import (
+    DEFINITIONS,
     SCHEMA,
     BubbleShare,
     DeviceSteps,
@@ -117,6 +118,7 @@ def report_of(analysis: Analysis, options: Options | None = None) -> Report:
     analysis.progress("report")
     return Report(
         schema=SCHEMA,
+        definitions=DEFINITIONS,
         tool=Tool(name="bubblefinder", version=__version__),
         run=asked.run,
         trace=_facts(timeline),

@@ -13,6 +13,8 @@ from bubblefinder.report.host import HostReport  # noqa: TC001 - decoding reads 
 from bubblefinder.report.pictures import Detail  # noqa: TC001 - decoding reads the annotation
 
 SCHEMA: Final = "bubblefinder.report/1"
+DEFINITIONS: Final = 2
+"""What the numbers mean: counted up when a step, a class or a wait is told otherwise than before."""
 
 Level = Literal["info", "warn", "error"]
 Severity = Literal["info", "low", "medium", "high"]
@@ -337,4 +339,6 @@ class Report:
     benign: list[Benign]
     expected: list[Expected]
     detail: Detail
+    definitions: int = 1
+    """The version of the definitions that the numbers follow; a report that doesn't say is of the first."""
     host: HostReport | None = None

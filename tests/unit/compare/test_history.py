@@ -7,16 +7,35 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from bubblefinder.compare.history import accept, add, baseline, prune, run, runs, spreads, values
+from bubblefinder.compare.history import (
+    Failure,
+    accept,
+    add,
+    add_failed,
+    baseline,
+    normal_reports,
+    prune,
+    run,
+    runs,
+    spreads,
+    values,
+)
 from bubblefinder.compare.store import open_store
 from bubblefinder.errors import CannotAnswerError, UsageError
-from tests.unit.compare.builders import MS, a_report, with_steps, with_trace
+from tests.unit.compare.builders import MS, a_report, with_rows, with_steps, with_trace
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
     from sqlite_utils import Database
+
+    from bubblefinder.report.model import Report
+
+
+def labelled(report: Report, label: str = "nightly", **meta: str) -> Report:
+    return replace(report, run=replace(report.run, label=label, meta=meta))
+
 
 STEP = ("step.duration.p50", (("rank", 0),))
 
@@ -107,3 +126,60 @@ def test_what_is_not_there_is_told(database: Database) -> None:
         add(database, with_steps(a_report(), by_device=[], rows=[], count=0))
     with pytest.raises(CannotAnswerError, match="without measured steps"):
         add(database, a_report(mode="unseen"))
+
+
+def test_a_failed_run_says_why_and_feeds_nothing(database: Database) -> None:
+    failed = add_failed(database, None, Failure("cut.sqlite", "it is cut short", "nightly", "a1"))
+    assert (failed.state, failed.reason, failed.steps, failed.commit) == ("failed", "it is cut short", 0, "a1")
+    unseen = labelled(a_report(mode="unseen"))
+    add_failed(database, unseen, Failure("unseen", "nothing measured", "nightly"))
+    assert [r.state for r in runs(database)] == ["failed", "failed"]
+    assert baseline(database, labelled(a_report())).captures == 0
+    assert values(database, failed.id) == {}
+
+
+@pytest.mark.parametrize(
+    ("other", "said"),
+    [
+        (a_report(ranks=2), "ranks 2 there and 1 here"),
+        (a_report(mode="graph", intra_graph=None), "capture mode graph there and node here"),
+        (replace(a_report(seed=2), definitions=7), "definitions 7 there and 1 here"),
+        (labelled(a_report(seed=2), model="other"), "model other there and ling here"),
+    ],
+    ids=["ranks", "mode", "definitions", "model"],
+)
+def test_what_sets_the_runs_of_a_label_apart_is_told(database: Database, other: Report, said: str) -> None:
+    add(database, labelled(other, **other.run.meta))
+    known = baseline(database, labelled(a_report(), model="ling"))
+    assert known.captures == 0
+    assert said in known.unlike
+    assert known.unlike.startswith("run 1 of this label is of another kind: ")
+
+
+def test_a_first_run_is_of_no_kind(database: Database) -> None:
+    assert baseline(database, labelled(a_report())).unlike == ""
+
+
+def test_nothing_is_alarmed_across_definitions(database: Database) -> None:
+    for seed in range(3):
+        add(database, labelled(a_report(seed=seed)))
+    slower = labelled(a_report(seed=9, busy=9 * MS))
+    assert add(database, replace(slower, definitions=2)).state == "ok"
+    assert add(database, slower).state == "alarm"
+
+
+def test_stalls_that_leave_the_median_are_an_alarm(database: Database) -> None:
+    for seed in range(3):
+        add(database, labelled(a_report(seed=seed, steps=60)))
+    report = a_report(seed=9, steps=60)
+    rows = [replace(r, duration_ns=r.duration_ns + 12 * MS) if r.index in {7, 21, 40} else r for r in report.steps.rows]
+    run = add(database, labelled(with_rows(report, rows)))
+    assert run.state == "alarm"
+    assert str(run.reason).startswith("the mean step takes 7.")
+
+
+def test_the_reports_of_the_last_runs_come_back_as_they_were(database: Database) -> None:
+    stored = [labelled(a_report(seed=seed)) for seed in range(5)]
+    for report in stored:
+        add(database, report)
+    assert normal_reports(database, labelled(a_report(seed=9))) == stored[2:]

@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from bubblefinder.compare.store import MIGRATIONS, open_store
+from bubblefinder.compare.history import normal_reports, runs
+from bubblefinder.compare.store import MIGRATIONS, compressed, expanded, open_store
 from bubblefinder.errors import InputError, UsageError
+from tests.unit.compare.builders import a_report
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -98,3 +100,22 @@ def test_writers_at_the_same_time_lose_nothing(tmp_path: Path, root: Path) -> No
     with open_store(path) as database:
         assert database.table("runs").count == 15
         assert database.execute("SELECT count(DISTINCT run) FROM measures").fetchone() == (15,)
+
+
+def test_a_file_of_the_first_version_is_taken_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "old.sqlite"
+    with monkeypatch.context() as older:
+        older.setattr("bubblefinder.compare.store.MIGRATIONS", MIGRATIONS[:1])
+        with open_store(path, create=True) as database:
+            row = {"digest": "d", "added_at": "2026-11-01T00:00:00+00:00", "label": "", "state": "ok"}
+            database.table("runs").insert(row | {"capture_mode": "node", "gpus": "[]", "steps": 9, "waiting": 0.0})
+    with open_store(path) as database:
+        (old,) = runs(database)
+        assert old.facts["definitions"] == "1"
+        assert normal_reports(database, a_report()) == []
+
+
+def test_what_is_packed_comes_back_and_damage_is_told() -> None:
+    assert expanded(compressed(b"a report")) == b"a report"
+    with pytest.raises(InputError, match="damaged"):
+        expanded(b"no report")

@@ -15,6 +15,7 @@ from bubblefinder.compare.history import add
 from bubblefinder.compare.store import open_store
 from bubblefinder.compare.trend import breaks, trend
 from bubblefinder.errors import UsageError
+from bubblefinder.render.trend import verdicts
 from tests.unit.compare.builders import MS, US, a_report, with_trace
 from tests.unit.render.test_trend import a_trend
 
@@ -93,3 +94,13 @@ def test_a_clear_step_is_found_where_it_is(left: int, right: int, height: float,
     level = np.r_[np.ones(left), np.full(right, 1 + height)]
     found = a_trend(*(7e6 * level * (1 + 0.001 * noise.standard_normal(left + right)))).shifts
     assert [shift.at for shift in found] == [left]
+
+
+def test_runs_of_other_definitions_are_left_out_and_counted(database: Database) -> None:
+    fill(database, [50 * US] * 4)
+    for day in range(4, 8):
+        report = replace(a_report(seed=day, busy=9 * MS), definitions=2)
+        add(database, replace(report, run=replace(report.run, label="nightly")), now=START + timedelta(days=day))
+    found = trend(database, "step.duration.p50")
+    assert (len(found.points), found.left_out, found.shifts) == (4, 4, ())
+    assert "4 runs of other definitions left out" in " ".join(verdicts(found))

@@ -1,0 +1,44 @@
+"""Why a report fails its budget: the first suspect against earlier runs, else its costliest finding."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from bubblefinder.compare.diff import captures, diff
+from bubblefinder.compare.sentences import capture_name
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from bubblefinder.compare.judge import Judged
+    from bubblefinder.compare.model import Diff
+    from bubblefinder.report.model import Report
+
+
+def change_since(earlier: Sequence[Report], report: Report) -> Diff | None:
+    """Return what changed from earlier reports to this one; null without any, or where they can't be compared."""
+    result = diff(earlier, [report]) if earlier else None
+    return result if result and result.verdict != "incomparable" else None
+
+
+def explained(judged: Judged, report: Report, change: Diff | None) -> Judged:
+    """Return the verdicts with their cause, its remedy and the runs compared."""
+    cause, remedy = _cause(report, change)
+    return replace(
+        judged,
+        cause=cause,
+        remedy=remedy,
+        base=", ".join(map(capture_name, change.base)) if change else None,
+        head=capture_name(captures([report])[0]),
+    )
+
+
+def _cause(report: Report, change: Diff | None) -> tuple[str | None, str | None]:
+    if change and change.verdict == "can't tell":
+        return change.headline, None
+    if change and change.suspects:
+        first = change.suspects[0]
+        return f"{first.sentence} ({first.confidence} confidence)", first.remedy or None
+    costliest = next(iter(report.findings), None)
+    return (costliest.title, costliest.remedy) if costliest else (None, None)

@@ -1,0 +1,56 @@
+"""What explains a failed budget."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import date
+from typing import TYPE_CHECKING
+
+from bubblefinder.compare.budget import BudgetFile
+from bubblefinder.compare.explain import change_since, explained
+from bubblefinder.compare.judge import Judged, judge
+from tests.seeded import HEALTHY, Seed, report, trace
+from tests.unit.compare.builders import MS, a_finding, a_report
+
+if TYPE_CHECKING:
+    from bubblefinder.report.model import Report
+
+LIMIT = BudgetFile.model_validate({"version": 1, "budget": [{"metric": "step.duration.p50", "max": "1 us"}]})
+
+
+def failed(head: Report, *earlier: Report) -> Judged:
+    return explained(judge(head, LIMIT, None, date(2026, 11, 30)), head, change_since(earlier, head))
+
+
+def at(made: Report, commit: str) -> Report:
+    return replace(made, run=replace(made.run, commit=commit))
+
+
+def test_the_first_suspect_against_earlier_runs_is_the_cause() -> None:
+    swapped = Seed(swapped=("gate_fp32", 9.0))
+    judged = failed(at(report(trace(swapped, number=2)), "a2"), at(report(trace(HEALTHY)), "a1"))
+    assert judged.cause is not None
+    assert judged.cause.startswith("gate_fp32 runs in place of gate in verify (12 nodes)")
+    assert judged.cause.endswith("(high confidence)")
+    assert judged.remedy == "Find what chooses the kernel: library version, data type, dispatch by shape."
+    assert (judged.base, judged.head) == ("seeded_1 a1", "seeded_2 a2")
+
+
+def test_a_slower_host_is_said_to_be_one() -> None:
+    busy = Seed(work_us=800)
+    judged = failed(report(trace(replace(busy, host_speed=1.9), number=2)), report(trace(busy)))
+    assert judged.cause is not None
+    assert judged.cause.startswith("Can't tell: the host was 1.9 times slower")
+    assert judged.remedy is None
+
+
+def test_without_earlier_runs_the_costliest_finding_is_the_cause() -> None:
+    judged = failed(a_report(findings=[a_finding(remedy="Keep it on the GPU.")]))
+    assert (judged.cause, judged.remedy, judged.base) == ("A blocking read", "Keep it on the GPU.", None)
+    assert failed(a_report()).cause is None
+
+
+def test_runs_that_can_not_be_compared_explain_nothing() -> None:
+    assert change_since([a_report(mode="graph", intra_graph=None)], a_report()) is None
+    assert change_since([], a_report()) is None
+    assert change_since([a_report(busy=3 * MS)], a_report()) is not None
