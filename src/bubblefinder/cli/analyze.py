@@ -8,11 +8,19 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bubblefinder.cli.arguments import (
+    Bandwidth,
+    Batch,
+    Bench,
     Capture,
+    Context,
+    DraftSteps,
+    DraftTokens,
     Json,
+    Model,
     OutputFiles,
     OutputFormat,
     Quiet,
+    Ranks,
     StepBy,
     Verbose,
     load_and_analyze,
@@ -73,6 +81,14 @@ def analyze(
     names_from: Annotated[
         Path | None, typer.Option(metavar="TRACE", help="The same program with call chains, to name this one's calls.")
     ] = None,
+    model: Model | None = None,
+    tp: Ranks = 1,
+    context: Context = 0,
+    batch: Batch = 1,
+    draft_steps: DraftSteps = 0,
+    draft_tokens: DraftTokens = 1,
+    bandwidth: Bandwidth = None,
+    bench: Bench = None,
     label: Annotated[str | None, typer.Option(metavar="NAME", help="A name for the run, kept in the report.")] = None,
     commit: Annotated[
         str | None, typer.Option(metavar="SHA", help="The commit that was captured, kept in the report.")
@@ -94,6 +110,7 @@ def analyze(
     asked_window, asked_steps, asked_meta = parse_window(window), parse_steps(steps), parse_meta(meta)
 
     def options() -> Options:
+        from bubblefinder.cli.economics import question
         from bubblefinder.cli.overhead import overhead_source
         from bubblefinder.report.build import Options
         from bubblefinder.report.model import Run
@@ -110,6 +127,7 @@ def analyze(
             rules=config.override(select=select or (), ignore=ignore or (), rules=rules or ()),
             run=Run(label=label, commit=commit, meta=asked_meta),
             overhead=overhead_source(reference, untraced_step_ms, (tpot_ms, accept_length), calibration),
+            economics=question(model, (tp, context, batch, draft_steps, draft_tokens), bandwidth, bench or ()),
             names_from=open_trace(names_from) if names_from else None,
         )
 

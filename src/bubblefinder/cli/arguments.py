@@ -47,6 +47,25 @@ Bench = Annotated[
         metavar="FILE", help="What `sglang.bench_serving` or `vllm bench serve` wrote of this program. May be repeated."
     ),
 ]
+Model = Annotated[
+    str,
+    typer.Option(
+        "--model",
+        metavar="NAME|FILE",
+        help="A shipped shape (see docs/floor.md), a shape file (.toml) or a Hugging Face config.json.",
+    ),
+]
+Ranks = Annotated[int, typer.Option("--tp", metavar="N", min=1, help="Tensor-parallel ranks that share the weights.")]
+Context = Annotated[int, typer.Option("--context", metavar="TOKENS", min=0, help="Tokens of context a request has.")]
+Batch = Annotated[int, typer.Option("--batch", metavar="N", min=1, help="Requests in a step.")]
+DraftSteps = Annotated[
+    int, typer.Option("--draft-steps", metavar="N", min=0, help="Draft passes a step; 0 without drafts.")
+]
+DraftTokens = Annotated[int, typer.Option("--draft-tokens", metavar="N", min=1, help="Positions a verify pass has.")]
+Bandwidth = Annotated[
+    float | None,
+    typer.Option("--bandwidth", metavar="GB/S", min=0.001, help="Memory bandwidth, instead of the capture's own."),
+]
 Verbose = Annotated[
     int, typer.Option("-v", "--verbose", count=True, show_default=False, help="Print every quality note and every gap.")
 ]

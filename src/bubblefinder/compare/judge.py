@@ -9,9 +9,10 @@ from bubblefinder.compare.baseline import shift
 from bubblefinder.compare.metrics import METRICS, measure
 from bubblefinder.compare.quantity import format_limit
 from bubblefinder.compare.scenario import SERVING, Results, measures
-from bubblefinder.economics.serving import Capture, served, traps
+from bubblefinder.economics.serving import served, traps
 from bubblefinder.errors import EXIT_GATE, EXIT_INPUT, EXIT_OK
 from bubblefinder.overhead.model import TRUSTED
+from bubblefinder.report.economics import captured
 from bubblefinder.units import plural
 
 if TYPE_CHECKING:
@@ -108,20 +109,6 @@ def _warnings(report: Report, results: Results) -> list[str]:
         for bench in results.benches
         for note in held.get(id(bench), tuple(traps(bench, drafts=capture.drafts)))
     ]
-
-
-def captured(report: Report) -> Capture:
-    """Return what a benchmark is held against: the mean step, the one without the profiler, its idle and its drafts."""
-    stats = report.steps.per_step.get("duration")
-    mean, overhead = (stats.mean if stats else None), report.overhead
-    known = mean is not None and overhead.inflation
-    share = report.steps.bubble_share.total
-    return Capture(
-        step_ns=mean,
-        untraced_ns=mean / overhead.inflation if known and mean and overhead.inflation else None,
-        bubble_ns=share * mean if share is not None and mean is not None else None,
-        drafts=any(role.role.startswith("draft") for role in report.steps.roles),
-    )
 
 
 def _judge_scenario(scenario: Scenario, results: Results, today: date) -> Iterator[Judgement]:

@@ -133,6 +133,10 @@ def _catalogue() -> Iterator[Metric]:
     yield _share("launch.coverage", "Share of launch calls with a GPU record.", "rank", better="higher")
     yield _share("pdl.overlap.share", "Share of kernels that began before the one before had ended.", better="higher")
     yield _count("findings.count", "Findings of one severity.", "severity")
+    yield _share("floor.share", "Time the bytes of a step need over the mean step.", better="higher")
+    yield _count("speculation.accept_length", "Tokens a verify pass commits, by the benchmark.", better="higher")
+    yield _time("speculation.tpot.mean", Noise.HOST, "Mean time per output token, by the benchmark.")
+    yield _time("speculation.step.mean", Noise.HOST, "Mean step by the benchmark: TPOT times accept length.")
     yield _share("overhead.inflation", "Traced step over the step without the profiler.")
 
 
@@ -150,6 +154,7 @@ def measure(report: Report) -> tuple[Measure, ...]:
         *_of_roles(report),
         *_of_launches(report),
         *_of_findings(report),
+        *_of_economics(report),
     )
     if report.trace.capture_mode == "unseen":
         return tuple(replace(one, value=None, samples=()) for one in measures)
@@ -250,6 +255,18 @@ def _of_findings(report: Report) -> Iterator[Measure]:
     for severity in SEVERITIES:
         number = sum(f.severity == severity for f in report.findings)
         yield Measure(METRICS["findings.count"], (("severity", severity),), number if told or number else None)
+
+
+def _of_economics(report: Report) -> Iterator[Measure]:
+    economics = report.economics
+    if economics is None:
+        return
+    if economics.floor:
+        yield Measure(METRICS["floor.share"], (), economics.floor.achieved_share)
+    for run in economics.served[:1]:
+        yield Measure(METRICS["speculation.accept_length"], (), run.accept_length)
+        yield Measure(METRICS["speculation.tpot.mean"], (), run.tpot_ns)
+        yield Measure(METRICS["speculation.step.mean"], (), run.step_ns)
 
 
 def _statistic(values: tuple[int, ...], quantile: float | None) -> float | None:

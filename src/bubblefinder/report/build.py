@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from bubblefinder._version import __version__
@@ -10,6 +10,7 @@ from bubblefinder.errors import CannotAnswerError
 from bubblefinder.overhead.model import Source
 from bubblefinder.pipeline import Analysis, with_names_of
 from bubblefinder.report.detail import detail
+from bubblefinder.report.economics import Question, economics_report
 from bubblefinder.report.findings import benign, expected, finding
 from bubblefinder.report.host import host_report
 from bubblefinder.report.ledgers import (
@@ -65,6 +66,7 @@ class Options:
         rules: which rules run, and which waits are expected.
         overhead: what is known of the run without a profiler.
         launch_shapes: read how kernels were launched as well, for a comparison.
+        economics: what is known of the model and of a benchmark, for the floor and what a step's tokens cost.
         names_from: a capture of the same program whose names the calls shall have, see `causes.carried_names`.
     """
 
@@ -76,6 +78,7 @@ class Options:
     run: Run = field(default_factory=Run)
     rules: Config = field(default_factory=Config)
     overhead: Source = field(default_factory=Source)
+    economics: Question = field(default_factory=Question)
     launch_shapes: bool = False
     names_from: Trace | None = None
 
@@ -116,7 +119,7 @@ def report_of(analysis: Analysis, options: Options | None = None) -> Report:
     analysis.progress("overhead")
     overhead = overhead_report(timeline, steps, analysis.model, _decode(windows, rank), asked.overhead)
     analysis.progress("report")
-    return Report(
+    report = Report(
         schema=SCHEMA,
         definitions=DEFINITIONS,
         tool=Tool(name="bubblefinder", version=__version__),
@@ -132,6 +135,7 @@ def report_of(analysis: Analysis, options: Options | None = None) -> Report:
         host=host_report(analysis.facts, cured, rank),
         detail=detail(analysis, rank, packs.category, launch_shapes=asked.launch_shapes),
     )
+    return replace(report, economics=economics_report(report, timeline.trace.info, asked.economics))
 
 
 def _decode(windows: pl.DataFrame, rank: Rank | None) -> pl.DataFrame:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
+from bubblefinder.report.economics import EconomicsReport  # noqa: TC001 - decoding reads the annotation
 from bubblefinder.report.host import HostReport  # noqa: TC001 - decoding reads the annotation
 from bubblefinder.report.pictures import Detail  # noqa: TC001 - decoding reads the annotation
 
@@ -342,3 +343,4 @@ class Report:
     definitions: int = 1
     """The version of the definitions that the numbers follow; a report that doesn't say is of the first."""
     host: HostReport | None = None
+    economics: EconomicsReport | None = None

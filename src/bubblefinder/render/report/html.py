@@ -10,7 +10,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Final
 
 from bubblefinder.render.kit.html import environment, harmless, page, themes
-from bubblefinder.render.report import views
+from bubblefinder.render.report import economics, views
 from bubblefinder.render.report.figures import MAX_MARKS, MAX_STEPS, figures, filled_histograms, leading_rows, marks
 from bubblefinder.report import json, sentences
 from bubblefinder.report.model import LEDGER_CLASSES, Quality
@@ -135,6 +135,7 @@ def _sections(report: Report, rows: Sequence[StepRow]) -> list[tuple[str, str]]:
         ("leads", "Launch lead", bool(detail.leads)),
         ("kernels", "Kernels", bool(detail.kernels)),
         ("ranks", "Ranks", bool(views.ranks(report))),
+        ("economics", economics.HEADING, report.economics is not None),
         ("quality", "Quality", True),
         ("reading", "How to read this", True),
         ("provenance", "Provenance", True),
@@ -179,7 +180,9 @@ def _environment() -> Environment:
     )
     made.filters |= {helper.__name__: helper for helper in helpers}
     made.filters["unbroken"] = unbroken
+    made.filters |= {"economics_sentences": economics.sentences, "economics_tables": economics.tables}
     made.globals |= {
+        "economics_heading": economics.HEADING,
         "LEDGER_CLASSES": LEDGER_CLASSES,
         "CLASS_MEANINGS": sentences.CLASS_MEANINGS,
         "EXCLUDED_LABELS": sentences.EXCLUDED_LABELS,

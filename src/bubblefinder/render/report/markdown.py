@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 from bubblefinder.errors import InternalError
 from bubblefinder.render.kit.markdown import COMMENT_LIMIT, SUMMARY_LIMIT, code, escape, folded, link, table
 from bubblefinder.render.kit.table import Table
+from bubblefinder.render.report import economics
 from bubblefinder.report.model import LEDGER_CLASSES
 from bubblefinder.report.overhead_sentences import overhead_words
 from bubblefinder.report.sentences import (
@@ -64,9 +65,17 @@ def _comment(report: Report, shown: int, report_url: str) -> str:
         *[_finding(number, finding, report) for number, finding in enumerate(report.findings[:shown], start=1)],
         _left_out(len(report.findings) - shown, report_url),
         _devices(report),
+        _economics(report),
         _capture(report) if shown or not report.findings else "",
     ]
     return "\n\n".join(part for part in parts if part) + "\n\n"
+
+
+def _economics(report: Report) -> str:
+    if report.economics is None:
+        return ""
+    said = [escape(sentence, 700) for sentence in economics.sentences(report.economics)]
+    return folded(economics.HEADING, "\n\n".join([*said, *map(table, economics.tables(report.economics))]))
 
 
 def _verdict(report: Report) -> str:

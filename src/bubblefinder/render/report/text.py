@@ -12,6 +12,7 @@ from rich.text import Text
 
 from bubblefinder.render.kit.table import Table
 from bubblefinder.render.kit.text import PLAIN_WIDTH, drawn, rich_table, show
+from bubblefinder.render.report import economics
 from bubblefinder.render.report.host_text import host_tables
 from bubblefinder.report.ledgers import STEP_CLASSES
 from bubblefinder.report.overhead_sentences import overhead_words
@@ -63,6 +64,7 @@ def _page(report: Report, width: int, *, verbose: bool) -> RenderableType:
         *_roles(report),
         *_gaps(report, width, verbose=verbose),
         *_overhead(report),
+        *_economics(report),
         *_devices(report),
         *_quality(report, verbose=verbose),
     ]
@@ -130,6 +132,15 @@ def _host(report: Report, *, verbose: bool) -> Iterator[RenderableType]:
     yield _heading(f"Where the launching thread's step goes{named}: {duration(host.step_p50_ns)}; {parts}{waits}")
     for table in host_tables(host, verbose=verbose):
         yield _indented(rich_table(table))
+
+
+def _economics(report: Report) -> Iterator[RenderableType]:
+    """Show the floor and the benchmark, where they were asked for."""
+    if report.economics is None:
+        return
+    yield _heading(economics.HEADING)
+    yield from (Padding(Text(sentence), (0, 0, 0, 2)) for sentence in economics.sentences(report.economics))
+    yield from (_indented(rich_table(table)) for table in economics.tables(report.economics))
 
 
 def _silent(report: Report, name: str, stats: Stats) -> bool:

@@ -1,0 +1,42 @@
+"""What the user says about the model and its serving."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from bubblefinder.report.economics import Question
+
+
+def question(
+    model: str | None,
+    load: tuple[int, int, int, int, int],
+    bandwidth: float | None,
+    benches: Sequence[Path] = (),
+) -> Question:
+    """Return what is asked of the floor and of benchmark runs.
+
+    Args:
+        model: a shape's name, or a file; null: no floor.
+        load: ranks, context, batch, draft steps and draft tokens.
+        bandwidth: GB a second, instead of the capture's own.
+        benches: files that benchmarks wrote.
+
+    Raises:
+        UsageError: there is no such shape, or a file is wrong.
+    """
+    from bubblefinder.economics.bench import read_bench
+    from bubblefinder.economics.shape import load_shape
+    from bubblefinder.economics.traffic import Load
+    from bubblefinder.report.economics import Question
+
+    ranks, context, batch, draft_steps, draft_tokens = load
+    return Question(
+        shape=load_shape(model) if model else None,
+        load=Load(ranks=ranks, context=context, batch=batch, draft_steps=draft_steps, draft_tokens=draft_tokens),
+        bandwidth=bandwidth * 1e9 if bandwidth else None,
+        benches=tuple(run for path in benches for run in read_bench(path)),
+    )
