@@ -116,3 +116,13 @@ def test_a_report_can_be_scrubbed(report: Path, tmp_path: Path) -> None:
     for secret in (b"/mnt/", b"HOME=", b"/usr/bin", b"nsys-launcher", b"Debian"):
         assert secret not in left
     assert sorted(open_trace(out).nvtx["text"]) == ["decode_step"] * 10 + ["verify"] * 10
+
+
+def test_capture_runs_the_whole_way(tmp_path: Path, real_nsys: Path) -> None:
+    stem = str(tmp_path / "sleep")
+    words = ["capture", "--nsys", str(real_nsys), "--mode", "node", "--delay", "0", "--duration", "1", "--run"]
+    done = CliRunner().invoke(app, [*words, "-o", stem, "--", "/bin/sleep", "2"])
+    assert isinstance(done.exception, CannotAnswerError)
+    assert str(done.exception) == "sleep.sqlite: no GPU activity recorded: nothing can be said about idle time"
+    assert open_trace(tmp_path / "sleep.sqlite").info.nsys_version == "2023.4.4.54"
+    assert (tmp_path / "sleep.nsys-rep").is_file()

@@ -25,6 +25,7 @@ app = typer.Typer(
 _COMMANDS: Final = (
     "analyze",
     "calibrate",
+    "capture",
     "diff",
     "doctor",
     "floor",

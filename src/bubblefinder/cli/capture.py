@@ -1,0 +1,133 @@
+"""`bubblefinder capture`: the nsys line for a question, and with --run the whole way to the answer."""
+
+from __future__ import annotations
+
+import shlex
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from bubblefinder.errors import UsageError
+
+if TYPE_CHECKING:
+    from bubblefinder.capture.engines import Engine
+    from bubblefinder.capture.plan import Plan, Wish
+    from bubblefinder.trace.nsys import Nsys
+
+
+class Mode(StrEnum):
+    """What to record, see `capture.plan.MODES`."""
+
+    GRAPH = "graph"
+    NODE = "node"
+    BOTH = "both"
+    NAMES = "names"
+
+
+class EngineName(StrEnum):
+    """A program that decodes, see `capture.engines.ENGINES`."""
+
+    SGLANG = "sglang"
+    VLLM = "vllm"
+    TENSORRT_LLM = "tensorrt_llm"
+    PYTORCH = "pytorch"
+
+
+def capture(
+    command: Annotated[list[str], typer.Argument(metavar="COMMAND", help="The program and its arguments, after --.")],
+    mode: Annotated[
+        Mode,
+        typer.Option(
+            metavar="MODE",
+            help="graph: gaps between graphs, at the least cost. node: those inside too. both: node, with graph as its "
+            "reference. names: graph, and a slow run that names its calls.",
+        ),
+    ] = Mode.GRAPH,
+    output: Annotated[
+        Path, typer.Option("-o", "--output", metavar="STEM", help="Where the files go, without a suffix.")
+    ] = Path("decode"),
+    delay: Annotated[
+        float | None,
+        typer.Option(metavar="S", min=0, help="Record S seconds on, rather than from cudaProfilerStart to Stop."),
+    ] = None,
+    duration: Annotated[
+        float, typer.Option(metavar="S", min=0.1, help="With --delay, how many seconds to record.")
+    ] = 3,
+    engine: Annotated[
+        EngineName | None,
+        typer.Option(metavar="NAME", help="sglang, vllm, tensorrt_llm or pytorch, where the command doesn't show it."),
+    ] = None,
+    os_calls: Annotated[
+        bool, typer.Option("--os-calls", help="Trace OS calls too; a PyTorch program then writes gigabytes.")
+    ] = False,
+    nsys: Annotated[
+        Path | None, typer.Option(metavar="PATH", help="The nsys command (default: the one found).")
+    ] = None,
+    run: Annotated[
+        bool, typer.Option("--run", help="Run it, export and analyse; otherwise print the commands.")
+    ] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace files that are there.")] = False,
+) -> None:
+    """Print how to capture a decode run, or with --run do it."""
+    from bubblefinder.capture.engines import engine_of
+    from bubblefinder.capture.plan import Wish, plan
+    from bubblefinder.trace.nsys import installed_nsys
+
+    wish = Wish(tuple(command), mode, output, delay, duration, os_calls, force)
+    found = installed_nsys(nsys)
+    if nsys and found is None:
+        raise UsageError(f"{nsys} is no nsys command", hint="name the file, or leave --nsys out")
+    planned, known = plan(wish, found), engine_of(command, engine)
+    if not run:
+        _print(planned, known, wish, found)
+        return
+    if found is None:
+        raise UsageError("Nsight Systems wasn't found", hint="install it, or name the command with --nsys PATH")
+    for sentence in planned.lacking:
+        raise UsageError(sentence, hint="or name a newer one with --nsys PATH")
+    _run(planned, known, wish, found)
+
+
+def _print(planned: Plan, engine: Engine, wish: Wish, found: Nsys | None) -> None:
+    """Print the commands as a script, what to know first as comments."""
+    version = ".".join(map(str, found.version)) if found else ""
+    typer.echo(f"# Nsight Systems {version}: {found.command}" if found else "# Nsight Systems wasn't found here.")
+    for sentence in (*planned.lacking, *(engine.hints if wish.delay_s is None else ())):
+        typer.echo(f"# {sentence}")
+    typer.echo("# 20 to 100 steps are enough; longer captures overflow the profiler's buffers.")
+    if wish.mode == "names":
+        typer.echo(shlex.join(["bubblefinder", "rules", "functions", *engine.packs, "-o", str(wish.functions)]))
+    for line in planned.script():
+        typer.echo(line)
+
+
+def _run(planned: Plan, engine: Engine, wish: Wish, nsys: Nsys) -> None:
+    """Record, export and analyse."""
+    from bubblefinder.capture.take import check_free, take
+    from bubblefinder.cli.analyze import analyze
+    from bubblefinder.cli.output import stages
+
+    check_free(planned, wish)
+    if wish.mode == "names":
+        _write_functions(wish.functions, engine)
+    for recording in planned.recordings:
+        typer.echo(f"recording {recording.report}", err=True)
+        with stages(quiet=False) as progress:
+            take(recording, nsys, progress)
+    first, *others = planned.recordings
+    beside = {other.kind: other.export for other in others}
+    reports = [wish.stem.with_name(f"{wish.stem.name}.report.{suffix}") for suffix in ("html", "json")]
+    analyze(first.export, output=reports, reference=beside.get("graph"), names_from=beside.get("names"))
+
+
+def _write_functions(path: Path, engine: Engine) -> None:
+    """Write the functions that the rules of an engine know, for nsys to open ranges around them."""
+    import json
+
+    from bubblefinder.render.formats import write_whole
+    from bubblefinder.rules.functions import functions_trace
+    from bubblefinder.rules.packs import load_packs
+
+    write_whole(path, json.dumps(functions_trace(load_packs(()), engine.packs), indent=1).encode())

@@ -1,0 +1,83 @@
+"""`bubblefinder capture` prints a script that a shell can run, and runs nothing unless told."""
+
+from __future__ import annotations
+
+import json
+import lzma
+import shlex
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from typer.testing import CliRunner
+
+from bubblefinder.cli.app import app
+from bubblefinder.errors import UsageError
+from tests.unit.capture.test_take import stand_in
+
+if TYPE_CHECKING:
+    import pytest
+
+SAMPLES = Path(__file__).parents[3] / "sample_traces"
+
+
+def printed(*words: str) -> list[str]:
+    done = CliRunner().invoke(app, ["capture", *words])
+    assert done.exit_code == 0, done.output
+    return done.stdout.splitlines()
+
+
+def test_it_prints_a_script_with_the_engines_hints(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    lines = printed("--mode", "names", "--", "python", "-m", "sglang.launch_server", "--model-path", "a b")
+    comments = [line for line in lines if line.startswith("#")]
+    commands = [shlex.split(line) for line in lines if not line.startswith("#")]
+    assert any("/start_profile" in line for line in comments)
+    assert [command[:2] for command in commands] == [
+        ["bubblefinder", "rules"],
+        *[["nsys", "profile"], ["nsys", "export"]] * 2,
+        ["bubblefinder", "analyze"],
+    ]
+    assert commands[1][-1] == "a b"
+
+
+def test_without_nsys_nothing_can_be_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    monkeypatch.setattr("bubblefinder.trace.nsys.ROOTS", ())
+    done = CliRunner().invoke(app, ["capture", "--run", "--", "python"])
+    assert isinstance(done.exception, UsageError)
+    assert "wasn't found" in str(done.exception)
+    done = CliRunner().invoke(app, ["capture", "--nsys", "/nowhere/nsys", "--", "python"])
+    assert "no nsys command" in str(done.exception)
+
+
+def test_it_records_exports_and_analyses_with_the_reference(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    nsys = stand_in(tmp_path / "nsys")
+    for kind in ("node", "graph"):
+        (tmp_path / f"{kind}.made").write_bytes(
+            lzma.decompress((SAMPLES / f"nextn_before.{kind}.sqlite.xz").read_bytes())
+        )
+    head, written, tail = nsys.command.read_text().partition("    pathlib.Path(words[words.index")
+    assert written
+    made = f"{str(tmp_path)!r} + ('/node.made' if '.node.' in words[-1] else '/graph.made')"
+    copied = f"    import shutil; shutil.copy({made}, words[words.index('--output') + 1])\n"
+    nsys.command.write_text(head + copied + tail.partition("\n")[2])
+    monkeypatch.chdir(tmp_path)
+    words = ["capture", "--nsys", str(nsys.command), "--mode", "both", "--run", "--", sys.executable, "-V"]
+    done = CliRunner().invoke(app, words)
+    assert done.exit_code == 0, done.output
+    assert done.stdout.startswith("The GPU idles 28.3 % of the decode time")
+    report = json.loads((tmp_path / "decode.report.json").read_text())
+    assert report["overhead"]["method"] == "reference_capture"
+    assert (tmp_path / "decode.report.html").exists()
+    again = CliRunner().invoke(app, words)
+    assert "exists" in str(again.exception)
+
+
+def test_a_version_that_cannot_answer_is_refused_before_the_program_runs(tmp_path: Path) -> None:
+    nsys = stand_in(tmp_path / "nsys")
+    nsys.command.write_text(nsys.command.read_text().replace("2025.3.2", "2023.4.4"))
+    words = ["capture", "--nsys", str(nsys.command), "--run", "-o", str(tmp_path / "x"), "--", sys.executable, "-V"]
+    done = CliRunner().invoke(app, words)
+    assert "doesn't export graphs that were recorded whole" in str(done.exception)
+    assert [path.name for path in tmp_path.iterdir()] == ["nsys"]
