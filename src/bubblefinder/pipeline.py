@@ -13,6 +13,7 @@ from bubblefinder.replay.build import build_model
 from bubblefinder.replay.host_parts import late_hosts, shortenings
 from bubblefinder.replay.recoverable import Recoverable, recoverable
 from bubblefinder.replay.study import Study, study_of
+from bubblefinder.replay.wait_chains import wait_chains
 from bubblefinder.share.cut import cut
 from bubblefinder.steps.find import find_steps
 from bubblefinder.timeline.build import build_timeline
@@ -106,7 +107,8 @@ class Analysis:
         late = late_hosts(self.facts)
         if self.model is None or not late:
             return found
-        return replace(found, shorter=shortenings(self.timeline, self.steps, self.causes, self.model, late))
+        run = (self.timeline, self.steps, self.causes, self.model, late)
+        return replace(found, shorter=shortenings(*run), chains=wait_chains(*run))
 
     @cached_property
     def study(self) -> Study:

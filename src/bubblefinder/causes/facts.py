@@ -59,6 +59,9 @@ class SiteFacts:
         bubble_share: idle charged to it over all decode steps, over their total duration.
         recoverable_ns: what a median step would lose without the wait, by the what-if replay; None where that
             was not computed.
+        in_turn_ns: of a wait in a chain, what a median step would lose without it when the waits before it in the
+            chain are gone too, by the what-if replay; None for any other.
+        held: whether the GPU stayed fed under every wait of the site, while the host could go on only when it returned.
         private_stream: whether the copy runs on a stream that does no graph replay or kernel in the step; None
             without a copy.
         event_before: whether the same thread made the copy's stream wait for an event (cudaStreamWaitEvent)
@@ -100,6 +103,8 @@ class SiteFacts:
     bubble_p95_ns: float | None = None
     bubble_share: float | None = None
     recoverable_ns: float | None = None
+    in_turn_ns: float | None = None
+    held: bool = False
     private_stream: bool | None = None
     event_before: bool | None = None
     kernels_before: tuple[str, ...] = ()

@@ -51,6 +51,14 @@ def _in_steps(causes: Causes, lane: RankSteps) -> pl.Series:
     return causes.waits["site"].filter(pl.Series((window >= 0) & lane.counted[window])).unique()
 
 
+def facts_of_sites(timeline: Timeline, causes: Causes, lane: RankSteps, sites: tuple[int, ...]) -> SiteFacts:
+    """Return the record of some sites together, whether or not they drained the GPU."""
+    rows = causes.sites.filter(pl.col("site").is_in(sites))
+    members = tuple(_site(timeline, causes, lane, row) for row in rows.iter_rows(named=True))
+    found = members[0] if len(members) == 1 else _group(timeline, causes, lane, members)
+    return replace(found, held=not rows["drained"].any())
+
+
 def _site(timeline: Timeline, causes: Causes, lane: RankSteps, site: dict[str, Any]) -> SiteFacts:
     example = _example(causes, lane, site["site"])
     return SiteFacts(
@@ -83,7 +91,8 @@ def _group(timeline: Timeline, causes: Causes, lane: RankSteps, members: tuple[S
 def _figures(timeline: Timeline, causes: Causes, lane: RankSteps, sites: tuple[int, ...]) -> dict[str, Any]:
     """Return counts, percentiles per affected decode step, shares and evidence of some sites together."""
     waits = causes.waits.with_row_index("wait_index").filter(pl.col("site").is_in(sites))
-    window, drained, joined = lane.own(waits["window_index"]), waits["drained"].to_numpy(), waits["joined"].to_numpy()
+    window, joined = lane.own(waits["window_index"]), waits["joined"].to_numpy()
+    drained = waits["drained"].to_numpy() if waits["drained"].any() else ~joined
     counted = (window >= 0) & lane.counted[window]
     hit = np.isin(np.arange(len(lane.starts)), window[drained & counted])
     affected = hit & lane.decode

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from bubblefinder.causes.model import Causes
     from bubblefinder.replay.host_parts import Shortening
     from bubblefinder.replay.model import Model
+    from bubblefinder.replay.wait_chains import Link, WaitChain
 
 NEVER_LATE: Final = HostSpeed(1e9)
 """A host whose work takes no time; the waits stay."""
@@ -44,25 +45,32 @@ class Recoverable:
         sites: by the sites of a finding, as in `SiteFacts.sites`: without their waits, on every rank.
         hosts: by rank: with a host that is never late.
         roles: by rank and role: with an eager phase captured as a graph.
+        shorter: by rank: the parts of a late host's work that cost the step most.
+        chains: by rank: the waits that hold the host one after the other.
     """
 
     sites: dict[tuple[int, ...], Prediction] = field(default_factory=dict)
     hosts: dict[Rank, Prediction] = field(default_factory=dict)
     roles: dict[tuple[Rank, str], Prediction] = field(default_factory=dict)
     shorter: dict[Rank, tuple[Shortening, ...]] = field(default_factory=dict)
+    chains: dict[Rank, WaitChain] = field(default_factory=dict)
 
     def fill(self, facts: Facts) -> Facts:
-        """Return the facts with what is recoverable of each."""
+        """Return the facts with what is recoverable of each, and with the waits of chains that drained nothing."""
+        known = {number for site in facts.sites for number in site.sites}
+        links = (link.site for chain in self.chains.values() for link in chain.links)
+        held = (site for site in links if known.isdisjoint(site.sites))
         return replace(
             facts,
-            sites=tuple(self._filled(site) for site in facts.sites),
+            sites=tuple(self._filled(site) for site in (*facts.sites, *held)),
             steps=tuple(self._filled_step(step) for step in facts.steps),
         )
 
     def of(self, subject: object) -> Prediction | None:
         """Return the prediction for one of the facts, None where there is none."""
         if isinstance(subject, SiteFacts):
-            return self.sites.get(subject.sites)
+            link = self.link(subject)
+            return self.sites.get(subject.sites, link.alone if link else None)
         if isinstance(subject, StepFacts):
             return self.hosts.get(Rank(subject.gpu, subject.process))
         return (
@@ -71,8 +79,15 @@ class Recoverable:
             else None
         )
 
+    def link(self, site: SiteFacts) -> Link | None:
+        """Return the link of its rank's chain that a site is."""
+        chain = self.chains.get(Rank(site.gpu, site.process))
+        links = chain.links if chain else ()
+        return next((link for link in links if not set(link.site.sites).isdisjoint(site.sites)), None)
+
     def _filled(self, site: SiteFacts) -> SiteFacts:
-        found = self.of(site)
+        found, link = self.of(site), self.link(site)
+        site = replace(site, in_turn_ns=link.in_turn_ns if link else None)
         return replace(site, recoverable_ns=found.recoverable_ns) if found else site
 
     def _filled_step(self, step: StepFacts) -> StepFacts:

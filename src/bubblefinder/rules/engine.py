@@ -35,6 +35,10 @@ EVIDENCE_ROWS: Final = 20
 FEW_STEPS: Final = 3
 UNVERIFIED_CEILING: Final[Severity] = "low"
 
+_HELD: Final = (
+    "Queued work still runs when the wait[ of {blocked_p50_ns} a step] returns, so no gap opens under it; but the host "
+    "starts on what comes next only then."
+)
 _UNPRICED: Final = "This capture names the call and can't say what it costs."
 _CONFIDENCE: Final[dict[int, Confidence]] = {0: "high", 1: "medium", 2: "low"}
 
@@ -172,6 +176,8 @@ def _remedies(rule: Rule, programs: Collection[str]) -> tuple[str, ...]:
 def _message(rule: Rule, others: Sequence[Rule], subject: Subject, programs: Collection[str]) -> str:
     """Return what the rule says, and who it could be where it can't tell."""
     said = template.fill(rule.says, subject)
+    if isinstance(subject, SiteFacts) and subject.held:
+        return template.fill(f"{rule.title}. {_HELD}", subject)
     if isinstance(subject, SiteFacts) and subject.bubble_p50_ns is None and subject.steps_affected:
         return f"{template.fill(rule.title, subject)}. {_UNPRICED}"
     if not rule.generic:

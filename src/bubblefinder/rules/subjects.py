@@ -88,7 +88,8 @@ def cost(subject: Subject, share: str | None, step_p50_ns: float | None) -> Cost
     The recoverable time over the median step where a replay computed it, else the share that the subject (or
     the rule, by naming one in `share`) ranks by. A slow host is judged by the median step: one long pause
     between two bursts of work says nothing about a step. A wait in less than half of the steps is judged by its
-    share of the decode time: the median step doesn't have it.
+    share of the decode time: the median step doesn't have it. One in a chain is judged by what it gives in its
+    turn: alone it only hands the wait on to the next.
     """
     recoverable, usual = None, None
     if isinstance(subject, SiteFacts):
@@ -96,6 +97,8 @@ def cost(subject: Subject, share: str | None, step_p50_ns: float | None) -> Cost
     elif isinstance(subject, StepFacts) and share is None:
         recoverable, usual = subject.host_slow_recoverable_ns, subject.host_slow_p50_ns
     told = usual if recoverable is None else recoverable
+    if told is not None and isinstance(subject, SiteFacts):
+        told = max(told, subject.in_turn_ns or 0)
     if told is not None and step_p50_ns:
         return Cost(told / step_p50_ns, recoverable_ns=recoverable)
     return Cost(getattr(subject, share or _SHARES[kind_of(subject)]), recoverable_ns=recoverable)

@@ -1,0 +1,180 @@
+"""Waits that hold the host one after the other: take one away, and the next one waits instead.
+
+A wait that returns while queued work still runs opens no gap under itself, and yet the host goes on only then; so the
+work behind it is late, and a wait further on finds the GPU dry. What such waits cost shows only when all of them go.
+The gain of all together is shared out in the order of the step: each gets what it gives when those before it are gone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import polars as pl
+
+from bubblefinder.causes.decode import lanes
+from bubblefinder.causes.site_facts import facts_of_sites
+from bubblefinder.replay.changes import HostSpeed, RemoveWaits
+from bubblefinder.replay.predict import predict, steps_after
+from bubblefinder.timeline.rank import Rank
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from bubblefinder.causes.decode import RankSteps
+    from bubblefinder.causes.facts import SiteFacts
+    from bubblefinder.causes.model import Causes
+    from bubblefinder.replay.model import Model
+    from bubblefinder.replay.predict import Prediction
+    from bubblefinder.steps.model import Steps
+    from bubblefinder.timeline.model import Timeline
+
+LEAST: Final = 0.005
+"""A wait that gives less of the step, alone or with the others gone, is no link."""
+WORTHWHILE: Final = 0.01
+"""Waits that together give less of the step are no chain."""
+_MOST_SITES: Final = 16
+"""So many sites, those that hold the host longest or open the most idle, are tried."""
+_RECURS: Final = 0.5
+HALF_THE_WORK: Final = HostSpeed(2.0)
+
+_ALIKE: Final = (
+    "api", "copy_kind", "memory_kind", "size_class", "nvtx", "frame", "after_role", "before_role", "order",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """One wait of a chain.
+
+    Attributes:
+        site: what is known of it.
+        alone: the step without it.
+        in_turn_ns: what the median step loses by it when the links before it are gone; these sum to what all give.
+    """
+
+    site: SiteFacts
+    alone: Prediction
+    in_turn_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class WaitChain:
+    """The waits of a rank's launching thread that hold it one after the other, in the order of the step.
+
+    Attributes:
+        links: the first is the one that gives most by itself.
+        joint: the step without any of them.
+        half_work: the step with them and a host that needs half the time for its own work.
+        both: the step with neither the waits nor that half.
+    """
+
+    links: tuple[Link, ...]
+    joint: Prediction
+    half_work: Prediction
+    both: Prediction
+
+
+def wait_chains(
+    timeline: Timeline, steps: Steps, causes: Causes, model: Model, late: frozenset[Rank]
+) -> dict[Rank, WaitChain]:
+    """Return the chain of each rank whose GPU idles for a late host, where there is one."""
+    timed = set(Rank.in_rows(model.windows))
+    found: dict[Rank, WaitChain] = {}
+    for mine in lanes(timeline, steps, causes):
+        rank = Rank(mine.gpu, mine.process)
+        if rank in timed & late:
+            chain = _chain(timeline, causes, model, mine, rank)
+            found |= {rank: chain} if chain else {}
+    return found
+
+
+def _chain(timeline: Timeline, causes: Causes, model: Model, mine: RankSteps, rank: Rank) -> WaitChain | None:
+    parts = _parts(causes, mine)
+    now = steps_after(model, [])[rank]
+    gains = _Gains(causes, model, rank, now)
+    every = frozenset(site for part in parts for site in part)
+    if len(parts) < 2 or gains.of(every) < WORTHWHILE * now:  # noqa: PLR2004 - one wait is no chain
+        return None
+    least = LEAST * now
+    linked = [
+        part
+        for part in parts
+        if gains.of(frozenset(part)) >= least or gains.of(every) - gains.of(every - set(part)) >= least
+    ]
+    if len(linked) < 2:  # noqa: PLR2004
+        return None
+    first = max(range(len(linked)), key=lambda number: (gains.of(frozenset(linked[number])), -number))
+    ordered = linked[first:] + linked[:first]
+    removed = RemoveWaits(_on_every_rank(causes, [site for part in ordered for site in part]))
+    return WaitChain(
+        links=tuple(_links(timeline, causes, model, mine, rank, ordered, gains)),
+        joint=predict(model, [removed])[rank],
+        half_work=predict(model, [HALF_THE_WORK])[rank],
+        both=predict(model, [removed, HALF_THE_WORK])[rank],
+    )
+
+
+def _links(
+    timeline: Timeline,
+    causes: Causes,
+    model: Model,
+    mine: RankSteps,
+    rank: Rank,
+    ordered: list[tuple[int, ...]],
+    gains: _Gains,
+) -> Iterable[Link]:
+    gone: frozenset[int] = frozenset()
+    for part in ordered:
+        before, gone = gains.of(gone), gone | set(part)
+        alone = predict(model, [RemoveWaits(_on_every_rank(causes, part))])[rank]
+        yield Link(facts_of_sites(timeline, causes, mine, part), alone, gains.of(gone) - before)
+
+
+@dataclass(slots=True)
+class _Gains:
+    """What the median step of a rank loses without some sites; each set is replayed once."""
+
+    causes: Causes
+    model: Model
+    rank: Rank
+    now: int
+    known: dict[frozenset[int], int] | None = None
+
+    def of(self, sites: frozenset[int]) -> int:
+        known = self.known if self.known is not None else {}
+        self.known = known
+        if sites not in known:
+            removed = [RemoveWaits(_on_every_rank(self.causes, sites))] if sites else []
+            known[sites] = self.now - steps_after(self.model, removed)[self.rank]
+        return known[sites]
+
+
+def _parts(causes: Causes, mine: RankSteps) -> list[tuple[int, ...]]:
+    """Return the sites that recur in the steps, in the order of the step; those of a group that drain it together."""
+    waits = causes.waits.filter(
+        (pl.col("gpu") == mine.gpu) & (pl.col("process") == mine.process) & (pl.col("thread") == pl.col("launcher"))
+    )
+    window = mine.own(waits["window_index"])
+    inside = pl.Series((window >= 0) & mine.decode[window])
+    rows = waits.with_columns(window=pl.Series(window)).filter(inside & ~waits["joined"])
+    begin = pl.Series(mine.starts[rows["window"].to_numpy()])
+    rows = rows.with_columns(offset=rows["start_ns"] - begin, cost=pl.col("blocked_ns") + pl.col("bubble_ns"))
+    sites = (
+        rows.group_by("site")
+        .agg(pl.col("offset").median(), pl.col("cost").sum(), steps=pl.col("window").n_unique())
+        .join(causes.sites.select("site", "group", "drained"), on="site")
+        .filter(pl.col("steps") >= _RECURS * mine.steps)
+        .sort("cost", descending=True)
+        .head(_MOST_SITES)
+        .sort("offset", "site")
+    )
+    alone = pl.when(~pl.col("drained").any().over("group")).then("site")
+    together = sites.group_by("group", alone.alias("alone"), maintain_order=True).agg("site")
+    return [tuple(part) for part in together["site"].to_list()]
+
+
+def _on_every_rank(causes: Causes, sites: Iterable[int]) -> frozenset[int]:
+    """Return some sites and the same of other ranks."""
+    chosen = causes.sites.filter(pl.col("site").is_in(list(sites))).select(_ALIKE).unique()
+    return frozenset(causes.sites.join(chosen, on=list(_ALIKE), how="semi", nulls_equal=True)["site"])
