@@ -8,6 +8,7 @@ The gain of all together is shared out in the order of the step: each gets what 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Final
 
 import polars as pl
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from bubblefinder.causes.decode import RankSteps
     from bubblefinder.causes.facts import SiteFacts
     from bubblefinder.causes.model import Causes
+    from bubblefinder.replay.changes import Change
     from bubblefinder.replay.model import Model
     from bubblefinder.replay.predict import Prediction
     from bubblefinder.steps.model import Steps
@@ -90,68 +92,55 @@ def wait_chains(
 
 
 def _chain(timeline: Timeline, causes: Causes, model: Model, mine: RankSteps, rank: Rank) -> WaitChain | None:
-    parts = _parts(causes, mine)
-    now = steps_after(model, [])[rank]
-    gains = _Gains(causes, model, rank, now)
-    every = frozenset(site for part in parts for site in part)
-    if len(parts) < 2 or gains.of(every) < WORTHWHILE * now:  # noqa: PLR2004 - one wait is no chain
+    ordered = _linked(causes, model, rank, _parts(causes, mine))
+    if len(ordered) < 2:  # noqa: PLR2004 - one wait is no chain
         return None
-    least = LEAST * now
-    linked = [
-        part
-        for part in parts
-        if gains.of(frozenset(part)) >= least or gains.of(every) - gains.of(every - set(part)) >= least
-    ]
-    if len(linked) < 2:  # noqa: PLR2004
-        return None
-    first = max(range(len(linked)), key=lambda number: (gains.of(frozenset(linked[number])), -number))
-    ordered = linked[first:] + linked[:first]
-    removed = RemoveWaits(_on_every_rank(causes, [site for part in ordered for site in part]))
+    gains = _Gains(causes, model, rank)
+    removed = RemoveWaits(on_every_rank(causes, (site for part in ordered for site in part)))
+    gone, links = frozenset[int](), list[Link]()
+    for part in ordered:
+        before, gone = gains.of(gone), gone | set(part)
+        alone = predict(model, [RemoveWaits(on_every_rank(causes, part))])[rank]
+        links.append(Link(facts_of_sites(timeline, causes, mine, part), alone, gains.of(gone) - before))
     return WaitChain(
-        links=tuple(_links(timeline, causes, model, mine, rank, ordered, gains)),
+        links=tuple(links),
         joint=predict(model, [removed])[rank],
         half_work=predict(model, [HALF_THE_WORK])[rank],
         both=predict(model, [removed, HALF_THE_WORK])[rank],
     )
 
 
-def _links(
-    timeline: Timeline,
-    causes: Causes,
-    model: Model,
-    mine: RankSteps,
-    rank: Rank,
-    ordered: list[tuple[int, ...]],
-    gains: _Gains,
-) -> Iterable[Link]:
-    gone: frozenset[int] = frozenset()
-    for part in ordered:
-        before, gone = gains.of(gone), gone | set(part)
-        alone = predict(model, [RemoveWaits(_on_every_rank(causes, part))])[rank]
-        yield Link(facts_of_sites(timeline, causes, mine, part), alone, gains.of(gone) - before)
+def _linked(causes: Causes, model: Model, rank: Rank, parts: list[tuple[int, ...]]) -> list[tuple[int, ...]]:
+    """Return the parts that would hold a host twice as fast, alone or with the others gone; the costliest begins.
+
+    A traced host is slower than it is, and a slow host hides what holds it.
+    """
+    gains = _Gains(causes, model, rank, HALF_THE_WORK)
+    every = frozenset(site for part in parts for site in part)
+    if len(parts) < 2 or gains.of(every) < WORTHWHILE * gains.now:  # noqa: PLR2004
+        return []
+    last = {part: gains.of(every) - gains.of(every - set(part)) for part in parts}
+    linked = [part for part in parts if max(gains.of(frozenset(part)), last[part]) >= LEAST * gains.now]
+    alone = _Gains(causes, model, rank)
+    first = max(range(len(linked)), key=lambda number: (alone.of(frozenset(linked[number])), -number), default=0)
+    return linked[first:] + linked[:first]
 
 
-@dataclass(slots=True)
 class _Gains:
-    """What the median step of a rank loses without some sites; each set is replayed once."""
+    """What the median step of a rank loses without some sites, after other changes; each set is replayed once."""
 
-    causes: Causes
-    model: Model
-    rank: Rank
-    now: int
-    known: dict[frozenset[int], int] | None = None
+    def __init__(self, causes: Causes, model: Model, rank: Rank, *others: Change) -> None:
+        self.now = steps_after(model, others)[rank]
+        self._replayed = cache(
+            lambda sites: steps_after(model, [RemoveWaits(on_every_rank(causes, sites)), *others])[rank]
+        )
 
     def of(self, sites: frozenset[int]) -> int:
-        known = self.known if self.known is not None else {}
-        self.known = known
-        if sites not in known:
-            removed = [RemoveWaits(_on_every_rank(self.causes, sites))] if sites else []
-            known[sites] = self.now - steps_after(self.model, removed)[self.rank]
-        return known[sites]
+        return self.now - self._replayed(sites) if sites else 0
 
 
 def _parts(causes: Causes, mine: RankSteps) -> list[tuple[int, ...]]:
-    """Return the sites that recur in the steps, in the order of the step; those of a group that drain it together."""
+    """Return the groups of sites that recur in the steps, in the order of the step."""
     waits = causes.waits.filter(
         (pl.col("gpu") == mine.gpu) & (pl.col("process") == mine.process) & (pl.col("thread") == pl.col("launcher"))
     )
@@ -163,18 +152,18 @@ def _parts(causes: Causes, mine: RankSteps) -> list[tuple[int, ...]]:
     sites = (
         rows.group_by("site")
         .agg(pl.col("offset").median(), pl.col("cost").sum(), steps=pl.col("window").n_unique())
-        .join(causes.sites.select("site", "group", "drained"), on="site")
+        .join(causes.sites.select("site", "group"), on="site")
         .filter(pl.col("steps") >= _RECURS * mine.steps)
         .sort("cost", descending=True)
         .head(_MOST_SITES)
         .sort("offset", "site")
     )
-    alone = pl.when(~pl.col("drained").any().over("group")).then("site")
-    together = sites.group_by("group", alone.alias("alone"), maintain_order=True).agg("site")
-    return [tuple(part) for part in together["site"].to_list()]
+    groups = sites["group"].unique(maintain_order=True)
+    every = causes.sites.filter((pl.col("gpu") == mine.gpu) & (pl.col("process") == mine.process))
+    return [tuple(every.filter(pl.col("group") == group)["site"]) for group in groups]
 
 
-def _on_every_rank(causes: Causes, sites: Iterable[int]) -> frozenset[int]:
+def on_every_rank(causes: Causes, sites: Iterable[int]) -> frozenset[int]:
     """Return some sites and the same of other ranks."""
     chosen = causes.sites.filter(pl.col("site").is_in(list(sites))).select(_ALIKE).unique()
     return frozenset(causes.sites.join(chosen, on=list(_ALIKE), how="semi", nulls_equal=True)["site"])
