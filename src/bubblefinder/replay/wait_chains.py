@@ -111,7 +111,9 @@ def _chain(timeline: Timeline, causes: Causes, model: Model, mine: RankSteps, ra
 
 
 def _linked(causes: Causes, model: Model, rank: Rank, parts: list[tuple[int, ...]]) -> list[tuple[int, ...]]:
-    """Return the parts that would hold a host twice as fast, alone or with the others gone; the costliest begins.
+    """Return the parts that would hold a host twice as fast, alone or with the others gone.
+
+    The first is the one that gives most by itself, or holds the host longest.
 
     A traced host is slower than it is, and a slow host hides what holds it.
     """
@@ -121,8 +123,13 @@ def _linked(causes: Causes, model: Model, rank: Rank, parts: list[tuple[int, ...
         return []
     last = {part: gains.of(every) - gains.of(every - set(part)) for part in parts}
     linked = [part for part in parts if max(gains.of(frozenset(part)), last[part]) >= LEAST * gains.now]
-    alone = _Gains(causes, model, rank)
-    first = max(range(len(linked)), key=lambda number: (alone.of(frozenset(linked[number])), -number), default=0)
+    alone, blocked = _Gains(causes, model, rank), causes.waits.group_by("site").agg(pl.col("blocked_ns").sum())
+
+    def most(number: int) -> tuple[int, int]:
+        held = blocked.filter(pl.col("site").is_in(linked[number]))["blocked_ns"].sum()
+        return alone.of(frozenset(linked[number])), int(held)
+
+    first = max(range(len(linked)), key=most, default=0)
     return linked[first:] + linked[:first]
 
 

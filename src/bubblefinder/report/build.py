@@ -9,6 +9,7 @@ from bubblefinder._version import __version__
 from bubblefinder.errors import CannotAnswerError
 from bubblefinder.overhead.model import Source
 from bubblefinder.pipeline import Analysis, with_names_of
+from bubblefinder.report.chains import chain_reports
 from bubblefinder.report.detail import detail
 from bubblefinder.report.economics import Question, economics_report
 from bubblefinder.report.findings import benign, expected, finding
@@ -132,6 +133,7 @@ def report_of(analysis: Analysis, options: Options | None = None) -> Report:
         findings=[finding(match, cured) for match in verdicts.findings],
         benign=[] if timeline.mode is CaptureMode.UNSEEN else benign(analysis),
         expected=[expected(covered, cured) for covered in verdicts.expected],
+        wait_chains=chain_reports(cured, verdicts.findings),
         host=host_report(analysis.facts, cured, rank),
         detail=detail(analysis, rank, packs.category, launch_shapes=asked.launch_shapes),
     )

@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 
 from bubblefinder.causes.facts import StepFacts
+from bubblefinder.report.chains import chain_words, in_turn_ns
 from bubblefinder.report.model import Benign, DeviceRef, Evidence, Expected, Finding, Quantiles, Site
 from bubblefinder.trace.model import pid_of
 from bubblefinder.units import duration
@@ -45,12 +46,13 @@ def finding(match: Match, cured: Recoverable) -> Finding:
         evidence=[
             Evidence(table=row.table, row=row.row, start_ns=row.start_ns, end_ns=row.end_ns) for row in match.evidence
         ],
-        message=match.message,
+        message=" ".join((match.message, *chain_words(subject, cured))),
         remedy=match.remedy,
         references=list(match.references),
         also_matches=list(match.also_matches),
         step_after_ns=then.step_ns if then else None,
         bound_after=then.bound.value if then else None,
+        in_turn_ns=in_turn_ns(subject),
     )
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
+from bubblefinder.report.chains import WaitChainReport  # noqa: TC001 - decoding reads the annotation
 from bubblefinder.report.economics import EconomicsReport  # noqa: TC001 - decoding reads the annotation
 from bubblefinder.report.host import HostReport  # noqa: TC001 - decoding reads the annotation
 from bubblefinder.report.pictures import Detail  # noqa: TC001 - decoding reads the annotation
@@ -301,6 +302,8 @@ class Finding:
     also_matches: list[str]
     step_after_ns: int | None = None
     bound_after: str | None = None
+    in_turn_ns: int | None = None
+    """Of a wait in `wait_chains`: what the median step loses without it when the waits before it are gone too."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -344,3 +347,4 @@ class Report:
     """The version of the definitions that the numbers follow; a report that doesn't say is of the first."""
     host: HostReport | None = None
     economics: EconomicsReport | None = None
+    wait_chains: list[WaitChainReport] = field(default_factory=list)

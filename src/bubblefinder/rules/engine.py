@@ -36,8 +36,8 @@ FEW_STEPS: Final = 3
 UNVERIFIED_CEILING: Final[Severity] = "low"
 
 _HELD: Final = (
-    "Queued work still runs when the wait[ of {blocked_p50_ns} a step] returns, so no gap opens under it; but the host "
-    "starts on what comes next only then."
+    "No idle is charged to this wait by itself, and yet the host goes on only when it returns[, after "
+    "{blocked_p50_ns} a step]."
 )
 _UNPRICED: Final = "This capture names the call and can't say what it costs."
 _CONFIDENCE: Final[dict[int, Confidence]] = {0: "high", 1: "medium", 2: "low"}

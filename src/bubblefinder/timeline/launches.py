@@ -129,11 +129,15 @@ def blocking_copies(operations: pl.DataFrame, calls: pl.DataFrame) -> pl.Series:
     The call ends at or after the copy, and its name has no Async or the host side is pageable; or, whatever its name
     and memory, it was still running when the copy started that had been queued behind other work (a strided copy
     from pinned memory; a pageable upload that returns when its last part is staged), as calls of its kind usually are.
+    Copies inside a graph block nobody, however long tracing its nodes makes the launch call.
     """
     copies = operations.select(
-        "kind", "start_ns", "end_ns", "copy_kind", "src_kind", "dst_kind", "call_index", reach=_reach(operations)
+        "kind", "start_ns", "end_ns", "copy_kind", "src_kind", "dst_kind", "call_index", "graph_node",
+        reach=_reach(operations),
+    )  # fmt: skip
+    copies = copies.with_row_index("op_index").filter(
+        (pl.col("kind") == MEMCPY) & pl.col("call_index").is_not_null() & pl.col("graph_node").is_null()
     )
-    copies = copies.with_row_index("op_index").filter((pl.col("kind") == MEMCPY) & pl.col("call_index").is_not_null())
     called = calls.select(pl.col("api").cast(pl.String), called_ns="start_ns", returned_ns="end_ns")[
         copies["call_index"]
     ]

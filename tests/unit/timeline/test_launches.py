@@ -108,3 +108,12 @@ def test_a_call_with_an_unknown_name_is_no_launch() -> None:
     timeline = build_timeline(replace(trace, names={}))
     assert timeline.calls["recorded"].to_list() == [True]
     assert (timeline.devices[0].launches_seen, timeline.devices[0].launches_recorded) == (0, 0)
+
+
+def test_the_launch_of_a_graph_waits_for_none_of_its_copies() -> None:
+    """Tracing its nodes makes the call outlast the first of them."""
+    drawing = Sketch()
+    correlation = drawing.call("cudaGraphLaunch_v10000", 0, 100, thread_key(ME, 1))
+    for number, (kind, start) in enumerate(((MEMCPY, 10), (KERNEL, 20)), 1):
+        drawing.operation(kind, start, start + 5, process=ME, correlation=correlation, graph_node=5 << 32 | number)
+    assert build_timeline(drawing.trace()).operations["blocking"].to_list() == [False, False]
