@@ -5,7 +5,7 @@ from dataclasses import replace
 import polars as pl
 
 from bubblefinder.timeline.build import build_timeline
-from bubblefinder.trace.model import KERNEL, Trace
+from bubblefinder.trace.model import KERNEL, MEMCPY, Trace
 from bubblefinder.trace.sketch import Sketch, process_key, thread_key
 
 ME = process_key(1001)
