@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from bubblefinder.compare.quantity import format_limit
 from bubblefinder.compare.sentences import place
 from bubblefinder.compare.trend import SHORTEST
-from bubblefinder.render.kit.drawing import WIDTH
+from bubblefinder.render.kit.chart import HEIGHT, WIDTH, chart
 from bubblefinder.render.kit.html import environment, page
 from bubblefinder.render.kit.sheet import Sheet
 from bubblefinder.render.kit.table import Table
@@ -21,28 +19,7 @@ if TYPE_CHECKING:
     from bubblefinder.compare.trend import Point, Shift, Trend
 
 SCHEMA: Final = "bubblefinder.trend/1"
-HEIGHT: Final = 240.0
-_EDGE: Final = 12.0
 _BAR: Final = 26
-
-
-@dataclass(frozen=True, slots=True)
-class Dot:
-    """A run in the drawing."""
-
-    x: float
-    y: float
-    state: str
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class Level:
-    """The mean of the runs between two steps, as a line."""
-
-    x1: float
-    x2: float
-    y: float
 
 
 def text(trend: Trend, width: int | None = None) -> str:
@@ -59,19 +36,19 @@ def text(trend: Trend, width: int | None = None) -> str:
 
 def html(trend: Trend) -> str:
     """Return a page with the runs as dots, the levels as lines, and a table of the same."""
-    shown = sheet(trend)
-    numbers = [p.value for p in trend.points]
-    low, high = min(numbers), max(numbers)
+    shown, unit = sheet(trend), trend.metric.unit
+    edges = [0, *(shift.at for shift in trend.shifts), len(trend.points)]
+    drawn = chart([point.value for point in trend.points], edges, zero=False)
     body = (
         environment()
         .get_template("trend.html.j2")
         .render(
             sheet=shown,
+            chart=drawn,
+            width=WIDTH,
             height=HEIGHT,
-            levels=_levels(trend, low, high),
-            dots=_dots(trend, low, high),
-            low=format_limit(low, trend.metric.unit),
-            high=format_limit(high, trend.metric.unit),
+            ticks=[(y, format_limit(value, unit)) for y, value in drawn.ticks],
+            runs=[(p.run.state, f"run {p.run.id}: {format_limit(p.value, unit)}") for p in trend.points],
         )
     )
     return page(shown.title, body)
@@ -176,30 +153,3 @@ def _runs(trend: Trend) -> Table:
         for p in trend.points
     ]  # fmt: skip
     return Table("Runs", ("run", "added", "commit", "value", "state"), rows)
-
-
-def _place(number: int, count: int) -> float:
-    return _EDGE + (WIDTH - 2 * _EDGE) * (number / (count - 1) if count > 1 else 0.5)
-
-
-def _height(value: float, low: float, high: float) -> float:
-    return HEIGHT - _EDGE - (HEIGHT - 2 * _EDGE) * ((value - low) / (high - low) if high > low else 0.5)
-
-
-def _dots(trend: Trend, low: float, high: float) -> list[Dot]:
-    count = len(trend.points)
-    return [
-        Dot(
-            _place(number, count), _height(p.value, low, high), p.run.state,
-            f"run {p.run.id}: {format_limit(p.value, trend.metric.unit)}",
-        )
-        for number, p in enumerate(trend.points)
-    ]  # fmt: skip
-
-
-def _levels(trend: Trend, low: float, high: float) -> list[Level]:
-    edges = [0, *(shift.at for shift in trend.shifts), len(trend.points)]
-    spans = pairwise(edges)
-    means = [(a, b, sum(p.value for p in trend.points[a:b]) / (b - a)) for a, b in spans]
-    count = len(trend.points)
-    return [Level(_place(a, count), _place(b - 1, count), _height(mean, low, high)) for a, b, mean in means]

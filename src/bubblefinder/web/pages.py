@@ -118,7 +118,7 @@ async def show_trend(request: Request) -> Response:
     points = [Point(run, value) for run, value in store.of_label(label, metric)]
     return page(
         request, "trend.html", labels=labels, label=label, metrics=METRICS, metric=metric, points=points,
-        chart=chart(points, metric), words=words, width=WIDTH, height=HEIGHT,
+        chart=chart(points), words=words, width=WIDTH, height=HEIGHT,
     )  # fmt: skip
 
 
