@@ -81,8 +81,9 @@ def measured(metric: str) -> float | None:
     return next(m.value for m in rows if all(WHERE[key] == value for key, value in m.where))
 
 
+# What needs a model or a benchmark beside the capture is tested where that is read.
 @pytest.mark.parametrize(
-    "metric", [metric for metric in METRICS if not metric.startswith(("step.", "corrected.step."))]
+    "metric", [one for one in METRICS if not one.startswith(("step.", "corrected.step.", "floor.", "speculation."))]
 )
 def test_a_metric_is_what_the_report_says(metric: str) -> None:
     assert metric in KNOWN, "say here where a report holds it"

@@ -16,7 +16,7 @@ from bubblefinder.cli.arguments import (
     DraftSteps,
     DraftTokens,
     Json,
-    Model,
+    OptionalModel,
     OutputFiles,
     OutputFormat,
     Quiet,
@@ -81,7 +81,7 @@ def analyze(
     names_from: Annotated[
         Path | None, typer.Option(metavar="TRACE", help="The same program with call chains, to name this one's calls.")
     ] = None,
-    model: Model | None = None,
+    model: OptionalModel = None,
     tp: Ranks = 1,
     context: Context = 0,
     batch: Batch = 1,

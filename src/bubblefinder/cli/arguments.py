@@ -47,14 +47,13 @@ Bench = Annotated[
         metavar="FILE", help="What `sglang.bench_serving` or `vllm bench serve` wrote of this program. May be repeated."
     ),
 ]
-Model = Annotated[
-    str,
-    typer.Option(
-        "--model",
-        metavar="NAME|FILE",
-        help="A shipped shape (see docs/floor.md), a shape file (.toml) or a Hugging Face config.json.",
-    ),
-]
+_MODEL = typer.Option(
+    "--model",
+    metavar="NAME|FILE",
+    help="A shipped shape (see docs/floor.md), a shape file (.toml) or a Hugging Face config.json.",
+)
+Model = Annotated[str, _MODEL]
+OptionalModel = Annotated[str | None, _MODEL]
 Ranks = Annotated[int, typer.Option("--tp", metavar="N", min=1, help="Tensor-parallel ranks that share the weights.")]
 Context = Annotated[int, typer.Option("--context", metavar="TOKENS", min=0, help="Tokens of context a request has.")]
 Batch = Annotated[int, typer.Option("--batch", metavar="N", min=1, help="Requests in a step.")]

@@ -42,6 +42,10 @@ _LABELS: Final = {
     "pdl.overlap.share": "kernels that overlap by PDL",
     "findings.count": "findings",
     "overhead.inflation": "traced over untraced step",
+    "floor.share": "share of the step that its bytes need",
+    "speculation.accept_length": "tokens a verify pass commits",
+    "speculation.tpot.mean": "time per output token",
+    "speculation.step.mean": "step by the benchmark",
 }
 MOST_TOLD: Final = 3
 CAPTURE_AGAIN: Final = "Capture both again on one machine, three a side."
