@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from bubblefinder.report.build import analyze_trace
+from bubblefinder.report.verdict import verdict
 from tests.simulate import PAGEABLE, Graph, Host, Machine, nodes
 
 if TYPE_CHECKING:
@@ -339,3 +340,99 @@ def test_start_up_lends_a_finding_no_words() -> None:
         host.read(16)
     (finding,) = [f for f in told(analyze_trace(machine.trace())) if f.severity != "info"]
     assert (finding.site.api, finding.site.copy_kind, finding.site.bytes) == ("cudaMemcpyAsync", "DtoH", 16)
+
+
+def test_a_host_function_that_holds_the_stream_is_named() -> None:
+    events: dict[int, tuple[int, int]] = {}
+
+    def step(host: Host, number: int) -> None:
+        host.work(120)
+        host.upload()
+        host.replay(GRAPH)
+        host.call("cudaLaunchHostFunc_v10000", 6)
+        host.occupy(host.queued_until() + 400 * US)
+        host.kernel("sample", 12)
+        if number - 2 in events:
+            host.wait_for(events[number - 2])
+        host.download()
+        events[number] = host.record(number)
+
+    report = loop(step, steps=30)
+    finding = told(report)[0]
+    assert (finding.rule, finding.site.api) == ("CUDA161", "cudaLaunchHostFunc")
+    assert finding.bubble_ns.p50 == pytest.approx(400 * US, rel=0.02)
+    assert "late" not in verdict(report).blame
+
+
+def test_copies_with_no_kernel_beside_them_are_no_idle_time() -> None:
+    events: dict[int, tuple[int, int]] = {}
+
+    def step(host: Host, number: int) -> None:
+        host.work(80)
+        host.upload(160_000_000, us=3_000, stream=14)
+        host.stream_wait(host.record(900 + number, stream=14))
+        host.replay(GRAPH)
+        host.occupy(host.queued_until(), stream=14)
+        if number - 1 in events:
+            host.wait_for(events[number - 1])
+        host.download()
+        events[number] = host.record(number)
+
+    report = loop(step, steps=20)
+    finding = told(report)[0]
+    assert (finding.rule, finding.severity) == ("CUDA171", "high")
+    assert "HtoD" in finding.title
+    assert (report.steps.bubble_share.inter_graph or 0) < 0.01
+
+
+def test_the_verdict_on_a_fed_gpu_sends_nobody_after_syncs() -> None:
+    events: dict[int, tuple[int, int]] = {}
+    said = verdict(loop(lambda host, number: healthy(host, number, events)))
+    assert said.blame.startswith("The host is fine, stop looking for syncs")
+    assert "Kernel time goes into" in said.blame
+    assert said.gain == ""
+
+
+def test_the_verdict_says_what_all_findings_give_together_and_what_the_first_leaves() -> None:
+    def step(host: Host, _: int) -> None:
+        host.work(60)
+        host.replay(SMALL)
+        host.read(32)
+        host.work(350)
+        host.replay(GRAPH)
+        host.read(8)
+        host.work(200)
+
+    report = loop(step, steps=30)
+    joint, said = report.joint, verdict(report)
+    assert joint is not None
+    assert joint.findings == 2
+    assert joint.recoverable_ns > max(finding.recoverable_ns or 0 for finding in told(report))
+    assert "All 2 waits and pauses together:" in said.gain
+
+
+def test_a_pause_in_few_steps_is_told_by_its_share() -> None:
+    def step(host: Host, number: int) -> None:
+        host.work(250 + (30_000 if number in {9, 17} else 0))
+        host.upload()
+        host.replay(GRAPH)
+        host.read()
+
+    report = loop(step, steps=30)
+    assert told(report)[0].recoverable_ns is None
+    assert "in each of 2 of 30 steps" in verdict(report).gain
+    assert "the median step doesn't have it" in verdict(report).gain
+
+
+def test_missing_work_is_said_and_not_promised() -> None:
+    def step(host: Host, _: int) -> None:
+        host.work(150)
+        host.upload()
+        host.replay(GRAPH)
+        host.occupy(host.queued_until() + 9_800 * US)
+        host.synchronize()
+
+    report = loop(step, steps=12)
+    assert (report.steps.bubble_share.total or 1) < 0.05
+    assert "9.80 ms a step the GPU may have worked" in verdict(report).headline
+    assert all((finding.recoverable_ns or 0) < 200 * US for finding in report.findings)

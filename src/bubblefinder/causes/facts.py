@@ -210,6 +210,9 @@ class HoleFacts:
         hole_p50_ns: median length of a hole.
         idle_p50_ns: idle charged to no wait under the holes, per affected step.
         idle_share: that idle over all decode steps, over their total duration.
+        recoverable_ns: what a median step would lose without them, by the what-if replay; None where that was not
+            computed.
+        pauses: positions in `causes.pauses`.
         one_rank: whether other ranks were captured and have no such holes; None with one rank.
         evidence: rows of at most 20 calls that end a hole.
     """
@@ -226,7 +229,35 @@ class HoleFacts:
     hole_p50_ns: float | None = None
     idle_p50_ns: float | None = None
     idle_share: float | None = None
+    recoverable_ns: float | None = None
+    pauses: tuple[int, ...] = ()
     one_rank: bool | None = None
+    evidence: tuple[Row, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueFacts:
+    """Idle time before work that the host had launched in time: something in the queue held it back.
+
+    Attributes:
+        gpu: physical GPU that idled.
+        process: process key.
+        reason: ``host function`` or ``event wait`` where the launching thread put one in between, ``copy`` where a copy
+            waited for its engine, else None.
+        api: the call behind it: cudaLaunchHostFunc, cudaStreamWaitEvent, the copy's; None without a reason.
+        per_step_count: how often a step, over the decode steps.
+        idle_p50_ns: idle in such gaps per step.
+        idle_share: that idle over all decode steps, over their total duration.
+        evidence: rows of at most 20 of those calls.
+    """
+
+    gpu: int
+    process: int
+    reason: str | None = None
+    api: str | None = None
+    per_step_count: float | None = None
+    idle_p50_ns: float | None = None
+    idle_share: float | None = None
     evidence: tuple[Row, ...] = ()
 
 
@@ -372,6 +403,9 @@ class StepFacts:
         roles: replays and eager phases of the step, in order.
         seams: the stretches between them, in order.
         holes: holes without a CUDA call.
+        queues: what held queued work back.
+        copies_alone_share: share of the decode time in which copies between host and GPU run and nothing else does.
+        copies_alone_kind: the direction in which most of them go.
         skews: skew between ranks seen from this rank as the late one.
         evidence: the rows of at most 20 launch calls that the GPU ran dry before.
     """
@@ -405,6 +439,9 @@ class StepFacts:
     roles: tuple[RoleFacts, ...] = ()
     seams: tuple[SeamFacts, ...] = ()
     holes: tuple[HoleFacts, ...] = ()
+    queues: tuple[QueueFacts, ...] = ()
+    copies_alone_share: float | None = None
+    copies_alone_kind: str | None = None
     skews: tuple[SkewFacts, ...] = ()
     evidence: tuple[Row, ...] = ()
 

@@ -14,11 +14,14 @@ from bubblefinder.causes.facts import Facts, SiteFacts, SkewFacts, StepFacts
 from bubblefinder.causes.host_facts import hole_facts, late_calls
 from bubblefinder.causes.host_time import host_time, longest, main_thread
 from bubblefinder.causes.programs import find_programs
+from bubblefinder.causes.queue_facts import queue_facts
 from bubblefinder.causes.role_facts import find_spans, role_facts, seam_facts, span_of_pieces
 from bubblefinder.causes.site_facts import site_facts
+from bubblefinder.intervals import Cover, inside, split, union
 from bubblefinder.timeline.apis import CallRole
 from bubblefinder.timeline.launches import LAUNCHES
-from bubblefinder.timeline.model import CaptureMode, IdleClass
+from bubblefinder.timeline.model import CaptureMode, IdleClass, on_gpu
+from bubblefinder.trace.model import COPY_KINDS, MEMCPY
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,6 +30,8 @@ if TYPE_CHECKING:
     from bubblefinder.steps.model import Steps
     from bubblefinder.timeline.model import Timeline
 
+_HOST_COPIES: Final = (1, 2)
+"""From the host and to it."""
 _MEASURED: Final = (CaptureMode.NODE, CaptureMode.MIXED)
 _INTER: Final = (IdleClass.HOST_LATE, IdleClass.LAUNCHING, IdleClass.QUEUED, IdleClass.UNATTRIBUTED)
 _COSTS: Final = ("blocked_p50_ns", "blocked_p95_ns", "bubble_p50_ns", "bubble_p95_ns", "bubble_share")
@@ -97,6 +102,8 @@ def _step(
         roles=tuple(role_facts(timeline, lane, spans, owner)),
         seams=tuple(seam_facts(timeline, causes, lane, spans, owner)),
         holes=tuple(hole_facts(timeline, causes, lane, others)),
+        queues=tuple(queue_facts(timeline, lane)),
+        **_copies_alone(timeline, lane),
         skews=tuple(_skews(timeline, lane, every, collectives, causes)),
         evidence=call_rows(timeline, timeline.gaps["call_index"].gather(dry.unique(maintain_order=True))),
     )
@@ -119,6 +126,28 @@ def _shares(timeline: Timeline, lane: RankSteps) -> dict[str, Any]:
         "unattributed_share": share[IdleClass.UNATTRIBUTED],
         "inter_share": lane.share(sum(total[name] for name in _INTER)),
     }
+
+
+def _copies_alone(timeline: Timeline, lane: RankSteps) -> dict[str, Any]:
+    """Return how much of the decode time goes into copies between host and GPU with nothing beside them."""
+    rows = on_gpu(timeline.operations.select("gpu", "kind", "copy_kind", "start_ns", "end_ns"), lane.gpu)
+    moves = (pl.col("kind") == MEMCPY) & pl.col("copy_kind").is_in(_HOST_COPIES)
+    copies, others = rows.filter(moves), cover_of_any(rows.filter(~moves))
+    if copies.is_empty() or not lane.steps:
+        return {}
+    cover = cover_of_any(copies)
+    starts, ends, _ = split(cover.starts, cover.ends, np.concatenate([others.starts, others.ends, lane.starts]))
+    alone = ~inside(starts, others)
+    starts, ends = starts[alone], ends[alone]
+    total = lane.per_step(lane.windows(starts), ends - starts).sum()
+    lengths = copies.group_by("copy_kind").agg(ns=(pl.col("end_ns") - pl.col("start_ns")).sum())
+    most = lengths.sort("ns", "copy_kind")["copy_kind"][-1]
+    return {"copies_alone_share": lane.share(total), "copies_alone_kind": COPY_KINDS.get(most)}
+
+
+def cover_of_any(rows: pl.DataFrame) -> Cover:
+    """Return when any of the rows lasts."""
+    return union(rows["start_ns"].to_numpy(), rows["end_ns"].to_numpy())
 
 
 def _run_ahead(timeline: Timeline, lane: RankSteps) -> float | None:

@@ -85,6 +85,7 @@ def _hole(
         hole_p50_ns=p50(ends - starts),
         idle_p50_ns=p50(per_step[per_step > 0]),
         idle_share=lane.share(per_step.sum()),
+        pauses=tuple(pauses["pause_index"].to_list()),
         one_rank=not any(_pauses_too(causes, other, reason) for other in others) if others else None,
         evidence=call_rows(timeline, pauses["call_index"]),
     )

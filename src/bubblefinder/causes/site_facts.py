@@ -46,9 +46,10 @@ def site_facts(timeline: Timeline, causes: Causes, lane: RankSteps) -> Iterator[
 
 
 def _in_steps(causes: Causes, lane: RankSteps) -> pl.Series:
-    """Return the sites with a wait in some step."""
-    window = lane.own(causes.waits["window_index"])
-    return causes.waits["site"].filter(pl.Series((window >= 0) & lane.counted[window])).unique()
+    """Return the sites with a wait of their own in some step."""
+    waits = causes.waits.filter(~pl.col("joined"))
+    window = lane.own(waits["window_index"])
+    return waits["site"].filter(pl.Series((window >= 0) & lane.counted[window])).unique()
 
 
 def facts_of_sites(timeline: Timeline, causes: Causes, lane: RankSteps, sites: tuple[int, ...]) -> SiteFacts:
@@ -128,9 +129,9 @@ def _bubbles(causes: Causes, lane: RankSteps, wait_indices: pl.Series) -> np.nda
 def _example(causes: Causes, lane: RankSteps, site: int) -> dict[str, Any]:
     """Return the middle wait of a site in the steps, of those with its commonest size that cost time if any did."""
     window = lane.own(causes.waits["window_index"])
-    mine = causes.waits.filter(
-        (pl.col("site") == site) & ~pl.col("joined") & pl.Series((window >= 0) & lane.counted[window])
-    )
+    mine = causes.waits.with_columns(stepwise=(window >= 0) & lane.counted[window]).filter(pl.col("site") == site)
+    for wanted in ("stepwise", ~pl.col("joined")):
+        mine = mine.filter(pl.any_horizontal(wanted) | ~pl.any_horizontal(wanted).any())
     mine = mine.filter(pl.col("drained").any() == pl.col("drained"))
     usual = mine.filter(pl.col("bytes").eq_missing(pl.lit(mine["bytes"].mode().sort().first(), pl.Int64)))
     return usual.row(len(usual) // 2, named=True)

@@ -66,3 +66,7 @@ COVERS: Final = 0.5
 NOTABLE_SHARE: Final = 0.001
 """A driver call that is busy with itself is named if it holds this share of the idle that the host leaves: any call is
 slow once. Shows at cudaStreamIsCapturing, which takes 22 us once in a capture that idles for 600 ms."""
+
+QUEUE_NS: Final = 20_000
+"""Queued work starts within some microseconds of the work before it; if the GPU idles for longer, something held it
+back. Shows at a host function that keeps a stream for 400 us."""

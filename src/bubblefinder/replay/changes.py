@@ -71,6 +71,32 @@ class RemoveWaits:
 
 
 @dataclass(frozen=True, slots=True)
+class RemovePauses:
+    """Nothing holds these threads up at these times: the work before their next call is shorter by as long.
+
+    Attributes:
+        threads: the thread of each pause.
+        starts: when each begins.
+        ends: when each ends.
+    """
+
+    threads: tuple[int, ...]
+    starts: tuple[int, ...]
+    ends: tuple[int, ...]
+
+    def apply(self, draft: Draft) -> None:
+        """Edit the draft."""
+        pauses = pl.DataFrame({"thread": self.threads, "at": self.ends, "length": np.subtract(self.ends, self.starts)})
+        calls = draft.model.calls.select("thread", at="start_ns").with_row_index("call").sort("at")
+        ended = pauses.sort("at").join_asof(calls, on="at", by="thread", strategy="forward", check_sortedness=False)
+        ended = ended.drop_nulls("call")
+        less = np.zeros(len(calls), np.int64)
+        np.add.at(less, ended["call"].to_numpy(), ended["length"].to_numpy())
+        work = draft.model.arcs.kind == Lag.SEGMENT
+        draft.lag[work] = np.maximum(draft.lag[work] - less[draft.model.arcs.owner[work]], 0)
+
+
+@dataclass(frozen=True, slots=True)
 class HostSpeed:
     """The host works `factor` times as fast; waits stay what they are."""
 
@@ -216,7 +242,17 @@ class RemoveTracing:
         draft.lag[launched] = np.rint(sooner).astype(np.int64)
 
 
-Change = RemoveWaits | HostSpeed | ShortenHost | FreeLaunches | CaptureEager | CloseGaps | DropKernels | RemoveTracing
+Change = (
+    RemoveWaits
+    | RemovePauses
+    | HostSpeed
+    | ShortenHost
+    | FreeLaunches
+    | CaptureEager
+    | CloseGaps
+    | DropKernels
+    | RemoveTracing
+)
 
 
 def draft_of(model: Model, changes: Iterable[Change]) -> Draft:

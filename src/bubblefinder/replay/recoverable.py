@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from bubblefinder.causes.facts import RoleFacts, SiteFacts, StepFacts
+from bubblefinder.causes.facts import HoleFacts, RoleFacts, SiteFacts, StepFacts
 from bubblefinder.causes.places import general
-from bubblefinder.replay.changes import CaptureEager, HostSpeed, RemoveWaits
+from bubblefinder.replay.changes import CaptureEager, HostSpeed, RemovePauses, RemoveWaits
 from bubblefinder.replay.predict import Prediction, predict
 from bubblefinder.timeline.rank import Rank
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from bubblefinder.causes.facts import Facts
     from bubblefinder.causes.model import Causes
+    from bubblefinder.replay.changes import Change
     from bubblefinder.replay.host_parts import Shortening
     from bubblefinder.replay.model import Model
     from bubblefinder.replay.wait_chains import Link, WaitChain
@@ -47,11 +48,15 @@ class Recoverable:
         roles: by rank and role: with an eager phase captured as a graph.
         shorter: by rank: the parts of a late host's work that cost the step most.
         chains: by rank: the waits that hold the host one after the other.
+        pauses: by the pauses of a finding, as in `HoleFacts.pauses`: without them.
+        together: by rank: without the waits and pauses of all findings.
     """
 
     sites: dict[tuple[int, ...], Prediction] = field(default_factory=dict)
     hosts: dict[Rank, Prediction] = field(default_factory=dict)
     roles: dict[tuple[Rank, str], Prediction] = field(default_factory=dict)
+    pauses: dict[tuple[int, ...], Prediction] = field(default_factory=dict)
+    together: dict[Rank, Prediction] = field(default_factory=dict)
     shorter: dict[Rank, tuple[Shortening, ...]] = field(default_factory=dict)
     chains: dict[Rank, WaitChain] = field(default_factory=dict)
 
@@ -73,6 +78,8 @@ class Recoverable:
             return self.sites.get(subject.sites, link.alone if link else None)
         if isinstance(subject, StepFacts):
             return self.hosts.get(Rank(subject.gpu, subject.process))
+        if isinstance(subject, HoleFacts):
+            return self.pauses.get(subject.pauses)
         return (
             self.roles.get((Rank(subject.gpu, subject.process), subject.role))
             if isinstance(subject, RoleFacts)
@@ -90,8 +97,13 @@ class Recoverable:
         site = replace(site, in_turn_ns=link.in_turn_ns if link else None)
         return replace(site, recoverable_ns=found.recoverable_ns) if found else site
 
+    def _filled_hole(self, hole: HoleFacts) -> HoleFacts:
+        found = self.of(hole)
+        return replace(hole, recoverable_ns=found.recoverable_ns) if found else hole
+
     def _filled_step(self, step: StepFacts) -> StepFacts:
         found = self.of(step)
+        step = replace(step, holes=tuple(self._filled_hole(hole) for hole in step.holes))
         parts = self.shorter.get(Rank(step.gpu, step.process), ())
         step = replace(step, host_shorten=tuple(part.text for part in parts))
         return replace(step, host_slow_recoverable_ns=found.recoverable_ns) if found else step
@@ -105,7 +117,30 @@ def recoverable(model: Model | None, causes: Causes, facts: Facts) -> Recoverabl
         sites=dict(_by_site(model, causes, facts)),
         hosts=predict(model, [NEVER_LATE]),
         roles=dict(_by_role(model, facts)),
+        pauses=dict(_by_pause(model, causes, facts)),
+        together=_together(model, causes, facts),
     )
+
+
+def _by_pause(model: Model, causes: Causes, facts: Facts) -> Iterable[tuple[tuple[int, ...], Prediction]]:
+    for step in facts.steps:
+        for hole in step.holes:
+            found = predict(model, [_without(causes, hole)]).get(Rank(step.gpu, step.process))
+            if found:
+                yield hole.pauses, found
+
+
+def _without(causes: Causes, hole: HoleFacts) -> RemovePauses:
+    pauses = causes.pauses[list(hole.pauses)]
+    return RemovePauses(*(tuple(pauses[name]) for name in ("thread", "start_ns", "end_ns")))
+
+
+def _together(model: Model, causes: Causes, facts: Facts) -> dict[Rank, Prediction]:
+    """Return the step without all waits and pauses: gains don't add up."""
+    sites = frozenset[int]().union(*(everywhere(causes, site.sites) for site in facts.sites))
+    pauses = [_without(causes, hole) for step in facts.steps for hole in step.holes]
+    changes: list[Change] = [*([RemoveWaits(sites)] if sites else []), *pauses]
+    return predict(model, changes) if changes else {}
 
 
 def _by_site(model: Model, causes: Causes, facts: Facts) -> Iterable[tuple[tuple[int, ...], Prediction]]:

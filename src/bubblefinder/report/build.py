@@ -12,7 +12,7 @@ from bubblefinder.pipeline import Analysis, with_names_of
 from bubblefinder.report.chains import chain_reports
 from bubblefinder.report.detail import detail
 from bubblefinder.report.economics import Question, economics_report
-from bubblefinder.report.findings import benign, expected, finding
+from bubblefinder.report.findings import benign, expected, finding, joint
 from bubblefinder.report.host import host_report
 from bubblefinder.report.ledgers import (
     bubble_share,
@@ -134,6 +134,7 @@ def report_of(analysis: Analysis, options: Options | None = None) -> Report:
         benign=[] if timeline.mode is CaptureMode.UNSEEN else benign(analysis),
         expected=[expected(covered, cured) for covered in verdicts.expected],
         wait_chains=chain_reports(cured, verdicts.findings),
+        joint=joint(cured, verdicts, rank),
         host=host_report(analysis.facts, cured, rank),
         detail=detail(analysis, rank, packs.category, launch_shapes=asked.launch_shapes),
     )

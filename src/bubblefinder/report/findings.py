@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from bubblefinder.causes.facts import StepFacts
+from bubblefinder.causes.facts import HoleFacts, SiteFacts, SkewFacts, StepFacts
 from bubblefinder.report.chains import chain_words, in_turn_ns
-from bubblefinder.report.model import Benign, DeviceRef, Evidence, Expected, Finding, Quantiles, Site
+from bubblefinder.report.model import Benign, DeviceRef, Evidence, Expected, Finding, Joint, Quantiles, Site
+from bubblefinder.timeline.rank import Rank
 from bubblefinder.trace.model import pid_of
 from bubblefinder.units import duration
 
@@ -18,7 +19,8 @@ if TYPE_CHECKING:
 
     from bubblefinder.pipeline import Analysis
     from bubblefinder.replay.recoverable import Recoverable
-    from bubblefinder.rules.model import ExpectedMatch, Match
+    from bubblefinder.rules.model import ExpectedMatch, Match, Verdicts
+    from bubblefinder.rules.subjects import Subject
     from bubblefinder.timeline.model import Timeline
 
 _SITE = ("api", "copy_kind", "memory_kind", "nvtx", "frame", "after_role", "before_role")
@@ -27,7 +29,8 @@ _SITE = ("api", "copy_kind", "memory_kind", "nvtx", "frame", "after_role", "befo
 def finding(match: Match, cured: Recoverable) -> Finding:
     """Return one match as a finding, with the step that its cure would leave."""
     subject = match.subject
-    then = None if isinstance(subject, StepFacts) and match.recoverable_ns is None else cured.of(subject)
+    rare = isinstance(subject, StepFacts | SiteFacts | HoleFacts) and match.recoverable_ns is None
+    then = None if rare else cured.of(subject)
     return Finding(
         rule=match.rule,
         title=match.title,
@@ -53,6 +56,31 @@ def finding(match: Match, cured: Recoverable) -> Finding:
         step_after_ns=then.step_ns if then else None,
         bound_after=then.bound.value if then else None,
         in_turn_ns=in_turn_ns(subject),
+        idle_share=_idle_share(subject),
+    )
+
+
+def _idle_share(subject: Subject) -> float | None:
+    """Return the share of the decode time that lies idle for it; null where a subject is no cause of idle time."""
+    names = {SiteFacts: "bubble_share", StepFacts: "host_slow_share", SkewFacts: None}
+    name = names.get(type(subject), "idle_share")
+    value: float | None = getattr(subject, name) if name else None
+    return value
+
+
+def joint(cured: Recoverable, verdicts: Verdicts, rank: Rank | None) -> Joint | None:
+    """Return what a rank gains without all waits and pauses that are found, if there are several."""
+    then = cured.together.get(rank) if rank else None
+    told = (*verdicts.findings, *(covered.match for covered in verdicts.expected))
+    causes = [match for match in told if isinstance(match.subject, SiteFacts | HoleFacts)]
+    mine = [match for match in causes if rank in {Rank(*device) for device in match.devices}]
+    if then is None or len(mine) < 2:  # noqa: PLR2004 - one alone has its own gain
+        return None
+    return Joint(
+        findings=len(mine),
+        step_ns=then.step_ns,
+        recoverable_ns=then.recoverable_ns,
+        range_ns=[then.low_ns, then.high_ns],
     )
 
 

@@ -304,6 +304,17 @@ class Finding:
     bound_after: str | None = None
     in_turn_ns: int | None = None
     """Of a wait in `wait_chains`: what the median step loses without it when the waits before it are gone too."""
+    idle_share: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Joint:
+    """The median step of the reported rank without all waits and pauses that are found: their gains don't add up."""
+
+    findings: int
+    step_ns: int
+    recoverable_ns: int
+    range_ns: list[int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -345,6 +356,7 @@ class Report:
     detail: Detail
     definitions: int = 1
     """The version of the definitions that the numbers follow; a report that doesn't say is of the first."""
+    joint: Joint | None = None
     host: HostReport | None = None
     economics: EconomicsReport | None = None
     wait_chains: list[WaitChainReport] = field(default_factory=list)

@@ -6,14 +6,21 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from bubblefinder.report.overhead_sentences import may_be_the_profilers_ns
-from bubblefinder.report.sentences import bound_words, place_words, plain
-from bubblefinder.units import duration, plural, share
+from bubblefinder.report.sentences import CLASS_LABELS, bound_words, place_words, plain
+from bubblefinder.units import duration, kernel_name, plural, share
 
 if TYPE_CHECKING:
     from bubblefinder.report.model import Finding, Report
 
 _UNEVEN: Final = 1.2
 _LATE: Final = 0.1
+FED: Final = 0.02
+"""A host that leaves less of the decode time idle outside graphs keeps the GPU fed."""
+_UNEXPLAINED: Final = 0.1
+"""Less of the idle time that no finding explains is not told."""
+_NAMED: Final = 3
+_HANDED: Final = 1.2
+"""A wait that gives so many times more in its turn only hands the wait on when it goes alone."""
 _OUTSIDE: Final = ("host_late", "launching", "queued", "unattributed")
 IDLE_CLASSES: Final = ("intra_graph", "host_late", "launching", "queued", "unattributed")
 
@@ -26,7 +33,8 @@ class Verdict:
         headline: one sentence; it holds `number`.
         number: the part of the headline that matters most, empty if nothing could be measured.
         blame: one sentence about the first finding, or why there is none.
-        gain: one sentence about what removing it gives; empty where unknown.
+        gain: what removing it gives, what removing all findings gives, and what none of them explains; empty where
+            unknown.
     """
 
     headline: str
@@ -38,7 +46,12 @@ class Verdict:
 def verdict(report: Report) -> Verdict:
     """Return the verdict on a report; every format uses this one."""
     number, headline = _headline(report)
-    return Verdict(headline=headline, number=number, blame=_blame(report), gain=_gain(report))
+    return Verdict(
+        headline=headline,
+        number=number,
+        blame=_blame(report),
+        gain=" ".join(part for part in (_gain(report), _joint(report), _rest(report)) if part),
+    )
 
 
 def idle_per_step_ns(report: Report) -> tuple[float | None, bool]:
@@ -77,8 +90,16 @@ def _headline(report: Report) -> tuple[str, str]:
     usual = f", half of which take at most {duration(lengths.p50)}" if uneven else ""
     return number, (
         f"The GPU idles {bound}{number} of the decode time: {duration(idle)} of {duration(lengths.mean)} a step, "
-        f"the mean of {plural(report.steps.count, 'step')}{usual}."
+        f"the mean of {plural(report.steps.count, 'step')}{usual}.{_unknown(report)}"
     )
+
+
+def _unknown(report: Report) -> str:
+    """Return how much of a step is neither busy nor idle for all that is on record, if that is much."""
+    unrecorded, whole = (report.steps.per_step.get(name) for name in ("unrecorded", "duration"))
+    if not (unrecorded and whole and unrecorded.mean and whole.mean) or unrecorded.mean < FED * whole.mean:
+        return ""
+    return f" In another {duration(unrecorded.mean)} a step the GPU may have worked: that part left no record."
 
 
 def _window_headline(report: Report) -> tuple[str, str]:
@@ -97,6 +118,8 @@ def _blame(report: Report) -> str:
         named = plural(len(report.findings), "cause")
         return f"{named} named, without a price: take the prices from a capture without call chains."
     finding = leading_finding(report)
+    if is_fed(report):
+        return _busy(report, finding)
     if finding is None and report.expected:
         return f"Nothing to fix but what is expected: {plain(report.expected[0].finding.title)}."
     if finding is None:
@@ -119,14 +142,14 @@ def _blameless(report: Report) -> str:
     if 2 * outside["unattributed"] > sum(outside.values()):
         return "No host call can be blamed: the capture lacks the launch calls of the work that ended most gaps."
     if outside["host_late"] > _LATE * means.get("duration", 0):
-        return "No single host call is to blame: the host's own work between its calls keeps the GPU waiting."
+        return "No single host call is to blame: the host's own work keeps the GPU waiting."
     return "No host call is to blame for idle time."
 
 
 def _gain(report: Report) -> str:
     finding = leading_finding(report)
     if finding is None or finding.recoverable_ns is None:
-        return ""
+        return _rare(finding, report)
     here = not finding.devices or any(
         (device.gpu, device.pid) == (report.steps.gpu, report.steps.pid) for device in finding.devices
     )
@@ -138,4 +161,69 @@ def _gain(report: Report) -> str:
     traced = may_be_the_profilers_ns(report.overhead) if here else None
     most = "at most" if traced else "about"
     doubt = f" But up to {duration(traced)} of the step may be the profiler's own time." if traced else ""
-    return f"Removing it would give {most} {duration(finding.recoverable_ns)} a step{where}{part}.{bound}{doubt}"
+    handed = finding.in_turn_ns is not None and finding.in_turn_ns > _HANDED * finding.recoverable_ns
+    turn = f" Once the waits before it are gone it gives {duration(finding.in_turn_ns)}." if handed else ""
+    return f"Removing it would give {most} {duration(finding.recoverable_ns)} a step{where}{part}.{turn}{bound}{doubt}"
+
+
+def is_fed(report: Report) -> bool:
+    """Return whether the host keeps the GPU fed: hardly any idle time lies outside graphs, and no wait leads."""
+    ratio, finding = report.steps.bubble_share, leading_finding(report)
+    inside = finding is None or finding.site.api is None
+    known = report.steps.count > 0 and ratio.inter_graph is not None and not _names_only(report)
+    quiet = (ratio.inter_graph or 0) < FED and not _unknown(report)
+    return known and quiet and report.trace.capture_mode != "unseen" and inside
+
+
+def _busy(report: Report, finding: Finding | None) -> str:
+    """Return that the host is fine, where the busy time goes, and what to look at first."""
+    idle = report.steps.bubble_share.inter_graph
+    fine = f"The host is fine, stop looking for syncs: only {share(idle)} of the decode time lies idle outside graphs."
+    kernels: dict[str, float] = {}
+    for row in report.detail.kernels:
+        name = row.category or kernel_name(row.name)
+        kernels[name] = kernels.get(name, 0) + row.per_step_ns
+    whole = sum(kernels.values())
+    most = sorted(kernels.items(), key=lambda kernel: (-kernel[1], kernel[0]))[:_NAMED]
+    goes = ", ".join(f"{plain(name, 60)} {share(ns / whole, 0)}" for name, ns in most) if whole else ""
+    busy = f" Kernel time goes into {goes}." if goes else ""
+    look = f" First to look at: {plain(finding.title)}." if finding else ""
+    return f"{fine}{busy}{look}"
+
+
+def _rare(finding: Finding | None, report: Report) -> str:
+    """Return what a cause without a predicted gain costs; one in few steps costs the median step nothing."""
+    if finding is None or finding.bubble_ns.p50 is None or is_fed(report):
+        return ""
+    steps = report.steps.count + sum(report.steps.excluded.values())
+    if not finding.steps_affected or 2 * finding.steps_affected >= steps:
+        return ""
+    where = f"{duration(finding.bubble_ns.p50)} in each of {finding.steps_affected:,} of {plural(steps, 'step')}"
+    of = f", {share(finding.idle_share)} of the decode time" if finding.idle_share is not None else ""
+    return f"It costs {where}{of}; the median step doesn't have it."
+
+
+def _joint(report: Report) -> str:
+    """Return what all waits and pauses give back together; nothing where the profiler's part can't be told."""
+    joint, step = report.joint, report.steps.per_step.get("duration")
+    if joint is None or step is None or step.p50 is None or may_be_the_profilers_ns(report.overhead):
+        return ""
+    return f"All {joint.findings} waits and pauses together: {duration(step.p50)} to {duration(joint.step_ns)} a step."
+
+
+def _rest(report: Report) -> str:
+    """Return how much of the idle time the leading finding leaves, and where it lies, if it explains less than half."""
+    finding, step = leading_finding(report), report.steps.per_step.get("duration")
+    idle, _ = idle_per_step_ns(report)
+    if finding is None or finding.idle_share is None or step is None or not step.mean or not idle or is_fed(report):
+        return ""
+    explained = finding.idle_share * step.mean
+    if explained >= idle / 2:
+        return ""
+    told = [one.idle_share or 0 for one in report.findings if one is not finding]
+    parts = {name: report.steps.per_step[name].mean or 0 for name in IDLE_CLASSES if name in report.steps.per_step}
+    largest = sorted(parts.items(), key=lambda part: -part[1])[:2]
+    lies = " and ".join(f"{duration(ns)} {CLASS_LABELS[name]}" for name, ns in largest if ns)
+    unexplained = max(idle - explained - sum(told) * step.mean, 0)
+    nobody = f"; no finding explains {duration(unexplained)}" if unexplained > _UNEXPLAINED * idle else ""
+    return f"It explains {duration(explained)} of {duration(idle)} idle a step, which lies {lies}{nobody}."

@@ -40,6 +40,8 @@ _HELD: Final = (
     "{blocked_p50_ns} a step]."
 )
 _UNPRICED: Final = "This capture names the call and can't say what it costs."
+_BUSY: Final = ("span_share", "copies_alone_share")
+"""What rules about busy time rank by."""
 _CONFIDENCE: Final[dict[int, Confidence]] = {0: "high", 1: "medium", 2: "low"}
 
 
@@ -57,17 +59,18 @@ class _Fit(NamedTuple):
 def run_rules(facts: Facts, packs: Packs, config: Config, shown: tuple[int, int] | None = None) -> Verdicts:
     """Return what the selected rules say of a capture, worst first.
 
-    One subject has one headline: a rule that saw a name beats a fingerprint, a fingerprint beats a generic
-    rule, and of two alike the worse one wins, then the one that tests more. The same subject
-    on several ranks is one finding, as severe as on the worst of them; its figures are those of the rank
-    `shown`, else of the worst.
+    One subject has one headline about its idle time and one about its busy time: a rule that saw a name beats
+    a fingerprint, a fingerprint beats a generic rule, and of two alike the worse one wins, then the one that
+    tests more. The same subject on several ranks is one finding, as severe as on the worst of them; its
+    figures are those of the rank `shown`, else of the worst.
     """
     rules = tuple(rule for rule in selected(packs, config) if rule.seen is None or rule.seen in facts.programs)
     steps = {(step.gpu, step.process): step for step in facts.steps}
     matches = [
         match
         for subject in subjects(facts)
-        if (match := _judge(subject, rules, steps.get((subject.gpu, subject.process)), config.batch, facts.programs))
+        for alike in _about_idle_and_busy(rules)
+        if (match := _judge(subject, alike, steps.get((subject.gpu, subject.process)), config.batch, facts.programs))
         is not None
     ]
     judged = [(match, _owner(match, config)) for match in sorted(_merge_ranks(matches, shown), key=_worst_first)]
@@ -75,6 +78,11 @@ def run_rules(facts: Facts, packs: Packs, config: Config, shown: tuple[int, int]
         tuple(match for match, expected in judged if expected is None),
         tuple(expected for _, expected in judged if expected is not None),
     )
+
+
+def _about_idle_and_busy(rules: Sequence[Rule]) -> tuple[list[Rule], list[Rule]]:
+    busy = [rule for rule in rules if rule.share in _BUSY]
+    return [rule for rule in rules if rule.share not in _BUSY], busy
 
 
 def selected(packs: Packs, config: Config) -> tuple[Rule, ...]:
@@ -221,9 +229,10 @@ def _merge(alike: list[Match], shown: tuple[int, int] | None) -> list[Match]:
     ]
 
 
-def _worst_first(match: Match) -> tuple[int, int, float, str]:
+def _worst_first(match: Match) -> tuple[int, float, float, int, str]:
+    """Order by severity, then by what a cure gives back, in its turn and alone."""
     severity, confidence = SEVERITIES.index(match.severity), CONFIDENCES.index(match.confidence)
-    return -severity, -confidence, -(match.share or 0.0), match.rule
+    return -severity, -(match.share or 0.0), -(match.recoverable_ns or 0.0), -confidence, match.rule
 
 
 def _owner(match: Match, config: Config) -> ExpectedMatch | None:

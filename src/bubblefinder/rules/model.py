@@ -104,6 +104,9 @@ class Rule(BaseModel):
     hole: tuple[Annotated[Conditions, About("hole")], ...] = Field(
         default=(), description="the same about a hole without CUDA calls"
     )
+    queue: tuple[Annotated[Conditions, About("queue")], ...] = Field(
+        default=(), description="the same about what holds queued work back"
+    )
     skew: tuple[Annotated[Conditions, About("skew")], ...] = Field(
         default=(), description="the same about a skew between ranks"
     )

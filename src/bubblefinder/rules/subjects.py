@@ -8,12 +8,21 @@ from dataclasses import dataclass, fields
 from functools import cache
 from typing import TYPE_CHECKING, Final, get_type_hints
 
-from bubblefinder.causes.facts import Facts, HoleFacts, RoleFacts, SeamFacts, SiteFacts, SkewFacts, StepFacts
+from bubblefinder.causes.facts import (
+    Facts,
+    HoleFacts,
+    QueueFacts,
+    RoleFacts,
+    SeamFacts,
+    SiteFacts,
+    SkewFacts,
+    StepFacts,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-Subject = SiteFacts | StepFacts | RoleFacts | SeamFacts | HoleFacts | SkewFacts
+Subject = SiteFacts | StepFacts | RoleFacts | SeamFacts | HoleFacts | QueueFacts | SkewFacts
 
 SUBJECTS: Final[dict[str, type[Subject]]] = {
     "wait": SiteFacts,
@@ -21,6 +30,7 @@ SUBJECTS: Final[dict[str, type[Subject]]] = {
     "role": RoleFacts,
     "seam": SeamFacts,
     "hole": HoleFacts,
+    "queue": QueueFacts,
     "skew": SkewFacts,
 }
 KINDS: Final = {record: kind for kind, record in SUBJECTS.items()}
@@ -30,7 +40,8 @@ _IDENTITY: Final = {
     "step": (),
     "role": ("role", "eager"),
     "seam": ("after_role", "before_role"),
-    "hole": ("thread", "reason", "nvtx"),
+    "hole": ("thread", "reason", "detail", "nvtx"),
+    "queue": ("reason", "api"),
     "skew": ("collective", "role"),
 }
 _SHARES: Final = {
@@ -39,6 +50,7 @@ _SHARES: Final = {
     "role": "idle_share",
     "seam": "idle_share",
     "hole": "idle_share",
+    "queue": "idle_share",
     "skew": "skew_share",
 }
 _BUBBLES: Final = {
@@ -47,6 +59,7 @@ _BUBBLES: Final = {
     "role": "idle_p50_ns",
     "seam": "idle_p50_ns",
     "hole": "idle_p50_ns",
+    "queue": "idle_p50_ns",
     "skew": "skew_p50_ns",
 }
 _ATTRIBUTE: Final = re.compile(r"^ {4}(\w+): ((?:.|\n {8})*)", re.MULTILINE)
@@ -68,11 +81,12 @@ def subjects(facts: Facts) -> Iterator[Subject]:
         yield from step.roles
         yield from step.seams
         yield from step.holes
+        yield from step.queues
         yield from step.skews
 
 
 def kind_of(subject: Subject) -> str:
-    """Return ``wait``, ``step``, ``role``, ``seam``, ``hole`` or ``skew``."""
+    """Return ``wait``, ``step``, ``role``, ``seam``, ``hole``, ``queue`` or ``skew``."""
     return KINDS[type(subject)]
 
 
@@ -87,12 +101,12 @@ def cost(subject: Subject, share: str | None, step_p50_ns: float | None) -> Cost
 
     The recoverable time over the median step where a replay computed it, else the share that the subject (or
     the rule, by naming one in `share`) ranks by. A slow host is judged by the median step: one long pause
-    between two bursts of work says nothing about a step. A wait in less than half of the steps is judged by its
-    share of the decode time: the median step doesn't have it. One in a chain is judged by what it gives in its
-    turn: alone it only hands the wait on to the next.
+    between two bursts of work says nothing about a step. A wait or a pause in less than half of the steps is
+    judged by its share of the decode time: the median step doesn't have it. A wait in a chain is judged by what it
+    gives in its turn: alone it only hands the wait on to the next.
     """
     recoverable, usual = None, None
-    if isinstance(subject, SiteFacts):
+    if isinstance(subject, SiteFacts | HoleFacts):
         recoverable = None if is_rare(subject) else subject.recoverable_ns
     elif isinstance(subject, StepFacts) and share is None:
         recoverable, usual = subject.host_slow_recoverable_ns, subject.host_slow_p50_ns
@@ -104,9 +118,9 @@ def cost(subject: Subject, share: str | None, step_p50_ns: float | None) -> Cost
     return Cost(getattr(subject, share or _SHARES[kind_of(subject)]), recoverable_ns=recoverable)
 
 
-def is_rare(site: SiteFacts) -> bool:
-    """Return whether less than half of the steps have a wait, so that no median step would lose anything without it."""
-    return 2 * site.steps_affected < site.steps
+def is_rare(subject: SiteFacts | HoleFacts) -> bool:
+    """Return whether less than half of the steps have it, so that no median step would lose anything without it."""
+    return 2 * subject.steps_affected < subject.steps
 
 
 def bubble_p50_ns(subject: Subject, share: str | None) -> float | None:

@@ -28,7 +28,7 @@ from bubblefinder.report.sentences import (
     scope_words,
     site_words,
 )
-from bubblefinder.report.verdict import verdict
+from bubblefinder.report.verdict import leading_finding, verdict
 from bubblefinder.units import count, duration, milliseconds, plural, share
 
 if TYPE_CHECKING:
@@ -199,8 +199,10 @@ def _findings(report: Report, *, verbose: bool) -> Iterator[RenderableType]:
     telling = [finding for finding in report.findings if verbose or finding.severity != "info"]
     if telling:
         yield _heading("Findings, most to recover first")
+    leader = leading_finding(report)
     for finding in telling:
-        yield from _finding(finding, report, full=verbose or finding.severity in ("high", "medium"))
+        full = verbose or finding is leader or finding.severity in ("high", "medium")
+        yield from _finding(finding, report, full=full)
     silent = Counter(plain(finding.title, 90) for finding in report.findings if finding not in telling)
     if silent:
         yield _heading("For information (-v tells more)")

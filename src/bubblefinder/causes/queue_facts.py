@@ -1,0 +1,81 @@
+"""The facts of queues: what kept work waiting that the host had launched in time, while the GPU idled."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import polars as pl
+
+from bubblefinder.causes.decode import RankSteps, call_rows, p50
+from bubblefinder.causes.facts import QueueFacts
+from bubblefinder.causes.thresholds import QUEUE_NS
+from bubblefinder.timeline.apis import CallRole
+from bubblefinder.timeline.model import IdleClass
+from bubblefinder.trace.model import MEMCPY
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from bubblefinder.timeline.model import Timeline
+
+_HOST_FUNCTION: Final = r"^cu(da)?(LaunchHostFunc|StreamAddCallback)"
+_REASONS: Final = ("host function", "event wait", "copy")
+
+
+def queue_facts(timeline: Timeline, lane: RankSteps) -> Iterator[QueueFacts]:
+    """Yield what held queued work of a rank back, one record a reason and call.
+
+    Between the launch of the work before a gap and of the work that ends it, the thread may have put something else
+    into the queue: a host function, or an event that the stream waits for. Else a copy may have waited for its engine.
+    """
+    chosen = (lane.piece_class == IdleClass.QUEUED) & ~lane.charged & (lane.piece_ns >= QUEUE_NS)
+    held = _held(timeline, lane.piece_index[chosen])
+    held = held.with_columns(start_ns=lane.piece_start_ns[chosen], ns=lane.piece_ns[chosen])
+    held = held.filter(pl.col("process") == lane.process)
+    for (reason, api), mine in held.partition_by("reason", "api", as_dict=True, maintain_order=True).items():
+        windows = lane.windows(mine["start_ns"].to_numpy())
+        idle = lane.per_step(windows, mine["ns"].to_numpy())
+        if idle.any():
+            yield QueueFacts(
+                gpu=lane.gpu,
+                process=lane.process,
+                reason=None if reason is None else str(reason),
+                api=None if api is None else str(api),
+                per_step_count=float(lane.per_step(windows, np.ones(len(mine))).mean()),
+                idle_p50_ns=p50(idle),
+                idle_share=lane.share(idle.sum()),
+                evidence=call_rows(timeline, mine["holder"]),
+            )
+
+
+def _held(timeline: Timeline, piece_index: np.ndarray[tuple[int], np.dtype[np.int64]]) -> pl.DataFrame:
+    """Return for each piece the process, the reason and the call that held the work back, `holder` its position."""
+    gaps = timeline.gaps.select("before_index", "after_index", "call_index")[
+        timeline.pieces["gap_index"].gather(pl.Series(piece_index, dtype=pl.UInt32))
+    ]
+    ended = timeline.calls.select("process", "thread", until="start_ns")[gaps["call_index"]]
+    before = timeline.operations["call_index"].gather(gaps["before_index"])
+    since = timeline.calls["start_ns"].gather(before)
+    copies = timeline.operations["kind"].gather(gaps["after_index"]) == MEMCPY
+    points = ended.with_columns(since=since, copy=copies, holder=gaps["call_index"]).with_row_index("point")
+    held = points.sort("until").join_asof(
+        _holders(timeline), left_on="until", right_on="at", by="thread", check_sortedness=False
+    )
+    inside = (pl.col("at") > pl.col("since")).fill_null(value=False)
+    calls = timeline.calls.select(pl.col("api").cast(pl.String))["api"]
+    return held.sort("point").select(
+        "process",
+        reason=pl.when(inside).then("kind").when("copy").then(pl.lit(_REASONS[2])),
+        api=pl.when(inside).then("held_by").when("copy").then(calls.gather(points["holder"])),
+        holder=pl.when(inside).then("call").otherwise("holder"),
+    )
+
+
+def _holders(timeline: Timeline) -> pl.DataFrame:
+    """Return the calls that put something into a queue which later work waits for."""
+    calls = timeline.calls.select("thread", "role", at="start_ns", held_by=pl.col("api").cast(pl.String))
+    host, event = pl.col("held_by").str.contains(_HOST_FUNCTION), pl.col("role") == CallRole.STREAM_WAIT
+    kind = pl.when(host).then(pl.lit(_REASONS[0])).when(event).then(pl.lit(_REASONS[1]))
+    placed = calls.with_row_index("call").with_columns(kind=kind).filter(pl.col("kind").is_not_null())
+    return placed.select("thread", "at", "held_by", "kind", "call").sort("at")
