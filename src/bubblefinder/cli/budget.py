@@ -29,12 +29,12 @@ def init(
     """Propose budgets that these runs keep. They leave room for the noise between captures."""
     from bubblefinder.cli.arguments import load_all
     from bubblefinder.cli.output import check_target
-    from bubblefinder.compare.propose import propose
+    from bubblefinder.compare.suggest_budget import suggest_budget
     from bubblefinder.render.formats import write_whole
 
     if output:
         check_target(output)
-    text = propose(load_all(captures, quiet=quiet))
+    text = suggest_budget(load_all(captures, quiet=quiet))
     if output is None:
         typer.echo(text, nl=False)
         return

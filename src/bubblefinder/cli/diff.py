@@ -156,7 +156,7 @@ def _spreads(history: Path, report: Report) -> Mapping[Key, Spread]:
 
 
 def _floor(text: str) -> float:
-    from bubblefinder.compare.quantity import parse_share
+    from bubblefinder.compare.limit_syntax import parse_share
 
     try:
         floor = parse_share(text)

@@ -62,8 +62,8 @@ def show(number: Number, file: HistoryFile = HISTORY) -> None:
     """Show what a run measured and where it came from."""
     from bubblefinder.cli.output import terminal_width
     from bubblefinder.compare.history import run, values
+    from bubblefinder.compare.limit_syntax import format_limit
     from bubblefinder.compare.metrics import METRICS
-    from bubblefinder.compare.quantity import format_limit
     from bubblefinder.compare.sentences import place
     from bubblefinder.compare.store import open_store
     from bubblefinder.render.kit.table import Table

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator, model_validator
 
+from bubblefinder.compare.limit_syntax import parse_limit, parse_share
 from bubblefinder.compare.metrics import METRICS
-from bubblefinder.compare.quantity import parse_limit, parse_share
 from bubblefinder.compare.scenario import SERVING, Scenario, ServingBudget
 from bubblefinder.errors import UsageError
 from bubblefinder.rules.suggest import did_you_mean

@@ -14,9 +14,9 @@ from bubblefinder.compare.kernels import kernel_changes
 from bubblefinder.compare.metrics import METRICS, ranks
 from bubblefinder.compare.model import SCHEMA, Capture, Diff, Noise
 from bubblefinder.compare.noise import Floors, Setting, Spread, regime, waiting_of
+from bubblefinder.compare.representative_step import representative_step
 from bubblefinder.compare.sentences import headline, refusal
 from bubblefinder.compare.sites import idle_that_stayed, site_changes
-from bubblefinder.compare.typical import typical_step
 from bubblefinder.errors import UsageError
 
 if TYPE_CHECKING:
@@ -98,8 +98,8 @@ def diff(base: Sequence[Report], head: Sequence[Report], options: Options | None
         speed=cause.speed,
         deltas=list(cause.deltas),
         suspects=list(cause.suspects),
-        base_step=typical_step(base),
-        head_step=typical_step(head),
+        base_step=representative_step(base),
+        head_step=representative_step(head),
     )
 
 

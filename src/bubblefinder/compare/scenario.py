@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
 
+from bubblefinder.compare.limit_syntax import parse_limit
 from bubblefinder.compare.metrics import Metric, Noise
-from bubblefinder.compare.quantity import parse_limit
 from bubblefinder.economics.bench import STATISTICS
 from bubblefinder.rules.suggest import did_you_mean
 

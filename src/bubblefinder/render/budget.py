@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from bubblefinder.compare.quantity import format_limit
+from bubblefinder.compare.limit_syntax import format_limit
 from bubblefinder.compare.sentences import place
 from bubblefinder.render.kit.sheet import Case, Level, Sheet
 from bubblefinder.render.kit.table import Table

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from bubblefinder.compare.quantity import format_limit
+from bubblefinder.compare.limit_syntax import format_limit
 from bubblefinder.compare.sentences import place
 from bubblefinder.compare.trend import SHORTEST
 from bubblefinder.render.kit.chart import HEIGHT, WIDTH, chart

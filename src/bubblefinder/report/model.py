@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
 from bubblefinder.report.chains import WaitChainReport  # noqa: TC001 - decoding reads the annotation
+from bubblefinder.report.charts import Detail  # noqa: TC001 - decoding reads the annotation
 from bubblefinder.report.economics import EconomicsReport  # noqa: TC001 - decoding reads the annotation
 from bubblefinder.report.host import HostReport  # noqa: TC001 - decoding reads the annotation
-from bubblefinder.report.pictures import Detail  # noqa: TC001 - decoding reads the annotation
 
 SCHEMA: Final = "bubblefinder.report/1"
 DEFINITIONS: Final = 2

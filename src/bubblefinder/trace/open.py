@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Final
 from bubblefinder.errors import InputError, NotATraceError
 from bubblefinder.trace.arrow import FolderSource
 from bubblefinder.trace.build import build_trace
+from bubblefinder.trace.identify import check_tables, foreign_file
 from bubblefinder.trace.model import QualityNote
 from bubblefinder.trace.nsysrep import RECORDING, REPORTS, exported
-from bubblefinder.trace.refuse import check_tables, foreign_file
 from bubblefinder.trace.shapes import read_shapes
 from bubblefinder.trace.sqlite import MAGIC, open_sqlite
 from bubblefinder.trace.unpack import UNPACK_LIMIT, unpacked

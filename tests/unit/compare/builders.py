@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bubblefinder.report import model, pictures
+from bubblefinder.report import charts, model
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -53,7 +53,7 @@ def a_report(  # noqa: PLR0913 - one number a fact
         ),
         overhead=model.OverheadReport(),
         findings=[], benign=[], expected=[],
-        detail=pictures.Detail(kernels=[a_kernel("verify", "gemm", 42, 4_000_000.0)], launches_per_step=5.0),
+        detail=charts.Detail(kernels=[a_kernel("verify", "gemm", 42, 4_000_000.0)], launches_per_step=5.0),
     )  # fmt: skip
     return replace(report, **more)
 
@@ -80,14 +80,14 @@ def a_benign(site: model.Site) -> model.Benign:
     )  # fmt: skip
 
 
-def a_kernel(role: str, name: str, count: float, ns: float) -> pictures.KernelRow:
+def a_kernel(role: str, name: str, count: float, ns: float) -> charts.KernelRow:
     """Return a kernel of a role."""
-    return pictures.KernelRow(
+    return charts.KernelRow(
         role=role, name=name, category=None, per_step_count=count, per_step_ns=ns, p50_ns=ns / max(count, 1)
     )
 
 
-def with_kernels(report: model.Report, *kernels: pictures.KernelRow) -> model.Report:
+def with_kernels(report: model.Report, *kernels: charts.KernelRow) -> model.Report:
     """Return the report with other kernels."""
     return replace(report, detail=replace(report.detail, kernels=list(kernels)))
 

@@ -8,6 +8,17 @@ from typing import Any
 
 import numpy as np
 
+from bubblefinder.report.charts import (
+    Detail,
+    GapRow,
+    Histogram,
+    IdleSpan,
+    KernelRow,
+    KernelRun,
+    LeadRow,
+    StepTimeline,
+    TimelineBar,
+)
 from bubblefinder.report.model import (
     LEDGER_CLASSES,
     SCHEMA,
@@ -35,17 +46,6 @@ from bubblefinder.report.model import (
     StepsReport,
     Tool,
     TraceFacts,
-)
-from bubblefinder.report.pictures import (
-    Detail,
-    GapRow,
-    Histogram,
-    IdleSpan,
-    KernelRow,
-    KernelRun,
-    LeadRow,
-    StepTimeline,
-    TimelineBar,
 )
 
 PID = 4242

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from bubblefinder.pipeline import Analysis
+from bubblefinder.report.charts import Detail
 from bubblefinder.report.detail import detail
-from bubblefinder.report.pictures import Detail
 from bubblefinder.timeline.model import CaptureMode
 from bubblefinder.trace.drawn import draw
 from tests.unit.causes.test_facts_build import UNSEEN

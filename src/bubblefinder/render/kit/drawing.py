@@ -12,7 +12,7 @@ from bubblefinder.units import duration
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from bubblefinder.report.pictures import StepTimeline, TimelineBar
+    from bubblefinder.report.charts import StepTimeline, TimelineBar
 
 WIDTH: Final = 1000.0
 LANE: Final = 28

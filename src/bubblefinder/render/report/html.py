@@ -10,8 +10,8 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Final
 
 from bubblefinder.render.kit.html import environment, harmless, page, themes
-from bubblefinder.render.report import economics, views
-from bubblefinder.render.report.figures import MAX_MARKS, MAX_STEPS, figures, filled_histograms, leading_rows, marks
+from bubblefinder.render.report import economics, html_charts
+from bubblefinder.render.report.charts import MAX_MARKS, MAX_STEPS, figures, filled_histograms, leading_rows, marks
 from bubblefinder.report import json, sentences
 from bubblefinder.report.model import LEDGER_CLASSES, Quality
 from bubblefinder.report.overhead_sentences import overhead_words
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
     from jinja2 import Environment
 
-    from bubblefinder.render.report.chart import Figure
+    from bubblefinder.render.report.chart_style import Figure
+    from bubblefinder.report.charts import StepTimeline, TimelineBar
     from bubblefinder.report.model import Report, StepRow
-    from bubblefinder.report.pictures import StepTimeline, TimelineBar
 
 MAX_ROWS: Final = 3_000
 """Windows that the embedded report keeps; the JSON report keeps all."""
@@ -97,14 +97,14 @@ def thinned(report: Report) -> Report:
 def _parts(report: Report) -> dict[str, Any]:
     rows = leading_rows(report)
     return {
-        "key_figures": views.key_figures(report),
-        "strip": views.strip(report.steps.per_step),
-        "waterfall": views.waterfall(report),
-        "role_segments": views.role_segments(report),
-        "ranks": views.ranks(report),
+        "key_figures": html_charts.key_figures(report),
+        "strip": html_charts.strip(report.steps.per_step),
+        "waterfall": html_charts.waterfall(report),
+        "role_segments": html_charts.role_segments(report),
+        "ranks": html_charts.ranks(report),
         "overhead_notes": list(overhead_words(report.overhead)),
         "rows": rows,
-        "ledger_known": views.ledger_known(report.steps.per_step),
+        "ledger_known": html_charts.ledger_known(report.steps.per_step),
         "shown_rows": rows[:TABLE_ROWS],
         "binned": len(rows) > MAX_STEPS,
         "histograms": filled_histograms(report),
@@ -127,14 +127,14 @@ def notable(timeline: StepTimeline) -> list[TimelineBar]:
 def _sections(report: Report, rows: Sequence[StepRow]) -> list[tuple[str, str]]:
     detail = report.detail
     known = (
-        ("step", "Where the step goes", views.ledger_known(report.steps.per_step)),
+        ("step", "Where the step goes", html_charts.ledger_known(report.steps.per_step)),
         ("timelines", "Inside a step", bool(detail.timelines)),
         ("run", "Steps over the run", bool(rows)),
         ("findings", "Findings", True),
         ("gaps", "Gaps", bool(detail.gaps)),
         ("leads", "Launch lead", bool(detail.leads)),
         ("kernels", "Kernels", bool(detail.kernels)),
-        ("ranks", "Ranks", bool(views.ranks(report))),
+        ("ranks", "Ranks", bool(html_charts.ranks(report))),
         ("economics", economics.HEADING, report.economics is not None),
         ("quality", "Quality", True),
         ("reading", "How to read this", True),

@@ -13,8 +13,8 @@ from bubblefinder.report.verdict import verdict
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from bubblefinder.report.charts import TimelineBar
     from bubblefinder.report.model import Evidence, Finding, Report
-    from bubblefinder.report.pictures import TimelineBar
 
 Span = TypeVar("Span", "TimelineBar", "Evidence")
 

@@ -34,8 +34,8 @@ from bubblefinder.units import count, duration, milliseconds, plural, share
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from bubblefinder.report.charts import GapRow
     from bubblefinder.report.model import Finding, Report, Stats
-    from bubblefinder.report.pictures import GapRow
 
 _WIDE: Final = 118
 _FEW: Final = 6

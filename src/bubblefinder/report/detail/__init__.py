@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from bubblefinder.report.charts import Detail
 from bubblefinder.report.detail import kernels, tables, timelines
 from bubblefinder.report.detail.account import accounts
 from bubblefinder.report.detail.windows import decode_windows, rank_of
-from bubblefinder.report.pictures import Detail
 from bubblefinder.timeline.model import CaptureMode
 
 if TYPE_CHECKING:

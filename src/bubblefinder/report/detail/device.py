@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
+from bubblefinder.report.charts import TimelineBar
 from bubblefinder.report.detail.kernels import kernel_name
 from bubblefinder.report.detail.tables import class_name
-from bubblefinder.report.pictures import TimelineBar
 from bubblefinder.report.sentences import plain
 from bubblefinder.timeline.model import IdleClass, on_gpu
 from bubblefinder.trace.model import GRAPH, KERNEL, MEMCPY

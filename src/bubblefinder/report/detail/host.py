@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from bubblefinder.report.pictures import TimelineBar
+from bubblefinder.report.charts import TimelineBar
 from bubblefinder.report.sentences import plain
 from bubblefinder.timeline.apis import CallRole
 from bubblefinder.trace.model import process_of

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
+from bubblefinder.report.charts import KernelRow, KernelRun
 from bubblefinder.report.detail.windows import inside
-from bubblefinder.report.pictures import KernelRow, KernelRun
 from bubblefinder.report.sentences import plain
 from bubblefinder.timeline.model import on_gpu
 from bubblefinder.trace.model import KERNEL

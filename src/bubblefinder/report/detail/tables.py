@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
+from bubblefinder.report.charts import GapRow, Histogram, IdleSpan, LeadRow
 from bubblefinder.report.detail.windows import inside
-from bubblefinder.report.pictures import GapRow, Histogram, IdleSpan, LeadRow
 from bubblefinder.timeline.apis import CallRole
 from bubblefinder.timeline.model import IdleClass, on_gpu
 from bubblefinder.trace.model import COPY_KINDS

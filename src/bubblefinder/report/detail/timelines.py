@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
+from bubblefinder.report.charts import StepTimeline
 from bubblefinder.report.detail.device import device_bars
 from bubblefinder.report.detail.host import host_bars
-from bubblefinder.report.pictures import StepTimeline
 
 if TYPE_CHECKING:
     from bubblefinder.pipeline import Analysis

@@ -20,8 +20,8 @@ from bubblefinder.compare.json import json_schema
 from bubblefinder.compare.judge import judge
 from bubblefinder.errors import UsageError
 from bubblefinder.render.formats import format_for, formats_of, render
+from bubblefinder.report.charts import StepTimeline, TimelineBar
 from bubblefinder.report.model import Quantiles, Site
-from bubblefinder.report.pictures import StepTimeline, TimelineBar
 from bubblefinder.units import duration
 from tests.unit.compare.builders import MS, a_finding, a_kernel, a_report, with_kernels
 

@@ -13,7 +13,7 @@ from tests.loops import Graph, Loop
 from tests.unit.report.detail.analysed import Analysed, loop
 
 if TYPE_CHECKING:
-    from bubblefinder.report.pictures import KernelRow
+    from bubblefinder.report.charts import KernelRow
 
 
 def rows(one: Analysed) -> list[KernelRow]:

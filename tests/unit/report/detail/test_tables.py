@@ -13,7 +13,7 @@ from bubblefinder.timeline.model import IdleClass
 from tests.unit.report.detail.analysed import Analysed, loop
 
 if TYPE_CHECKING:
-    from bubblefinder.report.pictures import GapRow
+    from bubblefinder.report.charts import GapRow
 
 
 def recurring(one: Analysed) -> list[GapRow]:

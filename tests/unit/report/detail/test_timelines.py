@@ -12,7 +12,7 @@ from bubblefinder.report.model import LEDGER_CLASSES
 from tests.unit.report.detail.analysed import loop
 
 if TYPE_CHECKING:
-    from bubblefinder.report.pictures import StepTimeline
+    from bubblefinder.report.charts import StepTimeline
 
 
 def drawn(*, node_mode: bool = True) -> list[StepTimeline]:

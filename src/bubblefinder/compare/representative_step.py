@@ -13,11 +13,11 @@ from bubblefinder.report.model import LEDGER_CLASSES
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from bubblefinder.report.charts import StepTimeline
     from bubblefinder.report.model import Report, StepRow
-    from bubblefinder.report.pictures import StepTimeline
 
 
-def typical_step(side: Sequence[Report]) -> TypicalStep | None:
+def representative_step(side: Sequence[Report]) -> TypicalStep | None:
     """Return the median step of the capture whose median lies closest to the side's mean; null without rows."""
     report = _closest(side)
     rows = sorted(decode_rows(report, ranks(report)[0]), key=lambda row: (row.duration_ns, row.index))

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from bubblefinder.render.kit.drawing import place_bars
-from bubblefinder.render.report.timeline_figure import step_timeline
-from bubblefinder.report.pictures import StepTimeline, TimelineBar
+from bubblefinder.render.report.step_chart import step_timeline
+from bubblefinder.report.charts import StepTimeline, TimelineBar
 from tests.unit.report.sample import sample_report
 
 

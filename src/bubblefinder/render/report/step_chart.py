@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Final
 
 from bubblefinder.render.kit.drawing import TITLE, Placed, place_bars
 from bubblefinder.render.kit.palette import KIND_COLOURS, token
-from bubblefinder.render.report.chart import Figure, axis, label, layout, ms
+from bubblefinder.render.report.chart_style import Figure, axis, label, layout, ms
 from bubblefinder.report.sentences import KIND_LABELS
 from bubblefinder.units import NS_PER_MS, duration
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from bubblefinder.report.pictures import StepTimeline, TimelineBar
+    from bubblefinder.report.charts import StepTimeline, TimelineBar
 
 _NAMED: Final = {"replay": "paper", "blamed_wait": "paper", "wait": "paper", "nvtx": "ink"}
 _HOVER: Final = "%{customdata[0]}<br>%{fullData.name}, %{customdata[2]} long<br>from %{customdata[1]}<extra></extra>"

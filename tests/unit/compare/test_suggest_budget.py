@@ -11,7 +11,7 @@ import pytest
 from bubblefinder.compare.baseline import of_reports
 from bubblefinder.compare.budget import load_budget
 from bubblefinder.compare.judge import judge
-from bubblefinder.compare.propose import propose
+from bubblefinder.compare.suggest_budget import suggest_budget
 from bubblefinder.errors import CannotAnswerError
 from bubblefinder.report.model import BubbleShare
 from tests.unit.compare.builders import MS, a_finding, a_report
@@ -26,7 +26,7 @@ TODAY = date(2026, 11, 29)
 
 def exit_code(tmp_path: Path, runs: list[Report], report: Report) -> int:
     path = tmp_path / "budget.toml"
-    path.write_text(propose(runs))
+    path.write_text(suggest_budget(runs))
     return judge(report, load_budget(path), of_reports(runs, report), TODAY).exit_code
 
 
@@ -45,7 +45,7 @@ def test_a_slower_run_and_a_new_blocking_read_fail(tmp_path: Path) -> None:
 
 
 def test_a_call_that_some_steps_miss_is_counted_whole() -> None:
-    text = propose([a_report(findings=[a_finding(per_step_count=0.97)])])
+    text = suggest_budget([a_report(findings=[a_finding(per_step_count=0.97)])])
     assert 'metric = "waits.draining.per_step"\nmax = 1\n' in text
 
 
@@ -53,12 +53,12 @@ def test_runs_that_scatter_get_no_limit_that_nothing_could_break() -> None:
     reports = [a_report(), a_report(host_late=30 * MS)]
     shares = [BubbleShare(intra_graph=0.1, inter_graph=inter, total=0.1 + inter) for inter in (0.01, 0.8)]
     scattered = zip(reports, shares, strict=True)
-    text = propose([replace(r, steps=replace(r.steps, bubble_share=share)) for r, share in scattered])
+    text = suggest_budget([replace(r, steps=replace(r.steps, bubble_share=share)) for r, share in scattered])
     assert "bubble.share" not in text
     assert "which scatter too widely for a tighter limit" in text
-    assert "scatter" not in propose([a_report(seed=seed) for seed in range(3)])
+    assert "scatter" not in suggest_budget([a_report(seed=seed) for seed in range(3)])
 
 
 def test_runs_that_can_not_be_compared_propose_nothing() -> None:
     with pytest.raises(CannotAnswerError, match="trace CUDA graphs differently"):
-        propose([a_report(), a_report(mode="graph", intra_graph=None)])
+        suggest_budget([a_report(), a_report(mode="graph", intra_graph=None)])

@@ -10,8 +10,8 @@ import plotly.graph_objects as go
 import pytest
 
 from bubblefinder.render.kit.palette import CHART, COLOURS, PATTERNS, ROLE_COLOURS
-from bubblefinder.render.report import figures
-from bubblefinder.render.report.chart import label
+from bubblefinder.render.report import charts
+from bubblefinder.render.report.chart_style import label
 from bubblefinder.report.model import LEDGER_CLASSES
 from tests.unit.report.sample import graph_report, hostile_report, sample_report, unseen_report
 
@@ -29,19 +29,19 @@ def painted(value: Any) -> Any:
 
 @pytest.mark.parametrize("report", [sample_report(gpus=2), graph_report(), hostile_report()])
 def test_plotly_accepts_every_figure(report: Any) -> None:
-    drawn = figures.figures(report)
+    drawn = charts.figures(report)
     assert {"timeline-median", "steps", "histogram", "leads"} <= set(drawn)
     for figure in drawn.values():
         go.Figure(painted(figure))
 
 
 def test_nothing_to_draw_draws_nothing() -> None:
-    assert figures.figures(unseen_report()) == {}
+    assert charts.figures(unseen_report()) == {}
 
 
 def test_the_stacked_bars_are_the_ledger() -> None:
     rows = sample_report().steps.rows
-    drawn = figures.steps_over_the_run(rows)["data"]
+    drawn = charts.steps_over_the_run(rows)["data"]
     stacks = [sum(trace["y"][at] for trace in drawn) for at in range(len(rows))]
     assert stacks == pytest.approx([row.duration_ns / 1e6 for row in rows])
     opacity = drawn[0]["marker"]["opacity"]
@@ -50,9 +50,9 @@ def test_the_stacked_bars_are_the_ledger() -> None:
 
 def test_long_runs_draw_means_of_neighbours() -> None:
     report = sample_report(steps=5000)
-    figure = figures.steps_over_the_run(report.steps.rows)
+    figure = charts.steps_over_the_run(report.steps.rows)
     busy = next(trace for trace in figure["data"] if trace["name"] == "busy")
-    assert len(busy["x"]) <= figures.MAX_STEPS
+    assert len(busy["x"]) <= charts.MAX_STEPS
     assert sum(busy["y"]) / len(busy["y"]) == pytest.approx(6.399, abs=0.01)
 
 
@@ -60,13 +60,13 @@ def test_no_page_draws_more_marks_than_allowed() -> None:
     base = sample_report(steps=7000)
     bars = base.detail.timelines[0].bars * 6
     timelines = [replace(one, bars=bars) for one in base.detail.timelines]
-    drawn = figures.figures(replace(base, detail=replace(base.detail, timelines=timelines)))
-    assert sum(figures.marks(figure) for figure in drawn.values()) <= figures.MAX_MARKS
+    drawn = charts.figures(replace(base, detail=replace(base.detail, timelines=timelines)))
+    assert sum(charts.marks(figure) for figure in drawn.values()) <= charts.MAX_MARKS
 
 
 def test_the_histogram_keeps_the_counts_a_class_a_row() -> None:
     histograms = sample_report().detail.histograms
-    figure = figures.gap_histogram(histograms)
+    figure = charts.gap_histogram(histograms)
     assert [trace["y"] for trace in figure["data"]] == [one.counts for one in histograms]
     assert len({trace["yaxis"] for trace in figure["data"]}) == len(histograms)
     assert figure["layout"]["xaxis"]["ticktext"] == ["100 ns", "1 us", "10 us", "100 us", "1 ms", "10 ms"]
@@ -74,14 +74,14 @@ def test_the_histogram_keeps_the_counts_a_class_a_row() -> None:
 
 def test_leads_are_those_of_the_leading_device() -> None:
     report = sample_report(gpus=2)
-    figure = figures.launch_lead(report)
+    figure = charts.launch_lead(report)
     assert [trace["name"] for trace in figure["data"]] == ["draft", "verify", "draft-extend"]
     assert sum(len(trace["x"]) for trace in figure["data"]) == len(report.detail.leads) // 2
     assert figure["data"][0]["y"][0] == -1.5
 
 
 def test_labels_hold_no_tag_and_no_entity_of_their_own() -> None:
-    text = json.dumps(figures.figures(hostile_report()))
+    text = json.dumps(charts.figures(hostile_report()))
     assert "<img" not in text
     assert "<script" not in text
     assert "&lt;img src=x" in text

@@ -7,8 +7,8 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from bubblefinder.render.kit.palette import ROLE_COLOURS, token
-from bubblefinder.render.report.chart import Figure, axis, class_marker, label, layout, ms
-from bubblefinder.render.report.timeline_figure import step_timeline
+from bubblefinder.render.report.chart_style import Figure, axis, class_marker, label, layout, ms
+from bubblefinder.render.report.step_chart import step_timeline
 from bubblefinder.report.model import LEDGER_CLASSES
 from bubblefinder.report.sentences import class_label
 from bubblefinder.units import duration
@@ -16,8 +16,8 @@ from bubblefinder.units import duration
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from bubblefinder.report.charts import Histogram
     from bubblefinder.report.model import Report, StepRow
-    from bubblefinder.report.pictures import Histogram
 
 MAX_MARKS: Final = 20_000
 MAX_STEPS: Final = 400

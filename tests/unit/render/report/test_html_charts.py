@@ -7,20 +7,20 @@ from itertools import pairwise
 
 import pytest
 
-from bubblefinder.render.report import views
+from bubblefinder.render.report import html_charts
 from bubblefinder.report.model import Stats
 from tests.unit.report.sample import graph_report, sample_report, unseen_report
 
 
 def test_the_strip_is_the_mean_step_and_fills_the_bar() -> None:
-    strip = views.strip(sample_report().steps.per_step)
+    strip = html_charts.strip(sample_report().steps.per_step)
     assert sum(one.share or 0 for one in strip) == pytest.approx(1)
     assert [one.css for one in strip] == ["busy", "intra_graph", "host_late", "launching", "queued"]
     assert strip[2].x == pytest.approx(strip[0].width + strip[1].width, abs=0.05)
 
 
 def test_each_part_of_the_waterfall_starts_where_the_one_before_ends() -> None:
-    rows = views.waterfall(sample_report())
+    rows = html_charts.waterfall(sample_report())
     assert [row.css for row in rows][:6] == ["step", "busy", "intra_graph", "host_late", "launching", "queued"]
     for before, after in pairwise(rows[1:6]):
         assert after.raw[0].x == pytest.approx(before.raw[0].x + before.raw[0].width, abs=0.2)
@@ -31,7 +31,7 @@ def test_the_waterfall_shows_what_medians_do_not_add_up_to() -> None:
     base = sample_report()
     late = base.steps.per_step["host_late"]
     changed = base.steps.per_step | {"host_late": replace(late, p50=(late.p50 or 0) - 400_000)}
-    rows = views.waterfall(replace(base, steps=replace(base.steps, per_step=changed)))
+    rows = html_charts.waterfall(replace(base, steps=replace(base.steps, per_step=changed)))
     assert rows[-1].css == "rest"
     assert rows[-1].raw_ns == pytest.approx(400_000, abs=20_000)
     assert sum(row.raw_ns or 0 for row in rows[1:]) == pytest.approx(rows[0].raw_ns)
@@ -39,7 +39,7 @@ def test_the_waterfall_shows_what_medians_do_not_add_up_to() -> None:
 
 def test_busy_is_cut_by_role_and_the_parts_add_up() -> None:
     report = sample_report()
-    parts = views.busy_by_role(report)
+    parts = html_charts.busy_by_role(report)
     assert [name for name, _ in parts] == ["draft", "verify", "draft-extend", "outside graphs"]
     assert sum(ns for _, ns in parts) == pytest.approx(report.steps.per_step["busy"].p50)
 
@@ -47,32 +47,32 @@ def test_busy_is_cut_by_role_and_the_parts_add_up() -> None:
 def test_roles_that_overlap_are_not_cut() -> None:
     report = sample_report()
     roles = [replace(role, p50_ns=9_000_000) for role in report.steps.roles]
-    assert views.busy_by_role(replace(report, steps=replace(report.steps, roles=roles))) == []
+    assert html_charts.busy_by_role(replace(report, steps=replace(report.steps, roles=roles))) == []
 
 
 def test_an_unmeasured_part_has_no_row_and_no_zero() -> None:
-    assert "intra_graph" not in [row.css for row in views.waterfall(graph_report())]
-    figures = {one.name: one.value for one in views.key_figures(graph_report())}
+    assert "intra_graph" not in [row.css for row in html_charts.waterfall(graph_report())]
+    figures = {one.name: one.value for one in html_charts.key_figures(graph_report())}
     assert figures["Idle inside replays"] == "–"
 
 
 def test_an_eager_loop_has_no_inside() -> None:
     base = graph_report()
     eager = replace(base, trace=replace(base.trace, capture_mode="none"))
-    assert [one.name for one in views.key_figures(eager)][:2] == ["Decode step", "Idle"]
+    assert [one.name for one in html_charts.key_figures(eager)][:2] == ["Decode step", "Idle"]
 
 
 def test_ranks_share_one_scale_and_need_two() -> None:
-    assert views.ranks(sample_report()) == []
-    ranks = views.ranks(sample_report(gpus=2))
+    assert html_charts.ranks(sample_report()) == []
+    ranks = html_charts.ranks(sample_report(gpus=2))
     assert [one.name for one in ranks] == ["GPU 0, process 4242", "GPU 1, process 4243"]
     ends = [max(segment.x + segment.width for segment in one.segments) for one in ranks]
-    assert max(ends) == pytest.approx(views.WIDTH, abs=12)
+    assert max(ends) == pytest.approx(html_charts.WIDTH, abs=12)
 
 
 def test_nothing_is_drawn_of_what_is_not_known() -> None:
     unknown = Stats(mean=None, p50=None, p95=None, min=None, max=None)
-    assert views.strip({"busy": unknown}) == ()
-    assert views.waterfall(unseen_report()) == []
-    assert views.strip(unseen_report().steps.per_step) == ()
-    assert [one.name for one in views.key_figures(unseen_report())] == ["Decode step"]
+    assert html_charts.strip({"busy": unknown}) == ()
+    assert html_charts.waterfall(unseen_report()) == []
+    assert html_charts.strip(unseen_report().steps.per_step) == ()
+    assert [one.name for one in html_charts.key_figures(unseen_report())] == ["Decode step"]

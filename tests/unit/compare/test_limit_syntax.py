@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bubblefinder.compare.quantity import format_limit, parse_limit, parse_share
+from bubblefinder.compare.limit_syntax import format_limit, parse_limit, parse_share
 
 
 @pytest.mark.parametrize(

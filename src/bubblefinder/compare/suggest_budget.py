@@ -33,7 +33,7 @@ _TOLERANCE: Final = 0.02
 _WIDE: Final = 1.5
 
 
-def propose(reports: Sequence[Report]) -> str:
+def suggest_budget(reports: Sequence[Report]) -> str:
     """Return a budget file that these runs keep, and would keep again.
 
     Every limit is the worst of the runs plus the noise between captures.
