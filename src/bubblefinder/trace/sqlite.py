@@ -248,7 +248,7 @@ class SqliteSource:
             query = f"SELECT id, {_bounded('value')}, typeof(value) FROM {STRING_IDS} WHERE id IN ({listed})"
             for number, value, stored in self._connection.execute(query):
                 if stored == "text":
-                    texts[number] = value[: LONGEST_TEXT + 1]
+                    texts[number] = (value or "")[: LONGEST_TEXT + 1]  # an empty text, cut as bytes, is null
                 else:
                     other += stored != "null"
         return Strings(texts, other)

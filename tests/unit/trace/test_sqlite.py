@@ -162,6 +162,11 @@ def test_bad_utf8_and_zero_bytes_in_names_are_kept_readable(tmp_path: Path) -> N
     assert open_trace(path).names == {1: "a\ufffdb", 2: "a\0b"}
 
 
+def test_an_empty_name_is_a_name(tmp_path: Path) -> None:
+    path = change(save(tmp_path / "x.sqlite"), "UPDATE StringIds SET value = '' WHERE id = 1")
+    assert open_trace(path).names == {1: "", 2: "cudaLaunchKernel_v7000"}
+
+
 def test_names_that_are_not_text_are_counted(tmp_path: Path) -> None:
     path = change(save(tmp_path / "x.sqlite"), "UPDATE StringIds SET value = x'00ff' WHERE id = 1")
     loaded = open_trace(path)
