@@ -41,7 +41,8 @@ def longer(trace: Trace, kernel: str, factor: float) -> Trace:
         before = np.searchsorted(ends, times, side="right")
         inside = np.append(starts, np.iinfo(np.int64).max)[before]
         within = np.rint(np.maximum(times - inside, 0) * (factor - 1)).astype(np.int64)
-        return times + more[before] + within
+        put_off: NDArray[np.int64] = times + more[before] + within
+        return put_off
 
     return _put_off(trace, moved)
 

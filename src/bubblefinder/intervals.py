@@ -80,6 +80,18 @@ def split(starts: Ints, ends: Ints, cuts: Ints) -> tuple[Ints, Ints, Ints]:
     return lower, upper, keep[parent]
 
 
+def within(starts: Ints, ends: Ints, lows: Ints, highs: Ints) -> tuple[Ints, Ints, Ints]:
+    """Return the parts of intervals that lie in windows: the interval's position, the part's length, and the window.
+
+    Neither intervals nor windows [lows[i], highs[i]) overlap each other, and both are sorted. Parts without length, of
+    empty intervals, stay.
+    """
+    first, last = np.searchsorted(ends, lows, side="right"), np.searchsorted(starts, highs, side="left")
+    position, window = every_position(first, last)
+    lengths = np.minimum(ends[position], highs[window]) - np.maximum(starts[position], lows[window])
+    return position, lengths, window
+
+
 def last_before(points: Ints, starts: Ints) -> Ints:
     """Return for each of sorted points the position of the last of sorted starts at or before it, -1 if none.
 

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bubblefinder.intervals import Cover, covered_before, empty, inside, split, union
+from bubblefinder.intervals import Cover, covered_before, empty, inside, split, union, within
 
 AXIS = np.arange(-5, 60, dtype=np.int64)
 EDGES = st.lists(st.tuples(st.integers(0, 40), st.integers(-2, 12)), max_size=12)
@@ -61,3 +61,21 @@ def test_nothing_is_covered_by_nothing() -> None:
 
 def test_touching_intervals_merge() -> None:
     assert union(np.array([0, 5]), np.array([5, 9])).ends.tolist() == Cover(np.array([0]), np.array([9])).ends.tolist()
+
+
+@given(st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6)), max_size=12), st.lists(st.integers(1, 9), max_size=6))
+def test_parts_within_windows_are_what_a_sweep_finds(steps: list[tuple[int, int]], widths: list[int]) -> None:
+    edges = np.cumsum([0, *[value for step in steps for value in step]])
+    starts, ends = edges[1::2], edges[2::2]
+    highs = np.cumsum(np.array(widths, np.int64)) + 2
+    lows = np.append([2], highs[:-1])[: len(highs)]
+    position, lengths, window = within(starts, ends, lows, highs)
+    found = {(int(p), int(w)): int(n) for p, n, w in zip(position, lengths, window, strict=True) if n}
+    expected = {
+        (p, w): len(both)
+        for p, (a, b) in enumerate(zip(starts, ends, strict=True))
+        for w, (low, high) in enumerate(zip(lows, highs, strict=True))
+        if (both := range(max(a, low), min(b, high)))
+    }
+    assert found == expected
+    assert (lengths >= 0).all()

@@ -2,6 +2,7 @@
 
 Additions to report/1 that readers may ignore. All times are sums over the decode steps of one rank, in integers. The
 sum of all `own_ns`, `gap_ns` and idle `ns` is that of the steps' durations: nothing is counted twice or left out.
+Beyond 128 steps nodes and other work are looked at in so many, evenly spread, and scaled up; one row has what differs.
 """
 
 from __future__ import annotations

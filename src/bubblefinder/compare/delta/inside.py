@@ -10,6 +10,7 @@ import numpy as np
 from bubblefinder.causes.collectives import is_collective
 from bubblefinder.compare.delta.align import NOBODY, aligned
 from bubblefinder.compare.delta.side import Nodes
+from bubblefinder.report.detail.account import UNSEEN
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -149,7 +150,7 @@ def _eager(kind: Kind | None, role: str | None, name: str, base: Mapping[str, Wo
     if before and after and before.shape != after.shape and before.shape and after.shape:
         what = f"{before.shape} to {after.shape}"
     told: Kind = "same kernel" if before and after else "new kernel" if after else "gone kernel"
-    told = "launch shape" if what else "collective" if is_collective(name) else told
+    told = "not told" if name == UNSEEN else "launch shape" if what else "collective" if is_collective(name) else told
     counts = (before.count if before else 0.0, after.count if after else 0.0)
     times = (before.cost_ns if before else 0.0, after.cost_ns if after else 0.0)
     if kind:

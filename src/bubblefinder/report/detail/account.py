@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import polars as pl
 
-from bubblefinder.intervals import split
+from bubblefinder.intervals import every_position, within
 from bubblefinder.report.account import Account, EagerAccount, RoleAccount, Shapes
 from bubblefinder.report.detail.host_account import calls_of, idle_of
 from bubblefinder.report.detail.kernels import kernel_name
 from bubblefinder.timeline.model import CaptureMode, IdleClass, on_gpu
 from bubblefinder.timeline.rank import Rank
-from bubblefinder.trace.model import COPY_KINDS, GRAPH, KERNEL, MEMSET, pid_of
+from bubblefinder.trace.model import COPY_KINDS, GRAPH, KERNEL, MEMSET
 
 if TYPE_CHECKING:
     from bubblefinder.causes.model import Causes
@@ -25,23 +25,14 @@ if TYPE_CHECKING:
 MOST_EAGER: Final = 400
 """Names outside replays that are kept apart; the rest, the shortest, are one row."""
 REPLAY: Final = "replay"
+MOST_STEPS: Final = 128
+"""Nodes are looked at in so many steps at most, evenly spread; idle time outside replays in all."""
 OTHERS: Final = "other work"
+UNSEEN: Final = "steps that were not looked into"
 FOREIGN: Final = "work of another process"
+_TOLD_BY: Final = ("kind", "row", "process", "stream", "graph_node", "name", "copy_kind", "replay_index")
 _SHAPE: Final = ("grid", "block", "registers", "shared_bytes", "local_bytes")
 _SUMS: Final = ("count", "own_ns", "gap_ns", "ran_ns", "early_ns")
-
-
-@dataclass(frozen=True, slots=True)
-class Windows:
-    """The windows of a rank, which tile its GPU's span, and which of them are decode steps."""
-
-    starts: Ints
-    decode: np.ndarray
-
-    def of(self, times: Ints) -> Ints:
-        """Return the number of the decode step at each time, -1 outside them."""
-        window = np.searchsorted(self.starts, times, side="right") - 1
-        return np.where((window >= 0) & self.decode[window], window, -1)
 
 
 def accounts(
@@ -62,76 +53,96 @@ def accounts(
 
 
 def _account(
-    timeline: Timeline, steps: Steps, causes: Causes | None, lane: Rank, shapes: pl.DataFrame | None
+    timeline: Timeline, steps: Steps, causes: Causes | None, rank: Rank, shapes: pl.DataFrame | None
 ) -> Account:
-    mine = steps.windows.filter((pl.col("gpu") == lane.gpu) & (pl.col("process") == lane.process))
-    windows = Windows(mine["start_ns"].to_numpy(), mine["excluded"].is_null().to_numpy())
-    chosen = mine.filter(pl.col("excluded").is_null())
-    work = _with_shapes(_work(timeline, steps, lane, windows), shapes)
+    windows = steps.windows.filter(rank.mine)
+    decode = windows.filter(pl.col("excluded").is_null())
+    seen = decode.gather_every(-(-len(decode) // MOST_STEPS))
+    work = _with_shapes(_work(timeline, steps, rank, seen), shapes)
+    times = len(decode) / len(seen)
     texts = _Texts()
-    return Account(
-        gpu=lane.gpu,
-        pid=pid_of(lane.process),
-        steps=len(chosen),
-        duration_ns=int((chosen["end_ns"] - chosen["start_ns"]).sum()),
-        roles=_roles(work.filter(pl.col("replay_index").is_not_null()), timeline, texts),
-        eager=_eager(work.filter(pl.col("replay_index").is_null()), timeline, texts),
-        idle=idle_of(timeline, steps, causes, lane, windows.starts, windows.decode),
-        calls=calls_of(timeline, steps, lane, (int(chosen["start_ns"][0]), int(chosen["end_ns"][-1]))),
-        names=texts.texts,
+    account = Account(
+        gpu=rank.gpu,
+        pid=rank.pid,
+        steps=len(decode),
+        duration_ns=int((decode["end_ns"] - decode["start_ns"]).sum()),
+        roles=_roles(work.filter(pl.col("replay_index").is_not_null()), times, timeline, texts),
+        eager=_eager(work.filter(pl.col("replay_index").is_null()), times, timeline, texts),
+        idle=idle_of(
+            timeline, steps, causes, rank, windows["start_ns"].to_numpy(), windows["excluded"].is_null().to_numpy()
+        ),
+        calls=calls_of(timeline, steps, rank, (int(decode["start_ns"][0]), int(decode["end_ns"][-1]))),
+        names=[],
     )
+    return replace(account, eager=[*account.eager, *_unseen(account, texts)], names=texts.texts)
 
 
-def _work(timeline: Timeline, steps: Steps, lane: Rank, windows: Windows) -> pl.DataFrame:
-    """Return the operations of a GPU that count for its decode steps, each with the sums that it adds.
+def _unseen(account: Account, texts: _Texts) -> list[EagerAccount]:
+    """Return what the steps that were not looked into add beyond those that were, so that the account sums."""
+    told = sum(sum(role.own_ns) + sum(role.gap_ns) for role in account.roles)
+    told += sum(one.own_ns + one.gap_ns for one in account.eager) + sum(one.ns for one in account.idle)
+    left = account.duration_ns - told
+    return [EagerAccount(name=texts.position(UNSEEN), count=0, own_ns=left, gap_ns=0, ran_ns=0)] if left else []
+
+
+def _work(timeline: Timeline, steps: Steps, rank: Rank, seen: pl.DataFrame) -> pl.DataFrame:
+    """Return the operations of a GPU that count for some decode steps, each with the sums that it adds.
 
     Each operation adds to the busy time what reaches beyond all that had begun before it: what runs side by side
     counts once.
     """
-    operations = on_gpu(timeline.operations, lane.gpu)
+    operations = on_gpu(timeline.operations, rank.gpu)
     starts, ends = operations["start_ns"].to_numpy(), operations["end_ns"].to_numpy()
+    low, high = seen["start_ns"].to_numpy(), seen["end_ns"].to_numpy()
     before = np.concatenate((starts[:1], np.maximum.accumulate(ends)[:-1]))
-    lower, upper, owner = split(np.maximum(starts, before), np.maximum(ends, before), windows.starts)
-    counted = (windows.of(starts) >= 0).astype(np.int64)
-    frame = operations.select("kind", "row", "process", "stream", "graph_node", "name", "copy_kind", "replay_index")
-    replays = timeline.replays.select("graph").hstack(steps.replays.select("role"))
+    owner, lengths, _ = within(np.maximum(starts, before), np.maximum(ends, before), low, high)
+    own = _summed(owner, lengths, len(starts))
+    gaps = _ended(timeline, rank, low, high, len(starts))
+    counted = np.zeros(len(starts), np.bool_)
+    counted[every_position(np.searchsorted(starts, low), np.searchsorted(starts, high))[0]] = True
+    kept = np.flatnonzero(counted | (own > 0) | (gaps > 0))
+    frame = operations.select(*_TOLD_BY)[kept]
+    replays = timeline.replays.select("graph", began="start_ns").with_columns(role=_as_enum(steps.replays["role"]))
     return frame.with_columns(
-        replays.select(pl.all().gather(frame["replay_index"])),
-        count=pl.Series(counted),
-        own_ns=pl.Series(_summed(owner, upper - lower, windows.of(lower), len(frame))),
-        gap_ns=pl.Series(_ended(timeline, lane, windows, len(frame))),
-        ran_ns=pl.Series(counted * (ends - starts)),
-        early_ns=pl.Series(counted * _early(frame, starts, ends)),
-        offset=pl.Series(starts) - timeline.replays["start_ns"].gather(frame["replay_index"]),
-        foreign=pl.col("process") != lane.process,
-    ).filter(pl.any_horizontal(pl.col("count", "own_ns", "gap_ns") > 0))
-
-
-def _summed(owner: Ints, lengths: Ints, windows: Ints, count: int) -> Ints:
-    inside = windows >= 0
-    sums = np.zeros(count, np.int64)
-    np.add.at(sums, owner[inside], lengths[inside])
-    return sums
-
-
-def _ended(timeline: Timeline, lane: Rank, windows: Windows, count: int) -> Ints:
-    """Return the idle time inside replays that each operation of the GPU ended."""
-    pieces = on_gpu(timeline.pieces, lane.gpu).filter(pl.col("idle_class") == IdleClass.INTRA_GRAPH)
-    lower, upper, owner = split(pieces["start_ns"].to_numpy(), pieces["end_ns"].to_numpy(), windows.starts)
-    first = int(timeline.operations["gpu"].search_sorted(lane.gpu))
-    after = timeline.gaps["after_index"].gather(pieces["gap_index"]).cast(pl.Int64).to_numpy() - first
-    return _summed(after[owner], upper - lower, windows.of(lower), count)
-
-
-def _early(frame: pl.DataFrame, starts: Ints, ends: Ints) -> Ints:
-    """Return how long each operation of a replay ran beside the one before it in its stream."""
-    rows = frame.select("stream", "replay_index").with_columns(
-        start=pl.Series(starts), end=pl.Series(ends), previous=pl.Series(ends)
+        replays.select("role", "graph").select(pl.all().gather(frame["replay_index"])),
+        count=pl.Series(counted[kept].astype(np.int64)),
+        own_ns=pl.Series(own[kept]),
+        gap_ns=pl.Series(gaps[kept]),
+        ran_ns=pl.Series((ends - starts)[kept] * counted[kept]),
+        early_ns=pl.Series(_early(frame, starts[kept], ends[kept]) * counted[kept]),
+        offset=pl.Series(starts[kept]) - replays["began"].gather(frame["replay_index"]),
+        foreign=pl.col("process") != rank.process,
     )
-    previous = pl.col("previous").shift(1).over("stream", "replay_index")
-    early = (pl.min_horizontal(previous, "end") - pl.col("start")).clip(lower_bound=0)
-    told = pl.col("replay_index").is_not_null() & previous.is_not_null()
-    return rows.select(early=pl.when(told).then(early).otherwise(0))["early"].to_numpy()
+
+
+def _as_enum(roles: pl.Series) -> pl.Series:
+    return roles.cast(pl.Enum(roles.drop_nulls().unique().sort()))
+
+
+def _summed(owner: Ints, lengths: Ints, count: int) -> Ints:
+    """Return the sum of lengths by owner; exact, since no sum reaches 2^53 ns."""
+    return np.bincount(owner, weights=lengths, minlength=count).astype(np.int64)
+
+
+def _ended(timeline: Timeline, rank: Rank, low: Ints, high: Ints, count: int) -> Ints:
+    """Return the idle time inside replays that each operation of the GPU ended, in some windows."""
+    pieces = on_gpu(timeline.pieces, rank.gpu).filter(pl.col("idle_class") == IdleClass.INTRA_GRAPH)
+    position, lengths, _ = within(pieces["start_ns"].to_numpy(), pieces["end_ns"].to_numpy(), low, high)
+    first = int(timeline.operations["gpu"].search_sorted(rank.gpu))
+    gap = pieces["gap_index"].to_numpy()[position]
+    return _summed(timeline.gaps["after_index"].to_numpy()[gap].astype(np.int64) - first, lengths, count)
+
+
+def _early(operations: pl.DataFrame, starts: Ints, ends: Ints) -> Ints:
+    """Return how long each operation of a replay ran beside the one before it in its stream."""
+    replay = operations["replay_index"].cast(pl.Int64).fill_null(-1).to_numpy()
+    streams = operations["stream"].fill_null(-1).to_numpy()
+    order = np.lexsort((np.arange(len(starts)), streams, replay))
+    replay, streams, starts, ends = (column[order] for column in (replay, streams, starts, ends))
+    same = (replay[1:] == replay[:-1]) & (streams[1:] == streams[:-1]) & (replay[1:] >= 0)
+    early = np.zeros(len(starts), np.int64)
+    early[order[1:]] = np.where(same, np.maximum(np.minimum(ends[:-1], ends[1:]) - starts[1:], 0), 0)
+    return early
 
 
 def _with_shapes(work: pl.DataFrame, shapes: pl.DataFrame | None) -> pl.DataFrame:
@@ -141,21 +152,22 @@ def _with_shapes(work: pl.DataFrame, shapes: pl.DataFrame | None) -> pl.DataFram
     return work.join(kernels, on=["kind", "row"], how="left", maintain_order="left")
 
 
-def _roles(work: pl.DataFrame, timeline: Timeline, texts: _Texts) -> list[RoleAccount]:
+def _roles(work: pl.DataFrame, times: float, timeline: Timeline, texts: _Texts) -> list[RoleAccount]:
     """Return the roles by the time of their first replay, their nodes graph by graph in the order in which they run."""
-    nodes = work.group_by("role", "graph", "graph_node", "kind", "name", "copy_kind", maintain_order=True).agg(
-        pl.col(_SUMS).sum(),
+    node = ("role", "graph", "graph_node", "kind", "name", "copy_kind")
+    nodes = work.group_by(node, maintain_order=True).agg(
+        _sums(times),
         pl.col("offset").mean(),
-        pl.col("replay_index").filter(pl.col("count") > 0).alias("replayed"),
         *(pl.col(name).drop_nulls().first() for name in _SHAPE if name in work.columns),
     )
+    replays = dict(work.filter(pl.col("count") > 0).group_by("role").agg(pl.col("replay_index").n_unique()).iter_rows())
     told = []
     for (role,), mine in nodes.partition_by("role", as_dict=True, maintain_order=True).items():
         ordered = mine.sort("graph", "offset", nulls_last=True, maintain_order=True)
         told.append(
             RoleAccount(
                 role=role,
-                replays=ordered["replayed"].explode().n_unique() if ordered["count"].sum() else 0,
+                replays=round(replays.get(role, 0) * times),
                 names=[texts.of(row, timeline) for row in ordered.iter_rows(named=True)],
                 counts=ordered["count"].to_list(),
                 shapes=_shapes(ordered),
@@ -163,6 +175,12 @@ def _roles(work: pl.DataFrame, timeline: Timeline, texts: _Texts) -> list[RoleAc
             )
         )
     return told
+
+
+def _sums(times: float) -> pl.Expr:
+    """Return the sums of a group, so many times as large as they were counted."""
+    sums = pl.col(_SUMS).sum()
+    return sums if times == 1 else (sums * times).round().cast(pl.Int64)
 
 
 def _shapes(nodes: pl.DataFrame) -> Shapes | None:
@@ -175,12 +193,12 @@ def _shapes(nodes: pl.DataFrame) -> Shapes | None:
     )
 
 
-def _eager(work: pl.DataFrame, timeline: Timeline, texts: _Texts) -> list[EagerAccount]:
+def _eager(work: pl.DataFrame, times: float, timeline: Timeline, texts: _Texts) -> list[EagerAccount]:
     """Return the operations outside replays by name, the longest first."""
     shape = pl.format("grid {}, block {}", "grid", "block") if "grid" in work.columns else pl.lit(None, pl.String)
     rows = (
         work.group_by("kind", "name", "copy_kind", "foreign", maintain_order=True)
-        .agg(pl.col(_SUMS).sum(), shape=shape.drop_nulls().first())
+        .agg(_sums(times), shape=shape.drop_nulls().first())
         .sort("own_ns", "gap_ns", descending=True, maintain_order=True)
     )
     sums: dict[tuple[int, str | None], list[int]] = {}

@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from bubblefinder.report.detail import account as module
-from bubblefinder.report.detail.account import FOREIGN, OTHERS, REPLAY, accounts
+from bubblefinder.report.detail.account import FOREIGN, OTHERS, REPLAY, UNSEEN, accounts
 from bubblefinder.trace.model import KERNEL
 from tests.loops import DRAFT, EXTEND, VERIFY, Loop, disturbed
 from tests.simulate import Graph, Machine, nodes
@@ -112,6 +112,19 @@ def test_eager_names_beyond_the_longest_are_one_row(monkeypatch: pytest.MonkeyPa
     assert [account.names[e.name] for e in account.eager][-1] == OTHERS
     assert len(account.eager) == 4
     assert total(account) == account.duration_ns
+
+
+def test_beyond_so_many_steps_nodes_are_scaled_and_the_sum_stays_exact(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = only(loop())
+    monkeypatch.setattr(module, "MOST_STEPS", 3)
+    thinned = only(loop())
+    assert UNSEEN in thinned.names
+    assert total(thinned) == thinned.duration_ns == whole.duration_ns
+    assert thinned.idle == whole.idle
+    verify, all_of_it = role(thinned, "verify"), role(whole, "verify")
+    assert verify.counts == all_of_it.counts
+    assert verify.replays == pytest.approx(all_of_it.replays)
+    assert sum(verify.own_ns) == pytest.approx(sum(all_of_it.own_ns), rel=0.02)
 
 
 def test_the_work_of_another_process_on_the_gpu_is_told_apart() -> None:
