@@ -8,6 +8,7 @@ from importlib import import_module
 from typing import Annotated, Final
 
 import typer
+from typer.completion import get_completion_inspect_parameters, install_callback, show_callback
 
 from bubblefinder.cli.arguments import BISECT
 from bubblefinder.errors import EXIT_INTERNAL, EXIT_OK, BubblefinderError, for_bisect
@@ -18,6 +19,8 @@ app = typer.Typer(
     help="How much of an LLM decode step the GPU idles, which host call is to blame, and what a cure gives.",
     epilog="Start with: bubblefinder analyze TRACE.sqlite",
     no_args_is_help=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
@@ -40,6 +43,9 @@ _COMMANDS: Final = (
 _GROUPS: Final[tuple[str, ...]] = ("budget", "history", "rules")
 
 
+get_completion_inspect_parameters()  # makes shells' scripts known, as typer does for options of its own
+
+
 def _version(asked: bool) -> None:
     if asked:
         from bubblefinder._version import __version__
@@ -52,6 +58,20 @@ def _version(asked: bool) -> None:
 def _main(
     version: Annotated[
         bool, typer.Option("--version", "-V", callback=_version, is_eager=True, help="Show the version.")
+    ] = False,
+    install_completion: Annotated[
+        bool,
+        typer.Option(
+            "--install-completion",
+            callback=install_callback,
+            is_eager=True,
+            help="Complete words in your shell: writes a script to your home folder, and a line that loads it to "
+            "~/.bashrc, ~/.zshrc or what your shell reads.",
+        ),
+    ] = False,
+    show_completion: Annotated[
+        bool,
+        typer.Option("--show-completion", callback=show_callback, is_eager=True, help="Print that script instead."),
     ] = False,
 ) -> None:
     """Nothing to do before a command."""

@@ -28,16 +28,15 @@ def init(
 ) -> None:
     """Propose budgets that these runs keep. They leave room for the noise between captures."""
     from bubblefinder.cli.arguments import load_all
-    from bubblefinder.cli.output import check_target
+    from bubblefinder.cli.output import make_folder
     from bubblefinder.compare.suggest_budget import suggest_budget
     from bubblefinder.render.formats import write_whole
 
-    if output:
-        check_target(output)
     text = suggest_budget(load_all(captures, quiet=quiet))
     if output is None:
         typer.echo(text, nl=False)
         return
+    make_folder(output)
     write_whole(output, text.encode())
     typer.echo(f"wrote {output}", err=True)
 

@@ -26,7 +26,7 @@ class Outputs:
         """Refuse formats and files that can't be written.
 
         Raises:
-            UsageError: an unknown format or suffix, or a missing folder.
+            UsageError: an unknown format or suffix.
         """
         from bubblefinder.render.formats import format_for, formats_of
 
@@ -36,10 +36,9 @@ class Outputs:
         self._document, self._form, self._paths, self._quiet = document, form or "text", list(paths or ()), quiet
         for path in self._paths:
             format_for(document, path)
-            check_target(path)
 
     def emit(self, value: object, *, url: str = "", verbose: bool = False) -> None:
-        """Write the files, then print the document unless the files were all that was wanted.
+        """Write the files, making their folders, then print the document unless the files were all that was wanted.
 
         Args:
             value: the document.
@@ -49,6 +48,7 @@ class Outputs:
         from bubblefinder.render.formats import write
 
         for path in self._paths:
+            make_folder(path)
             write(self._document, value, path, url=url)
         if not (self._quiet and self._paths):
             self._print(value, url, verbose=verbose)
@@ -75,14 +75,18 @@ def _print_report(report: Report, *, verbose: bool) -> None:
     print_text(report, verbose=verbose)
 
 
-def check_target(path: Path) -> None:
-    """Refuse a file that can't be written.
+def make_folder(path: Path) -> None:
+    """Make the folder that a file is to be written to.
 
     Raises:
-        UsageError: its folder is missing.
+        UsageError: it can't be made.
     """
-    if not path.parent.is_dir():
-        raise UsageError(f"there is no folder {str(path.parent)!r} to write {path.name!r} to")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(
+            f"the folder {str(path.parent)!r} can't be made: {error.strerror}", hint="name another with -o"
+        ) from error
 
 
 def terminal_width() -> int | None:

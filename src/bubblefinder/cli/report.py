@@ -7,15 +7,19 @@ from typing import Annotated
 
 import typer
 
-from bubblefinder.cli.arguments import OutputFiles, OutputFormat, Verbose, refuse_unseen
+from bubblefinder.cli.arguments import Json, OutputFiles, OutputFormat, Verbose, refuse_unseen
 
 
 def report(
     source: Annotated[
-        Path, typer.Argument(metavar="REPORT", help="A report that bubblefinder wrote: .json, or the .html page.")
+        Path,
+        typer.Argument(
+            metavar="REPORT", help="A report that bubblefinder wrote: .json, or the .html page; - for stdin."
+        ),
     ],
     output: OutputFiles = None,
     output_format: OutputFormat = None,
+    json: Json = False,
     report_url: Annotated[
         str, typer.Option(metavar="URL", help="Where the full report can be read; Markdown links to it.")
     ] = "",
@@ -26,7 +30,7 @@ def report(
     from bubblefinder.cli.output import Outputs
     from bubblefinder.report.read import read_report
 
-    outputs = Outputs("report", output_format, output, quiet=quiet)
+    outputs = Outputs("report", "json" if json else output_format, output, quiet=quiet)
     known = read_report(source)
     outputs.emit(known, url=report_url, verbose=bool(verbose))
     refuse_unseen(known)

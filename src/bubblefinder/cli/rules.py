@@ -10,6 +10,7 @@ import typer
 from bubblefinder.errors import EXIT_GATE, UsageError
 
 if TYPE_CHECKING:
+    from bubblefinder.rules.config import Config
     from bubblefinder.rules.packs import Packs
 
 rules = typer.Typer(no_args_is_help=True, help="List, explain, check and test the rules that name causes.")
@@ -22,13 +23,17 @@ Folders = Annotated[
 
 @rules.command("list")
 def list_rules(folders: Folders = None) -> None:
-    """List every rule. Shows id, name, what it is about, how far it is proven, its title."""
+    """List the rules that run here. Shows id, name, what it is about, how far it is proven, its title."""
     from bubblefinder.cli.output import terminal_width
     from bubblefinder.render.kit.table import Table
     from bubblefinder.render.kit.text import draw
+    from bubblefinder.rules.engine import selected
+    from bubblefinder.rules.packs import load_packs
     from bubblefinder.rules.template import bare
 
-    rows = [(rule.id, rule.name, rule.about, rule.status, bare(rule.title)) for rule in _packs(folders).rules]
+    config = _config(folders)
+    chosen = selected(load_packs(config.rules), config)
+    rows = [(rule.id, rule.name, rule.about, rule.status, bare(rule.title)) for rule in chosen]
     typer.echo(draw(Table("Rules", ("id", "name", "about", "status", "title"), rows), terminal_width()))
 
 
@@ -96,9 +101,10 @@ def run_cases(
     from bubblefinder.units import plural
 
     files = [read_cases(path) for path in _files(cases or [Path("tests/cases")])]
-    packs = load_packs(folders or ())
+    own = _config(folders).rules
+    packs = load_packs(own)
     wrong = [line for file in files for case in file.case for line in complaints(file.rule, case, packs)]
-    wrong += [f"{rule}: no case" for rule in untested(own_rules(folders or ()), files)]
+    wrong += [f"{rule}: no case" for rule in untested(own_rules(own), files)]
     for line in wrong:
         typer.echo(line)
     if wrong:
@@ -147,4 +153,11 @@ def _files(paths: list[Path]) -> list[Path]:
 def _packs(folders: list[Path] | None) -> Packs:
     from bubblefinder.rules.packs import load_packs
 
-    return load_packs(folders or ())
+    return load_packs(_config(folders).rules)
+
+
+def _config(folders: list[Path] | None) -> Config:
+    """Return the settings that hold in this folder, as `analyze` takes them, with the folders given."""
+    from bubblefinder.rules.config import find_config, load_config
+
+    return load_config(find_config(Path.cwd())).override(rules=folders or ())

@@ -68,7 +68,8 @@ def serve(
         from bubblefinder.web.server import serve as run
     except ImportError as error:
         raise UsageError(
-            "the web page needs packages that are not installed", hint="pip install 'bubblefinder[web]'"
+            "the web page needs packages that are not installed",
+            hint="in bubblefinder's source folder: pip install '.[web]'",
         ) from error
     limits = Limits(
         upload_bytes=round(max_upload * _GIB),

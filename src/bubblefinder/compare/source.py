@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from bubblefinder.reading import STDIN
 from bubblefinder.report.read import read_report
 
 if TYPE_CHECKING:
@@ -44,6 +45,8 @@ def labelled(report: Report, *, label: str | None = None, commit: str | None = N
 
 
 def _is_report(path: Path) -> bool:
+    if path == STDIN:
+        return True
     if not path.is_file():
         return False
     try:

@@ -38,6 +38,7 @@ from bubblefinder.report.model import (
     TraceFacts,
 )
 from bubblefinder.report.overhead import overhead_report
+from bubblefinder.report.verdict import verdict
 from bubblefinder.rules.config import Config
 from bubblefinder.rules.engine import run_rules
 from bubblefinder.rules.packs import load_packs
@@ -138,7 +139,8 @@ def report_of(analysis: Analysis, options: Options | None = None) -> Report:
         host=host_report(analysis.facts, cured, rank),
         detail=detail(analysis, rank, packs.category, launch_shapes=asked.launch_shapes),
     )
-    return replace(report, economics=economics_report(report, timeline.trace.info, asked.economics))
+    economics = economics_report(report, timeline.trace.info, asked.economics)
+    return replace(report, economics=economics, verdict=verdict(report))
 
 
 def _decode(windows: pl.DataFrame, rank: Rank | None) -> pl.DataFrame:

@@ -6,6 +6,8 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+import msgspec
+
 from bubblefinder.errors import CannotAnswerError
 from bubblefinder.pipeline import Analysis
 from bubblefinder.timeline.model import CaptureMode
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
 _PROFILE: Final = (
     "nsys profile --trace=cuda,nvtx --sample=none --cpuctxsw=none --cuda-graph-trace={mode} -o capture PROGRAM"
 )
+SCHEMA: Final = "bubblefinder.doctor/1"
 _RANGES: Final = 8
 _KINDS: Final = {KERNEL: "kernel", MEMCPY: "copy", MEMSET: "memset", GRAPH: "graph replay"}
 _LEVELS: Final = ("error", "warn", "info")
@@ -59,7 +62,7 @@ def examine(trace: Trace) -> Examination:
             _rows(trace),
             (("how much does the GPU idle", "no: no GPU activity was recorded"),),
             _ranges(trace),
-            (note, *sorted(trace.notes, key=lambda one: _LEVELS.index(one.level))),
+            (note, *_ranked(trace.notes)),
             _PROFILE.format(mode="node"),
         )
     steps = analysis.steps
@@ -80,9 +83,30 @@ def examine(trace: Trace) -> Examination:
         _rows(trace),
         answers,
         _ranges(trace),
-        tuple(sorted((*trace.notes, *timeline.notes, *steps.notes), key=lambda note: _LEVELS.index(note.level))),
+        tuple(
+            sorted((*timeline.trace.notes, *timeline.notes, *steps.notes), key=lambda note: _LEVELS.index(note.level))
+        ),
         _command(timeline),
     )
+
+
+def _ranked(notes: tuple[QualityNote, ...]) -> tuple[QualityNote, ...]:
+    """Return the notes, the gravest first."""
+    return tuple(sorted(notes, key=lambda note: _LEVELS.index(note.level)))
+
+
+def render(examination: Examination) -> str:
+    """Return the examination as JSON: what the capture says of itself, and dictionaries of the pairs."""
+    found = {
+        "schema": SCHEMA,
+        "trace": examination.info,
+        "rows": dict(examination.rows),
+        "answers": dict(examination.answers),
+        "ranges": dict(examination.ranges),
+        "quality": examination.notes,
+        "command": examination.command or None,
+    }
+    return msgspec.json.format(msgspec.json.encode(found, order="sorted"), indent=1).decode() + "\n"
 
 
 def _rows(trace: Trace) -> tuple[tuple[str, int], ...]:

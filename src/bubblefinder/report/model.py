@@ -339,6 +339,24 @@ class Expected:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """What a reader should know after ten seconds.
+
+    Attributes:
+        headline: one sentence; it holds `number`.
+        number: the part of the headline that matters most, empty if nothing could be measured.
+        blame: one sentence about the first finding, or why there is none.
+        gain: what removing it gives, what removing all findings gives, and what none of them explains; empty where
+            unknown.
+    """
+
+    headline: str
+    number: str
+    blame: str
+    gain: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
     """Everything bubblefinder says about one capture."""
 
@@ -360,3 +378,5 @@ class Report:
     host: HostReport | None = None
     economics: EconomicsReport | None = None
     wait_chains: list[WaitChainReport] = field(default_factory=list)
+    verdict: Verdict | None = None
+    """The sentences that every format opens with; null in reports older than that."""

@@ -6,6 +6,7 @@ from html.parser import HTMLParser
 from typing import TYPE_CHECKING, Final
 
 from bubblefinder.errors import NotATraceError
+from bubblefinder.reading import read_bytes
 from bubblefinder.report import json
 
 if TYPE_CHECKING:
@@ -17,13 +18,13 @@ ELEMENT_ID: Final = "bubblefinder-report"
 
 
 def read_report(path: Path) -> Report:
-    """Return the report in a JSON file, or the one embedded in an HTML report.
+    """Return the report in a JSON file, or the one embedded in an HTML report; ``-`` is standard input.
 
     Raises:
         NotATraceError: the file can't be read or holds no report.
     """
     try:
-        content = path.read_bytes()
+        content = read_bytes(path)
     except OSError as error:
         raise NotATraceError(f"{path.name} can't be read: {error.strerror}", hint="check the path") from error
     try:

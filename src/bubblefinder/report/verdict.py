@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from bubblefinder.report.model import Verdict
 from bubblefinder.report.overhead_sentences import may_be_the_profilers_ns
 from bubblefinder.report.sentences import CLASS_LABELS, bound_words, place_words, plain
 from bubblefinder.units import duration, kernel_name, plural, share
@@ -23,24 +23,6 @@ _HANDED: Final = 1.2
 """A wait that gives so many times more in its turn only hands the wait on when it goes alone."""
 _OUTSIDE: Final = ("host_late", "launching", "queued", "unattributed")
 IDLE_CLASSES: Final = ("intra_graph", "host_late", "launching", "queued", "unattributed")
-
-
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """What a reader should know after ten seconds.
-
-    Attributes:
-        headline: one sentence; it holds `number`.
-        number: the part of the headline that matters most, empty if nothing could be measured.
-        blame: one sentence about the first finding, or why there is none.
-        gain: what removing it gives, what removing all findings gives, and what none of them explains; empty where
-            unknown.
-    """
-
-    headline: str
-    number: str
-    blame: str
-    gain: str
 
 
 def verdict(report: Report) -> Verdict:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from bubblefinder.errors import UsageError
+from bubblefinder.reading import read_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -30,13 +31,13 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
 
 
 def read_toml(path: Path) -> dict[str, Any]:
-    """Return a TOML file's tables.
+    """Return a TOML file's tables; ``-`` is standard input.
 
     Raises:
         FileError: it can't be read, or it is no TOML.
     """
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        return tomllib.loads(read_bytes(path).decode("utf-8"))
     except UnicodeDecodeError as error:
         raise FileError(f"{path}: not TOML: it is no text in UTF-8", hint="check the path") from error
     except tomllib.TOMLDecodeError as error:

@@ -7,6 +7,8 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+import msgspec
+
 from bubblefinder.share.scrub import NEUTRAL_SERIAL, THREADS
 from bubblefinder.share.tables import ENUMS, shared_columns
 from bubblefinder.trace.quality import PATH
@@ -14,10 +16,11 @@ from bubblefinder.trace.schema import DIAGNOSTICS, NVTX, STRING_IDS, THREAD_NAME
 from bubblefinder.units import printable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from bubblefinder.trace.schema import Source
 
+SCHEMA: Final = "bubblefinder.privacy/1"
 _PAIRS: Final = ("META_DATA_CAPTURE", "META_DATA_EXPORT", "EXPORT_META_DATA", "TARGET_INFO_SYSTEM_ENV")
 _BY_NAME: Final = (
     ("environment variables", re.compile(r"ENVIRONMENT|\bENV\b", re.IGNORECASE)),
@@ -78,6 +81,12 @@ def listed(found: Iterable[Personal]) -> list[str]:
         return ["It holds no kind of personal data that bubblefinder knows."]
     lines = (f"{kind}: {', '.join(places)}" for kind, places in sorted(kinds.items()))
     return [*lines, "", *_ADVICE]
+
+
+def render(found: Sequence[Personal]) -> str:
+    """Return what was found as JSON."""
+    content = msgspec.json.encode({"schema": SCHEMA, "personal": found}, order="sorted")
+    return msgspec.json.format(content, indent=1).decode() + "\n"
 
 
 def personal_words(source: Source) -> set[str]:

@@ -22,7 +22,7 @@ from bubblefinder.timeline.launches import (
     repeated_correlations,
 )
 from bubblefinder.timeline.model import CaptureMode, Device, Timeline
-from bubblefinder.timeline.notes import stack_walked, timeline_notes
+from bubblefinder.timeline.notes import settled, stack_walked, timeline_notes
 from bubblefinder.timeline.outlived import outlived
 from bubblefinder.timeline.replays import (
     LaunchRuns,
@@ -84,7 +84,7 @@ def build_timeline(trace: Trace) -> Timeline:
     walked = trace.names_from is None and stack_walked(calls)
     leads = launch_leads(np.concatenate([gpu.running_end for gpu in found]), runs, calls)
     return Timeline(
-        trace=trace,
+        trace=replace(trace, notes=settled(trace.notes, calls, operations)),
         mode=mode,
         operations=operations,
         calls=calls,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 import polars as pl
@@ -73,6 +74,21 @@ def stack_walked(calls: pl.DataFrame) -> bool:
     """Tell whether most launch calls have a call chain: walking the stack at each doubles a step and more."""
     launches = calls.filter(pl.col("role").is_in([int(role) for role in LAUNCHES]))
     return launches["callchain"].count() > _MOSTLY * len(launches)
+
+
+def settled(notes: Sequence[QualityNote], calls: pl.DataFrame, operations: pl.DataFrame) -> tuple[QualityNote, ...]:
+    """Return a trace's notes, quieter where the records prove complete what the profiler always doubts.
+
+    With a record for every launch call and a launch call for every operation nothing of CUDA is missing.
+    """
+    launched = calls["recorded"].drop_nulls()
+    whole = len(launched) > 0 and launched.all() and not operations["call_index"].null_count()
+    return tuple(
+        replace(note, level="info", message=f"{note.message} Every launch call has its GPU work on record, though.")
+        if whole and note.code == "events-incomplete" and "CUDA" in note.message
+        else note
+        for note in notes
+    )
 
 
 def _mode_note(calls: pl.DataFrame, mode: CaptureMode) -> QualityNote:

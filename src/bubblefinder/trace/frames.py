@@ -148,6 +148,7 @@ def _once(calls: pl.DataFrame) -> pl.DataFrame:
 def read_nvtx(source: Source, tally: Tally) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Read the NVTX ranges, and the rows that name a domain of a process."""
     rows = read(source, schema.NVTX, tally).with_columns(process_key("thread"))
+    tally.nvtx_rows = rows.height
     domains = rows.filter(pl.col("event_type") == DOMAIN_NAMED)
     ranges = timed(rows.filter(pl.col("event_type").is_in(_RANGES)), schema.NVTX, tally, open_end=True)
     return in_time_order(ranges), domains

@@ -31,7 +31,7 @@ def capture_notes(source: Source, trace: Trace, tally: Tally, diagnostics: pl.Da
         diagnostics: rows of DIAGNOSTIC_EVENT.
     """
     return [
-        *diagnostic_notes(source, diagnostics),
+        *diagnostic_notes(source, diagnostics, tally.nvtx_rows),
         *_absent_tables(source, trace),
         *_gpus(source, trace, tally),
         *_silent_processes(trace),

@@ -21,6 +21,8 @@ _LOST: Final = re.compile(
     re.IGNORECASE,
 )
 _INCOMPLETE: Final = re.compile(r"not all .*(CUDA|NVTX|OS runtime).* events", re.IGNORECASE)
+_INCOMPLETE_NVTX: Final = re.compile(r"not all NVTX events", re.IGNORECASE)
+_NVTX_COLLECTED: Final = re.compile(r"Number of NVTX events collected:\s*(\d+)")
 _RELEVANT: Final = re.compile(r"CUDA|CUPTI|NVTX", re.IGNORECASE)
 _ABSENT: Final = re.compile(r"^No \S.* events collected", re.IGNORECASE)
 _NONE_LOST: Final = re.compile(r":\s*0\.?\s*$")
@@ -39,6 +41,7 @@ class Tally:
     untimed: Counter[str] = field(default_factory=Counter)
     unusable: Counter[str] = field(default_factory=Counter)
     missing: Counter[str] = field(default_factory=Counter)
+    nvtx_rows: int = 0
     not_text: int = 0
     cut: int = 0
     unnamed: int = 0
@@ -104,12 +107,13 @@ def _dotted(number: str) -> str:
     return number if "." in number else f"{number[:-1]}.{number[-1]}"
 
 
-def diagnostic_notes(source: Source, diagnostics: pl.DataFrame) -> list[QualityNote]:
+def diagnostic_notes(source: Source, diagnostics: pl.DataFrame, nvtx_rows: int) -> list[QualityNote]:
     """Turn what the profiler said of its own run into notes, file paths taken out.
 
     Args:
         source: the export, asked whether it has the table at all.
         diagnostics: severity and text of DIAGNOSTIC_EVENT.
+        nvtx_rows: how many rows of NVTX are in the export; as many as were collected are all of them.
     """
     if not source.columns(schema.DIAGNOSTICS):
         return [
@@ -121,12 +125,15 @@ def diagnostic_notes(source: Source, diagnostics: pl.DataFrame) -> list[QualityN
         ]
     said: Counter[QualityNote] = Counter()
     others = 0
+    collected = [int(found[1]) for text in diagnostics["text"].drop_nulls() if (found := _NVTX_COLLECTED.search(text))]
+    whole = bool(collected) and sum(collected) == nvtx_rows
     for severity, text in diagnostics.select("severity", "text").drop_nulls().iter_rows():
         code = _diagnostic_code(severity, text)
         if code == "other-diagnostics":
             others += 1
         elif code:
-            level: Level = "info" if _ABSENT.search(text) else "warn"
+            harmless = _ABSENT.search(text) or (whole and _INCOMPLETE_NVTX.search(text))
+            level: Level = "info" if harmless else "warn"
             said[QualityNote(code, level, f"Nsight Systems says: {scrubbed(text)}")] += 1
     notes = [QualityNote(note.code, note.level, note.message, count) for note, count in said.items()]
     return [

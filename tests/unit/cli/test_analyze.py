@@ -94,11 +94,12 @@ def test_bad_input_is_one_line_and_a_hint_and_leaves_nothing(bad: Path, name: st
         ["--step-by", "nvtx:("],
         ["-f", "docx"],
         ["-o", "report.docx"],
-        ["-o", "no/such/folder/report.json"],
+        ["-o", "taken/report.json"],
         ["--no-such-option"],
     ],
 )
 def test_wrong_usage_exits_with_2(tmp_path: Path, arguments: list[str]) -> None:
+    (tmp_path / "taken").write_text("a file where a folder belongs")
     done = run("analyze", SAMPLE, *arguments, cwd=tmp_path)
     assert done.returncode == 2
     assert "Traceback" not in done.stderr
@@ -132,3 +133,13 @@ def test_selected_steps_alone_make_the_statistics() -> None:
     assert (some.steps.count, some.steps.excluded["not_selected"]) == (3, whole.steps.count - 3)
     chosen = [row.duration_ns for row in whole.steps.rows if 2 <= row.index < 5]
     assert some.steps.per_step["duration"].mean == sum(chosen) / 3
+
+
+def test_the_folder_of_an_output_is_made(tmp_path: Path) -> None:
+    assert (
+        run("analyze", SAMPLES / "null_gpu_1.graph.sqlite.xz", "-q", "-o", "new/deep/r.json", cwd=tmp_path).returncode
+        == 0
+    )
+    assert json.loads((tmp_path / "new" / "deep" / "r.json").read_text())["verdict"]["headline"].startswith(
+        "The GPU idles"
+    )

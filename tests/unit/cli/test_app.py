@@ -34,3 +34,13 @@ def test_what_a_command_does_is_said_whole(path: tuple[str, ...]) -> None:
     listed = CliRunner().invoke(app, [*path, "--help"]).stdout.partition("Commands:")[2]
     assert listed
     assert [line for line in listed.splitlines() if line.endswith("...")] == []
+
+
+@pytest.mark.parametrize("path", list(commands(get_command(app))), ids=" ".join)
+def test_help_has_a_short_name(path: tuple[str, ...]) -> None:
+    assert CliRunner().invoke(app, [*path, "-h"]).stdout == CliRunner().invoke(app, [*path, "--help"]).stdout
+
+
+def test_installing_completion_says_what_it_edits() -> None:
+    told = " ".join(CliRunner().invoke(app, ["--help"]).stdout.split())
+    assert "writes a script to your home folder, and a line that loads it to ~/.bashrc, ~/.zshrc" in told

@@ -1,22 +1,36 @@
+"""`bubblefinder doctor` for people and for programs."""
+
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import json
+from pathlib import Path
 
 from typer.testing import CliRunner
 
 from bubblefinder.cli.app import app
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
+SAMPLES = Path(__file__).parents[3] / "sample_traces"
 
 
-def test_a_capture_is_told_by_what_it_can_answer(sample: Callable[[str], Path]) -> None:
-    said = CliRunner().invoke(app, ["doctor", str(sample("nextn_before.graph"))]).output
-    assert "how long is it idle inside a graph? no: each replay is one block" in " ".join(said.split())
-    assert said.rstrip().splitlines()[-1].startswith("To learn more: nsys profile")
+def asked(*options: str) -> str:
+    done = CliRunner().invoke(app, ["doctor", str(SAMPLES / "nextn_before.graph.sqlite.xz"), *options])
+    assert done.exit_code == 0
+    return done.stdout
 
 
-def test_a_report_is_no_capture(tmp_path: Path) -> None:
-    (tmp_path / "report.json").write_text("{}")
-    assert CliRunner().invoke(app, ["doctor", str(tmp_path / "report.json")]).exit_code
+def test_programs_get_json() -> None:
+    told = json.loads(asked("--json"))
+    assert told["schema"] == "bubblefinder.doctor/1"
+    assert told["trace"]["nsys_version"] == "2025.3.2.0"
+    assert told["rows"]["graph replay"] == 90
+    assert told["answers"]["how long is it idle inside a graph"].startswith("no: ")
+    assert {note["level"] for note in told["quality"]} == {"info"}
+    assert told["command"].startswith("nsys profile")
+
+
+def test_kinds_of_personal_data_as_text_and_as_json() -> None:
+    told = json.loads(asked("--json", "--privacy"))
+    assert told["schema"] == "bubblefinder.privacy/1"
+    kinds = {row["kind"] for row in told["personal"]}
+    assert "processes of the machine" in kinds
+    assert all(any(line.startswith(kind) for line in asked("--privacy").splitlines()) for kind in kinds)

@@ -6,8 +6,9 @@ import sys
 from typing import TYPE_CHECKING
 
 import pytest
+from typer.testing import CliRunner
 
-from bubblefinder.cli.app import main
+from bubblefinder.cli.app import app, main
 from bubblefinder.render.formats import write
 from bubblefinder.report.read import read_report
 from tests.unit.report.sample import sample_report, unseen_report
@@ -59,3 +60,9 @@ def test_what_can_not_be_done_is_said_in_one_line(
     monkeypatch.chdir(tmp_path)
     assert run(monkeypatch, *arguments) == code
     assert says in capsys.readouterr().err
+
+
+def test_standard_input_is_read_and_json_printed(tmp_path: Path) -> None:
+    write("report", sample_report(), tmp_path / "a.json")
+    done = CliRunner().invoke(app, ["report", "-", "--json"], input=(tmp_path / "a.json").read_bytes())
+    assert done.stdout == (tmp_path / "a.json").read_text()

@@ -139,3 +139,19 @@ def test_test_fails_when_a_rule_has_no_case(folder: Path) -> None:
     result = run("test", str(folder / "cases"), "--rules", str(folder))
     assert result.exit_code == 1
     assert "OUR001: no case" in result.output
+
+
+def test_a_pack_may_come_from_standard_input() -> None:
+    done = CliRunner().invoke(rules, ["check", "-"], input=PACK)
+    assert done.stdout == "-: 1 rule, no mistakes\n"
+
+
+def test_the_settings_of_the_folder_hold(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "packs").mkdir()
+    (tmp_path / "packs" / "ours.toml").write_text(PACK)
+    (tmp_path / "bubblefinder.toml").write_text('rules = ["packs"]\nignore = ["SGL"]\n')
+    monkeypatch.chdir(tmp_path)
+    listed = CliRunner().invoke(rules, ["list"]).stdout
+    assert "OUR001" in listed
+    assert "SGL001" not in listed
+    assert "Ask the sampler team." in CliRunner().invoke(rules, ["explain", "our-read"]).stdout

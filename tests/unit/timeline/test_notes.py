@@ -1,14 +1,12 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import replace
 
 import pytest
 
 from bubblefinder.timeline.build import build_timeline
 from bubblefinder.trace.drawn import draw
-
-if TYPE_CHECKING:
-    from bubblefinder.trace.model import QualityNote
+from bubblefinder.trace.model import QualityNote
 
 
 def notes(picture: str) -> dict[str, QualityNote]:
@@ -89,3 +87,20 @@ def test_processes_that_share_a_gpu_are_noticed() -> None:
     """
     (note,) = (n for n in build_timeline(draw(picture, us_per_char=50)).notes if n.code == "shared-gpu")
     assert (note.level, note.count) == ("warn", 2)
+
+
+@pytest.mark.parametrize(
+    ("picture", "level"),
+    [
+        ("api | AB\ngpu0 | .AB", "info"),
+        ("api | ABL\ngpu0 | .AB\nL = cudaLaunchKernel_v7000", "warn"),
+        ("api | A\ngpu0 | .AB", "warn"),
+        ("gpu0 | .AB", "warn"),
+    ],
+    ids=["whole", "a launch without work", "work without a launch", "no calls"],
+)
+def test_records_that_prove_complete_are_not_doubted(picture: str, level: str) -> None:
+    trace = draw(picture)
+    doubts = ("Not all CUDA events might have been collected.", "Not all NVTX events might have been collected.")
+    trace = replace(trace, notes=tuple(QualityNote("events-incomplete", "warn", text) for text in doubts))
+    assert [note.level for note in build_timeline(trace).trace.notes] == [level, "warn"]

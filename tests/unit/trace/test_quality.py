@@ -6,7 +6,7 @@ import pytest
 
 from bubblefinder.trace.open import open_trace
 from bubblefinder.trace.quality import scrubbed
-from tests.unit.trace.rows import save
+from tests.unit.trace.rows import THREAD, save
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -82,3 +82,12 @@ def test_an_export_without_diagnostics_is_unknown_and_not_clean(tmp_path: Path) 
 )
 def test_texts_are_shown_without_paths_settings_or_control_characters(text: str, shown: str) -> None:
     assert scrubbed(text) == shown
+
+
+@pytest.mark.parametrize(("collected", "level"), [((2, 1), "info"), ((2,), "warn"), ((), "warn")])
+def test_ranges_that_are_all_there_are_not_doubted(tmp_path: Path, collected: tuple[int, ...], level: str) -> None:
+    rows = [{"severity": 2, "text": "Not all NVTX events might have been collected."}]
+    rows += [{"severity": 1, "text": f"Number of NVTX events collected: \t{number}."} for number in collected]
+    marks = [{"start": 1, "end": 2, "eventType": 59, "text": "step", "globalTid": THREAD}] * 3
+    trace = open_trace(save(tmp_path / "x.sqlite", DIAGNOSTIC_EVENT=rows, NVTX_EVENTS=marks))
+    assert [note.level for note in trace.notes if note.code == "events-incomplete"] == [level]
