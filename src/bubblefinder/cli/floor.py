@@ -40,7 +40,9 @@ def floor(
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Say how long a decode step must take at least, by the bytes that the model has to move.
+    """Say how long a decode step must take at least.
+
+    It has to move the bytes of the model that it touches.
 
     Nothing is read from counters: bytes follow from the model's shape, times from the capture.
     """

@@ -43,7 +43,7 @@ def speculation(
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Say whether speculation pays, how deep to draft for this workload, and what is unexplained.
+    """Say whether speculation pays, and how deep to draft.
 
     An accept length counts the verifier's own token: 1.00 means that no draft token was taken.
     """
