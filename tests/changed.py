@@ -1,15 +1,17 @@
 """Prints the tests of what has changed since the last commit that everybody has: ``python -m tests.changed``.
 
-A change in `src/bubblefinder/PACKAGE` calls for `tests/unit/PACKAGE`; a changed test for itself.
+A change in `src/bubblefinder/PACKAGE` calls for `tests/unit/PACKAGE` and for what is demanded of registries; a changed
+test for itself.
 """
 
 from __future__ import annotations
 
 import subprocess
+import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-ALWAYS = ("tests/test_house.py",)
+ALWAYS = ("tests/test_house.py", "tests/test_registries.py")
 SLOW = ("tests/e2e", "tests/fuzz", "tests/integration")
 
 
@@ -23,7 +25,9 @@ def called_for(changed: list[str]) -> list[str]:
             found.add(f"tests/unit/{package}")
         elif parts[0] == "tests" and parts[-1].startswith("test_") and not name.startswith(SLOW):
             found.add(name)
-        elif parts[0] in {"docs", "rules"} or name == "README.md":
+        elif parts[0] == "rules" or parts[:2] == ("tests", "cases"):
+            found |= {f"tests/{one.name}" for one in (ROOT / "tests").glob("test_rule_*.py")}
+        elif parts[0] == "docs":
             found |= {f"tests/{one.name}" for one in (ROOT / "tests").glob("test_*.py") if one.name != "test_readme.py"}
     there = sorted(name for name in found if (ROOT / name).exists())
     return [name for name in there if not any(Path(name).is_relative_to(one) for one in there if one != name)]
@@ -41,4 +45,4 @@ def _git(*arguments: str) -> list[str]:
 
 
 if __name__ == "__main__":
-    pass
+    sys.stdout.writelines(f"{name}\n" for name in called_for(changed()))

@@ -59,15 +59,21 @@ def test_unit_tests_mirror_the_sources(test: Path) -> None:
 
 
 def test_a_change_calls_for_the_tests_of_its_package() -> None:
+    always = ["tests/test_house.py", "tests/test_registries.py"]
     assert called_for(["src/bubblefinder/steps/find.py", "tests/unit/steps/test_find.py"]) == [
-        "tests/test_house.py",
+        *always,
         "tests/unit/steps",
     ]
     assert "tests/unit/test_units.py" in called_for(["src/bubblefinder/units.py"])
     assert "tests/test_rule_cases.py" in called_for(["rules/core.toml"])
-    assert called_for(["tests/e2e/test_report_page.py", "uv.lock", "src/bubblefinder/gone/away.py"]) == [
-        "tests/test_house.py"
-    ]
+    assert called_for(["tests/e2e/test_report_page.py", "uv.lock", "src/bubblefinder/gone/away.py"]) == always
+
+
+def test_the_tests_of_what_changed_are_printed() -> None:
+    printed = subprocess.run(
+        [sys.executable, "-m", "tests.changed"], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert "tests/test_house.py" in printed.stdout.splitlines()
 
 
 def test_the_check_of_a_change_runs_what_the_readme_says() -> None:
