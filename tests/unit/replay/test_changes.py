@@ -14,6 +14,7 @@ from bubblefinder.replay.changes import (
     DropKernels,
     FreeLaunches,
     HostSpeed,
+    RemovePauses,
     RemoveTracing,
     RemoveWaits,
     ShortenHost,
@@ -166,3 +167,13 @@ def test_tracing_is_taken_off_the_work_that_paid_for_it() -> None:
     assert steps_us(model, [nothing]) == [20]
     assert steps_us(model, [replace(nothing, inside_ns=graphs)]) == [18]
     assert steps_us(model, [replace(nothing, gaps_ns=graphs / 2)]) == [19]
+
+
+def test_a_pause_is_taken_off_the_work_before_the_next_call() -> None:
+    model = model_drawn(HOST)
+    thread, first = model.calls["thread"][0], model.calls["start_ns"][0]
+    starts = tuple(first + (20 * step + 9) * 1_000 for step in range(TIMES))
+    held = RemovePauses((thread,) * TIMES, starts, tuple(start + 4_000 for start in starts))
+    assert steps_us(model, [held]) == [16]
+    other = RemovePauses((thread + 1,) * TIMES, held.starts, held.ends)
+    assert steps_us(model, [other]) == [20]
