@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -79,7 +80,7 @@ def check(
     from bubblefinder.cli.arguments import load_all, today
     from bubblefinder.cli.output import Outputs
     from bubblefinder.compare.budget import load_budget
-    from bubblefinder.compare.explain import change_since, explained
+    from bubblefinder.compare.explain import change_since, excuse_of, explained
     from bubblefinder.compare.judge import judge
     from bubblefinder.compare.scenario import Results
     from bubblefinder.compare.source import labelled
@@ -97,9 +98,11 @@ def check(
     report, *earlier = load_all([capture, *(baseline or [])], quiet=quiet, launch_shapes=True)
     report = labelled(report, label=label)
     known, earlier = _baseline(report, earlier, history)
+    change = change_since(earlier, report)
+    known = replace(known, excuse=excuse_of(change)) if known else None
     judged = judge(report, budgets, known, today(), results)
     if judged.exit_code == EXIT_GATE:
-        judged = explained(judged, report, change_since(earlier, report))
+        judged = explained(judged, report, change)
     outputs.emit(judged, url=report_url)
     raise typer.Exit(judged.exit_code)
 

@@ -31,6 +31,7 @@ class Baseline:
         origin: where they come from, in words.
         refusals: why the report at hand can't be held against them; empty if it can.
         unlike: in words, what sets other runs of its label apart from it where none is comparable.
+        excuse: in words, that a slower host or GPU accounts for a longer step; times can't be judged then.
     """
 
     values: Mapping[Key, tuple[float, ...]]
@@ -40,6 +41,7 @@ class Baseline:
     origin: str
     refusals: tuple[str, ...] = ()
     unlike: str = ""
+    excuse: str = ""
 
 
 @dataclass(frozen=True, slots=True)

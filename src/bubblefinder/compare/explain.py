@@ -22,6 +22,14 @@ def change_since(earlier: Sequence[Report], report: Report) -> Diff | None:
     return result if result and result.verdict != "incomparable" else None
 
 
+def excuse_of(change: Diff | None) -> str:
+    """Return why a longer step is not the program's doing; empty where nothing says so."""
+    if change is None or change.verdict != "can't tell":
+        return ""
+    _, _, told = change.headline.partition(": ")
+    return told
+
+
 def explained(judged: Judged, report: Report, change: Diff | None) -> Judged:
     """Return the verdicts with their cause, its remedy and the runs compared."""
     cause, remedy = _cause(report, change)

@@ -28,11 +28,13 @@ if TYPE_CHECKING:
     from bubblefinder.compare.changes import Key
     from bubblefinder.report.model import Report
 
-State = Literal["ok", "alarm", "accepted", "failed"]
+State = Literal["ok", "alarm", "accepted", "failed", "unsure"]
 
 BASELINE_RUNS: Final = 20
 COMPARED_RUNS: Final = 3
 """So many of them are taken apart beside a run that alarms: enough to measure their spread."""
+_OUTSIDE: Final = "('alarm', 'failed', 'unsure')"
+"""The states of runs that never feed the baseline, for SQL."""
 UNKNOWN_MODE: Final = "unknown"
 _ALARMS: Final = {"step.duration.mean": "the mean step", GATE: "a step"}
 
@@ -52,7 +54,8 @@ class StoredRun:
     """A run as the history remembers it.
 
     `waiting` is the share of a typical step in which the GPU waited for the host; `facts` are what may explain a change
-    besides the program. A `failed` run measured nothing: `reason` says why.
+    besides the program. A `failed` run measured nothing, and of an `unsure` one a slower host or GPU accounts for what
+    would be an alarm: `reason` says so.
     """
 
     id: int
@@ -67,11 +70,13 @@ class StoredRun:
     facts: dict[str, str]
 
 
-def add(database: Database, report: Report, *, reason: str = "", now: datetime | None = None) -> StoredRun:
+def add(
+    database: Database, report: Report, *, reason: str = "", excuse: str = "", now: datetime | None = None
+) -> StoredRun:
     """Store a report and return it as a run; one that is stored already is returned as it was.
 
-    A run raises an alarm if `reason` says so or if a step got longer than the baseline by more than the noise.
-    Alarms don't feed the baseline until they are accepted.
+    A run raises an alarm if `reason` says so or if a step got longer than the baseline by more than the noise; with an
+    `excuse`, such as a slower host, the latter only makes it unsure. Neither feeds the baseline until it is accepted.
 
     Raises:
         CannotAnswerError: the report has no decode steps, or lacks the work of its graphs.
@@ -83,12 +88,14 @@ def add(database: Database, report: Report, *, reason: str = "", now: datetime |
     digest = digest_of(report)
     for row in database.table("runs").rows_where("digest = ?", [digest]):
         return _run(row)
-    alarm = "; ".join(text for text in (reason.rstrip("."), _slower(database, report)) if text)
+    slower = _slower(database, report)
+    alarm = "; ".join(text for text in (reason.rstrip("."), "" if excuse else slower) if text)
+    unsure = excuse if slower and not alarm else ""
     row = _row(report) | {
         "digest": digest,
         "added_at": _at(now),
-        "state": "alarm" if alarm else "ok",
-        "reason": alarm or None,
+        "state": "alarm" if alarm else "unsure" if unsure else "ok",
+        "reason": alarm or unsure or None,
         "report": compressed(encode(report)),
     }
     number = database.table("runs").insert(row).last_pk
@@ -217,7 +224,7 @@ def digest_of(report: Report) -> str:
 def _normal(database: Database, report: Report) -> list[dict[str, Any]]:
     mine = _row(report)
     clause = " AND ".join(f"{name} IS :{name}" for name in _SAME) + " AND digest != :digest"
-    clause += " AND state NOT IN ('alarm', 'failed') AND (json_extract(meta, '$.model') IS :model OR :model IS NULL)"
+    clause += f" AND state NOT IN {_OUTSIDE} AND (json_extract(meta, '$.model') IS :model OR :model IS NULL)"
     parameters = {name: mine[name] for name in _SAME} | {
         "digest": digest_of(report),
         "model": report.run.meta.get(_MODEL),
@@ -231,7 +238,7 @@ def _unlike(database: Database, report: Report) -> str:
     """Return in words what sets the newest run of the report's label apart from it; empty without such a run."""
     mine = _row(report)
     found = database.table("runs").rows_where(
-        "label = ? AND digest != ? AND state NOT IN ('alarm', 'failed')",
+        f"label = ? AND digest != ? AND state NOT IN {_OUTSIDE}",
         [mine["label"], digest_of(report)],
         order_by="id desc",
         limit=1,

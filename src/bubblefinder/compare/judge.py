@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from datetime import date
 
-    from bubblefinder.compare.baseline import Baseline
+    from bubblefinder.compare.baseline import Baseline, Shift
     from bubblefinder.compare.budget import Budget, BudgetFile
     from bubblefinder.compare.metrics import Measure, Unit
     from bubblefinder.compare.scenario import Scenario, ServingBudget, ServingMeasure
@@ -187,15 +187,21 @@ def _relative(report: Report, one: Measure, tolerance: float, baseline: Baseline
     moved = shift(baseline, report, one)
     if moved is None:
         return "missing", f"the baseline doesn't know it ({baseline.origin})"
+    return _moved(one, moved, tolerance, baseline)
+
+
+def _moved(one: Measure, moved: Shift, tolerance: float, baseline: Baseline) -> tuple[Outcome, str]:
     worse = moved.delta if one.metric.better == "lower" else -moved.delta
     allowed = tolerance * abs(moved.mean)
-    value, mean, line = (format_limit(n, one.metric.unit) for n in (one.value, moved.mean, moved.line))
+    value, mean, line = (format_limit(n, one.metric.unit) for n in (one.value or 0.0, moved.mean, moved.line))
     against = f"{value} against {mean} ({baseline.origin})"
-    if worse > allowed:
-        beyond = worse > moved.line
-        noise = f"{'beyond' if beyond else 'within'} the noise of {line}"
-        return ("fail" if beyond else "within-noise"), f"{against} is more than {100 * tolerance:g} % worse, {noise}"
-    return ("improved" if -worse > max(moved.line, allowed) else "ok"), against
+    if worse <= allowed:
+        return ("improved" if -worse > max(moved.line, allowed) else "ok"), against
+    if worse <= moved.line:
+        return "within-noise", f"{against} is more than {100 * tolerance:g} % worse, within the noise of {line}"
+    if baseline.excuse and one.metric.unit == "ns":
+        return "incomparable", f"{against}, but {baseline.excuse}"
+    return "fail", f"{against} is more than {100 * tolerance:g} % worse, beyond the noise of {line}"
 
 
 def _judgement(

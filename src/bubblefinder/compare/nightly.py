@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from bubblefinder.compare.explain import change_since, explained
+from bubblefinder.compare.explain import change_since, excuse_of, explained
 from bubblefinder.compare.history import Failure, add, add_failed, baseline, normal_reports
 from bubblefinder.compare.judge import SCHEMA, Judged, judge
 from bubblefinder.compare.metrics import measurable
 from bubblefinder.compare.store import open_store
-from bubblefinder.errors import EXIT_GATE
+from bubblefinder.errors import EXIT_GATE, EXIT_INPUT, EXIT_OK
 
 if TYPE_CHECKING:
     from datetime import date
@@ -33,8 +33,10 @@ class NightlyResult:
 
     @property
     def exit_code(self) -> int:
-        """1 if a limit is broken or the run raised an alarm, else 3 if a limit couldn't be judged, else 0."""
-        return EXIT_GATE if self.run.state == "alarm" else self.judged.exit_code
+        """1 if a limit is broken or the run raised an alarm, else 3 if something couldn't be judged, else 0."""
+        if self.run.state == "alarm":
+            return EXIT_GATE
+        return self.judged.exit_code or (EXIT_INPUT if self.run.state == "unsure" else EXIT_OK)
 
 
 def nightly(report: Report, budgets: BudgetFile, history: Path, today: date) -> NightlyResult:
@@ -44,10 +46,12 @@ def nightly(report: Report, budgets: BudgetFile, history: Path, today: date) -> 
     steps as a failed run.
     """
     with open_store(history, create=True) as database:
-        judged = judge(report, budgets, baseline(database, report), today)
         change = change_since(normal_reports(database, report), report) if measurable(report) else None
+        excuse = excuse_of(change)
+        judged = judge(report, budgets, replace(baseline(database, report), excuse=excuse), today)
         if measurable(report):
-            run = add(database, report, reason=judged.headline if judged.exit_code == EXIT_GATE else "")
+            broken = judged.headline if judged.exit_code == EXIT_GATE else ""
+            run = add(database, report, reason=broken, excuse=excuse)
         else:
             run = add_failed(database, report, _failure(report, judged.headline))
     failed = run.state == "alarm" or judged.exit_code == EXIT_GATE

@@ -14,6 +14,10 @@ from tests.unit.compare.builders import MS, a_finding, a_report
 
 if TYPE_CHECKING:
     from bubblefinder.report.model import Report
+from bubblefinder.compare.nightly import nightly
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 LIMIT = BudgetFile.model_validate({"version": 1, "budget": [{"metric": "step.duration.p50", "max": "1 us"}]})
 
@@ -42,6 +46,23 @@ def test_a_slower_host_is_said_to_be_one() -> None:
     assert judged.cause is not None
     assert judged.cause.startswith("Can't tell: the host was 1.9 times slower")
     assert judged.remedy is None
+
+
+def test_a_night_on_a_slower_host_is_unsure_and_not_an_alarm(tmp_path: Path) -> None:
+    busy = Seed(work_us=800)
+    limits = {"version": 1, "budget": [{"metric": "step.duration.p50", "regress": "2 %"}]}
+    budgets, history, today = BudgetFile.model_validate(limits), tmp_path / "h.sqlite", date(2026, 11, 30)
+    for number in (1, 2, 3):
+        nightly(report(trace(busy, number=number)), budgets, history, today)
+    slow = nightly(report(trace(replace(busy, host_speed=1.9), number=4)), budgets, history, today)
+    assert (slow.run.state, slow.exit_code) == ("unsure", 3)
+    assert "the host was 1.9 times slower" in str(slow.run.reason)
+    assert "the host was 1.9 times slower" in slow.judged.headline
+    longer = nightly(report(trace(replace(busy, work_us=1_600), number=5)), budgets, history, today)
+    assert (longer.run.state, longer.exit_code) == ("alarm", 1)
+    assert longer.judged.cause is not None
+    assert longer.judged.cause.startswith("the host works longer between its calls in prepare_batch")
+    assert nightly(report(trace(busy, number=6)), budgets, history, today).exit_code == 0
 
 
 def test_without_earlier_runs_the_costliest_finding_is_the_cause() -> None:

@@ -15,6 +15,7 @@ from bubblefinder.units import UNKNOWN, count, duration, milliseconds, plural
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from bubblefinder.compare.delta.model import Part
     from bubblefinder.compare.model import Capture, Change, Diff, KernelChange, KernelSide, SiteChange, SiteSide
 
 MOST_KERNELS: Final = 20
@@ -61,13 +62,34 @@ def _parts(diff: Diff) -> Iterable[Table]:
     if diff.verdict == "no change":
         return
     for delta in diff.deltas:
-        shown = delta.parts[:MOST_PARTS]
-        rows = [(part_name(p), duration(p.base_ns), duration(p.head_ns), signed(p.delta_ns)) for p in shown]
-        left = delta.residual_ns + sum(part.delta_ns for part in delta.parts[MOST_PARTS:])
-        rows += [("all the rest", "", "", signed(left))] if left else []
+        parts = _alike(delta.parts)
+        rows = [(part_name(p), *map(duration, (p.base_ns, p.head_ns)), signed(p.delta_ns)) for p in parts[:MOST_PARTS]]
+        left = delta.residual_ns + sum(part.delta_ns for part in parts[MOST_PARTS:])
+        rows += [("all that is smaller", "", "", signed(left))] if left else []
         rows.append(("the mean step", duration(delta.base_ns), duration(delta.head_ns), signed(delta.delta_ns)))
         on = f", rank {delta.rank}" if len(diff.deltas) > 1 else ""
         yield Table(f"Where the change lies{on}", ("", "base", "head", "change"), rows)
+
+
+def _alike(parts: Sequence[Part]) -> list[Part]:
+    """Return parts of one kind and name as one, the largest change first; the JSON has each by itself."""
+    found: dict[tuple[str | None, ...], list[Part]] = {}
+    for part in parts:
+        found.setdefault((part.kind, part.role, part.name, part.head_name), []).append(part)
+    merged = [_sum(same) for same in found.values()]
+    return sorted(merged, key=lambda part: -abs(part.delta_ns))
+
+
+def _sum(same: Sequence[Part]) -> Part:
+    nodes = [part.nodes for part in same if part.nodes is not None]
+    return replace(
+        same[0],
+        what=same[0].what if len({part.what for part in same}) == 1 else None,
+        nodes=sum(nodes) if nodes else None,
+        base_ns=sum(part.base_ns for part in same),
+        head_ns=sum(part.head_ns for part in same),
+        delta_ns=sum(part.delta_ns for part in same),
+    )
 
 
 def _nothing(*changes: Change) -> bool:
