@@ -177,7 +177,7 @@ def main() -> None:
     """Serve what the argument says."""
     order = json.loads(sys.argv[1])
     limits = Limits(**order["limits"])
-    listener = socket.socket()
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     listener.bind(("127.0.0.1", order["port"]))
     listener.listen(128)

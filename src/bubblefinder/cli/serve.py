@@ -89,7 +89,8 @@ def serve(
 def _bound(host: str, port: int) -> socket.socket:
     """Return a listening socket: from here on the port answers, while the rest is still loading."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listener = socket.socket(family, socket.SOCK_STREAM)
+    # asyncio sends without delay only on sockets that name their protocol; otherwise most answers wait 40 ms for an ACK
+    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind((host, port))

@@ -100,11 +100,16 @@ def shifts(metric: Metric, points: Sequence[Point], setting: Setting) -> list[Sh
     """Return the steps that exceed the noise between captures."""
     numbers = [point.value for point in points]
     found = []
-    edges = [0, *_kept(metric, numbers, breaks(numbers), setting), len(numbers)]
+    edges = [0, *moves(metric, numbers, setting), len(numbers)]
     for start, middle, end in zip(edges, edges[1:], edges[2:], strict=False):
         before, after = fmean(numbers[start:middle]), fmean(numbers[middle:end])
         found.append(Shift(middle, before, after, tuple(_changed(points[middle - 1].run, points[middle].run))))
     return found
+
+
+def moves(metric: Metric, numbers: Sequence[float], setting: Setting) -> list[int]:
+    """Return the positions at which a new level begins that the noise between captures can't explain."""
+    return _kept(metric, numbers, breaks(numbers), setting)
 
 
 def breaks(numbers: Sequence[float]) -> list[int]:

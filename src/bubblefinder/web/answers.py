@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from bubblefinder.web.store import Store
 
 _MOST: Final = 128
-_LONGEST_BYTES: Final = 256 << 10
-"""Only so many and none longer, so that what is kept stays below 64 MiB whatever is asked."""
+_MOST_BYTES: Final = 16 << 20
+"""Both bound what is kept, whatever is asked: the server itself needs about 60 MiB."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,12 +38,18 @@ class Answers:
         self._store = store
         self._version = store.version
         self._kept: dict[tuple[str, ...], _Kept] = {}
+        self._bytes = 0
+
+    def forget(self) -> None:
+        """Make every answer afresh from now on."""
+        self._kept.clear()
+        self._bytes = 0
 
     def get(self, asked: tuple[str, ...]) -> Response | None:
         """Return the answer to a question that was asked since the runs last changed."""
         if self._version != self._store.version:
             self._version = self._store.version
-            self._kept.clear()
+            self.forget()
         kept = self._kept.get(asked)
         if kept is None:
             return None
@@ -54,13 +60,15 @@ class Answers:
 
     def keep(self, asked: tuple[str, ...], answer: Response) -> None:
         """Keep an answer."""
-        plain = bytes(answer.body)
-        if len(plain) > _LONGEST_BYTES or answer.status_code != 200 or self._version != self._store.version:  # noqa: PLR2004
+        if answer.status_code != 200 or self._version != self._store.version:  # noqa: PLR2004 - OK
             return
-        if len(self._kept) >= _MOST:
-            del self._kept[next(iter(self._kept))]
+        plain = bytes(answer.body)
         packed = gzip.compress(plain, compresslevel=4, mtime=0) if asked[-1] == "packed" else b""
+        self._bytes += len(plain) + len(packed)
         self._kept[asked] = _Kept(plain, packed, answer.headers["content-type"])
+        while len(self._kept) > _MOST or self._bytes > _MOST_BYTES:
+            oldest = self._kept.pop(next(iter(self._kept)))
+            self._bytes -= len(oldest.plain) + len(oldest.packed)
 
 
 def kept(endpoint: Callable[[Request], Awaitable[Response]]) -> Callable[[Request], Awaitable[Response]]:

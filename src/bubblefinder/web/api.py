@@ -11,15 +11,19 @@ from starlette.responses import FileResponse, JSONResponse, Response
 from starlette.routing import Route
 
 from bubblefinder.web.answers import kept
+from bubblefinder.web.bodies import body_of
 from bubblefinder.web.events import window
 from bubblefinder.web.limits import RefusedError
+from bubblefinder.web.look import find, sums
 from bubblefinder.web.safety import ALONE
 from bubblefinder.web.service import damaged_report, service
 from bubblefinder.web.trend import METRICS
-from bubblefinder.web.uploads import Wanted, file_name, text
+from bubblefinder.web.uploads import Wanted, file_name, said, text
 from bubblefinder.web.worker import DIFF_OUTPUTS, EVENTS, PERFETTO, STAGES
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from starlette.requests import Request
 
     from bubblefinder.web.service import Service
@@ -36,6 +40,7 @@ _DIFF_TYPES: Final = {
     "html": "text/html; charset=utf-8",
     "markdown": "text/markdown; charset=utf-8",
 }
+_SOUGHT_CHARACTERS: Final = 200
 _LISTED: Final = (
     "id", "name", "label", "commit", "note", "kept", "baseline", "state", "error", "hint", "gpu", "nsys", "step_p50_ns",
     "bubble_share", "at_least", "verdict", "created_s", "finished_s",
@@ -65,6 +70,32 @@ async def get_run(request: Request) -> Response:
     """Say how a run is doing."""
     here = service(request)
     return JSONResponse(shown(here, here.run(request.path_params["run_id"])))
+
+
+async def edit_run(request: Request) -> Response:
+    """Change the label, the commit, the note of a run, or whether it is kept."""
+    here = service(request)
+    run = here.run(request.path_params["run_id"])
+    here.store.edit(run.id, **_edited(await body_of(request)))
+    return JSONResponse(shown(here, here.run(run.id)))
+
+
+def _edited(body: bytes) -> dict[str, Any]:
+    """Return the columns that a body of JSON changes.
+
+    Raises:
+        RefusedError: it is no object of these fields.
+    """
+    try:
+        given = json.loads(body)
+    except (ValueError, RecursionError):
+        given = None
+    kinds = {"label": str | None, "commit": str | None, "note": str | None, "kept": bool}
+    if not isinstance(given, dict) or not all(isinstance(given[name], kinds.get(name, ())) for name in given):
+        raise RefusedError(
+            400, "This is no change of a run.", hint='Send: {"label", "commit", "note": text, "kept": true}'
+        )
+    return {name: value if name == "kept" else said(name, value) for name, value in given.items()}
 
 
 async def delete_run(request: Request) -> Response:
@@ -101,17 +132,41 @@ async def get_report(request: Request) -> Response:
 
 async def get_window(request: Request) -> Response:
     """Send what to draw of a run between two moments."""
+    return await _looked(request, window, *_range(request))
+
+
+async def get_find(request: Request) -> Response:
+    """Send where an event with a text in its name comes next, and how many there are."""
+    text = request.query_params.get("text", "")[:_SOUGHT_CHARACTERS]
+    if not text.strip():
+        raise RefusedError(400, "There is nothing to search for.", hint="Give text.")
+    return await _looked(request, find, text, _moment(request, "at") or 0)
+
+
+async def get_sums(request: Request) -> Response:
+    """Send what lies between two moments, summed by track and by name."""
+    start, end = _range(request)
+    if start is None or end is None:
+        raise RefusedError(400, "A range has two ends.", hint="Give start and end in ns.")
+    return await _looked(request, sums, start, end)
+
+
+async def _looked(request: Request, look: Callable[..., dict[str, Any]], *asked: Any) -> Response:  # noqa: ANN401
+    """Send what a run's events say; its files are read in another thread."""
     here = service(request)
-    run = here.finished(request.path_params["run_id"])
+    events = here.report_file(here.finished(request.path_params["run_id"]), EVENTS)
+    try:
+        said = await run_in_threadpool(look, events, *asked)
+    except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
+        raise damaged_report() from error
+    return Response(json.dumps(said, separators=(",", ":")), media_type="application/json")
+
+
+def _range(request: Request) -> tuple[int | None, int | None]:
     start, end = (_moment(request, name) for name in ("start", "end"))
     if start is not None and end is not None and start >= end:
         raise RefusedError(400, "The window ends before it starts.", hint="Give start and end in ns.")
-    events = here.report_file(run, EVENTS)
-    try:
-        drawn = await run_in_threadpool(window, events, start, end)
-    except (OSError, ValueError, LookupError, TypeError) as error:
-        raise damaged_report() from error
-    return Response(json.dumps(drawn, separators=(",", ":")), media_type="application/json")
+    return start, end
 
 
 async def get_diff(request: Request) -> Response:
@@ -131,7 +186,9 @@ async def get_trend(request: Request) -> Response:
     """Send a metric of the runs with a label, oldest first."""
     metric = request.query_params.get("metric", next(iter(METRICS)))
     found = service(request).store.of_label(request.query_params.get("label", ""), metric)
-    points = [{"id": run.id, "created_s": run.created_s, "commit": run.commit, "value": value} for run, value in found]
+    points = [
+        {"id": run.id, "created_s": run.created_s, "commit": run.commit, "value": value} for run, (value,) in found
+    ]
     return JSONResponse({"metric": metric, "points": points})
 
 
@@ -173,10 +230,13 @@ ROUTES: Final = [
     Route("/api/runs", put_run, methods=["PUT"]),
     Route("/api/runs", kept(list_runs)),
     Route("/api/runs/{run_id}", get_run),
+    Route("/api/runs/{run_id}", edit_run, methods=["PATCH"]),
     Route("/api/runs/{run_id}", delete_run, methods=["DELETE"]),
     Route("/api/runs/{run_id}/cancel", cancel_run, methods=["POST"]),
     Route("/api/runs/{run_id}/report.{suffix:path}", get_report),
     Route("/api/runs/{run_id}/window", get_window),
+    Route("/api/runs/{run_id}/find", get_find),
+    Route("/api/runs/{run_id}/sums", get_sums),
     Route("/api/diff", get_diff),
     Route("/api/trend", kept(get_trend)),
 ]

@@ -12,7 +12,7 @@ from starlette.middleware.gzip import GZipMiddleware
 from starlette.routing import Route
 
 from bubblefinder.errors import BubblefinderError
-from bubblefinder.web import api, pages
+from bubblefinder.web import api, operator, pages
 from bubblefinder.web.bodies import Bodies
 from bubblefinder.web.refusal import on_broken_disk, on_http_error, on_mistake, on_refused
 from bubblefinder.web.safety import Safety
@@ -29,7 +29,7 @@ _WORTH_PACKING: Final = 2_000
 def create_app(service: Service) -> ASGIApp:
     """Return the application that serves a data folder; whatever it answers, a crash too, goes through Safety."""
     app = Starlette(
-        routes=[*pages.ROUTES, *api.ROUTES, Route("/static/{name}", static)],
+        routes=[*pages.ROUTES, *api.ROUTES, *operator.ROUTES, Route("/static/{name}", static)],
         middleware=[Middleware(GZipMiddleware, minimum_size=_WORTH_PACKING, compresslevel=4)],
         exception_handlers={
             BubblefinderError: on_refused,

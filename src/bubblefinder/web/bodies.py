@@ -6,14 +6,19 @@ import asyncio
 import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
+from urllib.parse import parse_qsl
+
+from starlette.requests import ClientDisconnect
 
 from bubblefinder.web.limits import RefusedError
 
 if TYPE_CHECKING:
+    from starlette.requests import Request
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
     from bubblefinder.web.limits import Limits
 
+_FORM_BYTES: Final = 8_192
 UPLOADS: Final = {("PUT", "/api/runs"), ("POST", "/upload")}
 
 
@@ -111,6 +116,28 @@ class Body:
         slow = self._received < self._waited_s * self.limits.slow_bytes_s
         if self.is_upload and not self.ended and self._waited_s > self.limits.stall_s and slow:
             raise RefusedError(408, "The upload is too slow.", hint="Upload over a faster line.")
+
+
+async def body_of(request: Request) -> bytes:
+    """Return the body of a small form.
+
+    Raises:
+        RefusedError: it is long, or was cut short.
+    """
+    body = b""
+    try:
+        async for chunk in request.stream():
+            body += chunk
+            if len(body) > _FORM_BYTES:
+                raise RefusedError(413, "The form is too long.")
+    except ClientDisconnect as error:
+        raise RefusedError(400, "The form was cut short.") from error
+    return body
+
+
+async def fields_of(request: Request) -> dict[str, str]:
+    """Return the fields of a small form; of one that repeats, the last."""
+    return dict(parse_qsl((await body_of(request)).decode(errors="replace"), keep_blank_values=True, max_num_fields=20))
 
 
 def _is_held_back(scope: Scope) -> bool:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import os
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import IO, TYPE_CHECKING, Any, Final, Literal
 
@@ -31,17 +32,34 @@ _LEAST_BARS: Final = 120
 _NAME_CHARACTERS: Final = 96
 _LANES: Final = 6
 _ROW: Final = np.dtype(
-    [("start", "<i8"), ("end", "<i8"), ("reach", "<i8"), ("covered", "<i8"), ("name", "<i4"), ("kind", "u1")]
+    [
+        ("start", "<i8"),
+        ("end", "<i8"),
+        ("reach", "<i8"),
+        ("covered", "<i8"),
+        ("name", "<i4"),
+        ("flow", "<i4"),
+        ("kind", "u1"),
+    ]
 )
+LAYOUT: Final = 2
+"""Of the files; those of another are not read."""
+MAX_STEPS: Final = 400
+"""Steps of one window: more would be narrower than their numbers."""
 _BLOCK: Final = 256
+_PIECE: Final = 65_536
 _INDEX: Final = "index.json"
 _ROWS: Final = "rows.bin"
 _HEADS: Final = "heads.npy"
+_STEPS: Final = "steps.npy"
 
 
 @dataclass(frozen=True, slots=True)
 class Events:
-    """The events of one track before they are written: int64 times, ids of names, and kinds."""
+    """The events of one track before they are written: int64 times, ids of names, kinds, and which launch they are of.
+
+    `flow` is the position of the launch call, for the call itself and for what it launched; -1 for others.
+    """
 
     group: str
     title: str
@@ -49,6 +67,12 @@ class Events:
     end_ns: NDArray[np.int64]
     name: NDArray[np.int32]
     kind: NDArray[np.uint8]
+    flow: NDArray[np.int32] | None = None
+
+    def only(self, rows: NDArray[Any], title: str) -> Events:
+        """Return some of the events under another title."""
+        flow = None if self.flow is None else self.flow[rows]
+        return Events(self.group, title, self.start_ns[rows], self.end_ns[rows], self.name[rows], self.kind[rows], flow)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,15 +103,20 @@ def lanes(events: Events) -> Iterator[Events]:
             free[1:] = start[1:] >= np.maximum.accumulate(end)[:-1]
         mine, order = order[free], order[~free]
         title = events.title if not depth else f"{events.title} ({depth + 1})"
-        yield Events(
-            events.group, title, events.start_ns[mine], events.end_ns[mine], events.name[mine], events.kind[mine]
-        )
+        yield events.only(mine, title)
 
 
-def write_tracks(tracks: Sequence[Events], names: Sequence[str], kinds: Sequence[str], folder: Path) -> None:
+def write_tracks(
+    tracks: Sequence[Events],
+    names: Sequence[str],
+    kinds: Sequence[str],
+    folder: Path,
+    steps: Sequence[tuple[int, int, int]] = (),
+) -> None:
     """Write tracks and what their names and kinds say into a new folder.
 
     Of more than MAX_TRACKS tracks those with the most rows are kept; the index counts the others.
+    `steps` are (start, end, number) in order of time, 0 for a window that is no decode step.
     """
     folder.mkdir(mode=0o700)
     kept = _kept(tracks)
@@ -103,8 +132,10 @@ def write_tracks(tracks: Sequence[Events], names: Sequence[str], kinds: Sequence
             heads.append(rows[::_BLOCK].copy())
             bounds.append((int(rows["start"][0]), int(rows["reach"][-1])))
     np.save(folder / _HEADS, np.concatenate(heads))
+    np.save(folder / _STEPS, np.array(steps, np.int64).reshape(-1, 3))
     _write_names(names, folder)
     index = {
+        "layout": LAYOUT,
         "tracks": [asdict(track) for track in written],
         "kinds": list(kinds),
         "start_ns": min((start for start, _ in bounds), default=0),
@@ -117,25 +148,63 @@ def write_tracks(tracks: Sequence[Events], names: Sequence[str], kinds: Sequence
 def window(folder: Path, start_ns: int | None, end_ns: int | None) -> dict[str, Any]:
     """Return what to draw between two moments, or of the whole capture where they are null.
 
-    Every track has either `bars`, rows of [start - window start, length, name, kind] in ns with indexes
+    Every track has either `bars`, rows of [start - window start, length, name, kind, flow] in ns with indexes
     into `names` and `kinds`, or `shares`, its coverage in thousandths for equal slices of the window.
     """
+    with opened(folder) as stored:
+        start = stored.index["start_ns"] if start_ns is None else start_ns
+        end = max(stored.index["end_ns"] if end_ns is None else end_ns, start + 1)
+        budget = max(_LEAST_BARS, MAX_BARS // max(len(stored.tracks), 1))
+        drawn = [_drawn(rows, start, end, budget) for rows in stored.tracks]
+        used = sorted({bar[2] for track in drawn for bar in track.get("bars", ())})
+        place = {name: position for position, name in enumerate(used)}
+        for track in drawn:
+            for bar in track.get("bars", ()):
+                bar[2] = place[bar[2]]
+        whole = {key: stored.index[key] for key in ("kinds", "dropped")} | {"capture": stored.capture}
+        shown = {"start_ns": start, "end_ns": end, "tracks": drawn, "names": list(read_names(used, folder))}
+        return whole | shown | {"steps": _steps(folder, start, end)}
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """The events of a run, ready to be read."""
+
+    index: dict[str, Any]
+    tracks: list[Rows]
+
+    @property
+    def capture(self) -> list[int]:
+        """The first and the last moment, in ns."""
+        return [self.index["start_ns"], self.index["end_ns"]]
+
+
+@contextmanager
+def opened(folder: Path) -> Iterator[Stored]:
+    """Open a folder of events.
+
+    Raises:
+        OSError: it isn't there.
+        ValueError: it is damaged, or was written by another version.
+    """
     index = json.loads((folder / _INDEX).read_text(encoding="utf-8"))
-    start = index["start_ns"] if start_ns is None else start_ns
-    end = max(index["end_ns"] if end_ns is None else end_ns, start + 1)
-    tracks = [Track(**track) for track in index["tracks"]]
-    budget = max(_LEAST_BARS, MAX_BARS // max(len(tracks), 1))
+    if index.get("layout") != LAYOUT:
+        raise ValueError(index.get("layout"))
     heads = np.load(folder / _HEADS)
     with (folder / _ROWS).open("rb") as file:
-        stored = [_Rows(file, track, heads[track.block : track.block + track.blocks]) for track in tracks]
-        drawn = [_drawn(rows, start, end, budget) for rows in stored]
-    used = sorted({bar[2] for track in drawn for bar in track.get("bars", ())})
-    place = {name: position for position, name in enumerate(used)}
-    for track in drawn:
-        for bar in track.get("bars", ()):
-            bar[2] = place[bar[2]]
-    whole = {key: index[key] for key in ("kinds", "dropped")} | {"capture": [index["start_ns"], index["end_ns"]]}
-    return whole | {"start_ns": start, "end_ns": end, "tracks": drawn, "names": list(_read_names(used, folder))}
+        tracks = [Track(**track) for track in index["tracks"]]
+        yield Stored(index, [Rows(file, one, heads[one.block : one.block + one.blocks]) for one in tracks])
+
+
+def _steps(folder: Path, start_ns: int, end_ns: int) -> list[list[int]]:
+    """Return the steps that touch a window as [start - window start, length, number], or none if they are too many."""
+    steps = np.load(folder / _STEPS)
+    first, last = np.searchsorted(steps[:, 1], start_ns, "right"), np.searchsorted(steps[:, 0], end_ns, "left")
+    mine = steps[first:last]
+    if len(mine) > MAX_STEPS:
+        return []
+    drawn: list[list[int]] = np.column_stack((mine[:, 0] - start_ns, mine[:, 1] - mine[:, 0], mine[:, 2])).tolist()
+    return drawn
 
 
 def _kept(tracks: Sequence[Events]) -> list[Events]:
@@ -149,6 +218,7 @@ def _kept(tracks: Sequence[Events]) -> list[Events]:
 def _rows(events: Events) -> NDArray[Any]:
     rows = np.empty(len(events.start_ns), _ROW)
     rows["start"], rows["end"], rows["name"], rows["kind"] = events.start_ns, events.end_ns, events.name, events.kind
+    rows["flow"] = -1 if events.flow is None else events.flow
     if (events.start_ns[1:] < events.start_ns[:-1]).any():
         rows = rows[np.argsort(events.start_ns, kind="stable")]
     rows["reach"] = np.maximum.accumulate(rows["end"])
@@ -158,7 +228,7 @@ def _rows(events: Events) -> NDArray[Any]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Rows:
+class Rows:
     """The rows of one track in an open file; `heads` are the first rows of its blocks."""
 
     file: IO[bytes]
@@ -171,6 +241,19 @@ class _Rows:
         wanted = max(last - first, 0) * _ROW.itemsize
         content = os.pread(self.file.fileno(), wanted, (self.track.first + first) * _ROW.itemsize)
         return np.frombuffer(content, _ROW)
+
+    def every(self) -> Iterator[NDArray[Any]]:
+        """Return all rows, a piece at a time."""
+        return self._pieces(0, self.track.last - self.track.first)
+
+    def within(self, start_ns: int, end_ns: int) -> Iterator[NDArray[Any]]:
+        """Return the rows that touch a window, a piece at a time."""
+        for rows in self._pieces(self.place("reach", start_ns, "right"), self.place("start", end_ns, "left")):
+            yield rows[rows["end"] > start_ns]
+
+    def _pieces(self, first: int, last: int) -> Iterator[NDArray[Any]]:
+        for begin in range(first, last, _PIECE):
+            yield self.read(begin, min(begin + _PIECE, last))
 
     def block(self, number: int) -> NDArray[Any]:
         """Return the rows of one block."""
@@ -195,7 +278,7 @@ class _Rows:
         return busy
 
 
-def _drawn(rows: _Rows, start_ns: int, end_ns: int, budget: int) -> dict[str, Any]:
+def _drawn(rows: Rows, start_ns: int, end_ns: int, budget: int) -> dict[str, Any]:
     first, last = rows.place("reach", start_ns, "right"), rows.place("start", end_ns, "left")
     shown = {"group": rows.track.group, "title": rows.track.title, "rows": max(last - first, 0)}
     if last - first > budget:
@@ -207,12 +290,13 @@ def _drawn(rows: _Rows, start_ns: int, end_ns: int, budget: int) -> dict[str, An
         (inside["end"] - inside["start"]).tolist(),
         inside["name"].tolist(),
         inside["kind"].tolist(),
+        inside["flow"].tolist(),
         strict=True,
     )
     return shown | {"bars": [list(bar) for bar in bars]}
 
 
-def _shares(rows: _Rows, start_ns: int, end_ns: int) -> list[int]:
+def _shares(rows: Rows, start_ns: int, end_ns: int) -> list[int]:
     """Return the coverage of equal slices in thousandths."""
     edges = start_ns + (np.arange(BINS + 1, dtype=np.int64) * (end_ns - start_ns)) // BINS
     lengths = np.maximum(np.diff(edges), 1)
@@ -226,7 +310,8 @@ def _write_names(names: Iterable[str], folder: Path) -> None:
     np.save(folder / "names.npy", np.cumsum([0, *map(len, encoded)], dtype=np.int64))
 
 
-def _read_names(wanted: Iterable[int], folder: Path) -> Iterator[str]:
+def read_names(wanted: Iterable[int], folder: Path) -> Iterator[str]:
+    """Return the texts of names by their position."""
     offsets = np.load(folder / "names.npy", mmap_mode="r")
     with (folder / "names.bin").open("rb") as file:
         for name in wanted:

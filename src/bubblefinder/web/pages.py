@@ -4,21 +4,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from starlette.requests import ClientDisconnect
+from starlette.concurrency import run_in_threadpool
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from bubblefinder.web.answers import kept
 from bubblefinder.web.api import shown
+from bubblefinder.web.bodies import fields_of
 from bubblefinder.web.form import receive_form
 from bubblefinder.web.legend import LEGEND
-from bubblefinder.web.limits import RefusedError
 from bubblefinder.web.render import COOKIE, page
 from bubblefinder.web.safety import address, same, session
 from bubblefinder.web.service import service
-from bubblefinder.web.store import SORTS
-from bubblefinder.web.trend import HEIGHT, METRICS, WIDTH, Point, chart, words
-from bubblefinder.web.worker import BODY, DIFF_STYLE
+from bubblefinder.web.store import OPEN_STATES, SORTS
+from bubblefinder.web.trend import HEIGHT, METRICS, MOST_RUNS, WIDTH, Point, chart, commits, moves, words
+from bubblefinder.web.uploads import said
+from bubblefinder.web.worker import BODY, DIFF_STYLE, WAITING
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
 PER_PAGE: Final = 50
 _PAGE_DIGITS: Final = 6
 _CHOICES: Final = 100
-_TOKEN_BYTES: Final = 4_096
 _COOKIE_S: Final = 30 * 86_400
 
 
@@ -38,13 +38,14 @@ async def index(request: Request) -> Response:
     sort = query.get("sort", "created") if query.get("sort") in SORTS else "created"
     ascending = query.get("order") == "asc"
     number = _page_number(query.get("page", "1"))
+    label = query.get("label") or None
     runs, total = here.store.listed(
-        search=search, sort=sort, descending=not ascending, limit=PER_PAGE, offset=(number - 1) * PER_PAGE
+        search=search, label=label, sort=sort, descending=not ascending, limit=PER_PAGE, offset=(number - 1) * PER_PAGE
     )
     return page(
         request, "index.html", limits=here.limits, folder=here.folder.root, labels=here.store.labels(), runs=runs,
-        total=total, search=search, sort=sort, ascending=ascending, number=number, pages=-(-total // PER_PAGE),
-        host=request.url.netloc,
+        total=total, search=search, label=label, sort=sort, ascending=ascending, number=number,
+        pages=-(-total // PER_PAGE), host=request.url.netloc, before=here.store.predecessors(runs),
     )  # fmt: skip
 
 
@@ -57,24 +58,30 @@ async def upload(request: Request) -> Response:
     here = service(request)
     run = await receive_form(request, here.intake)
     await here.jobs.added()
-    return RedirectResponse(f"/runs/{run.id}", 303)
+    return RedirectResponse(f"/runs/{run.id}" + ("?then=diff" if run.baseline else ""), 303)
 
 
 async def show_run(request: Request) -> Response:
-    """Show a run: its progress, its failure, or its report."""
+    """Show a run: its progress, its failure, or its report; after an upload with a baseline, what changed."""
     here = service(request)
     run = here.run(request.path_params["run_id"])
-    if run.state != "done":
-        return page(request, "progress.html", run=run, facts=shown(here, run))
-    others = [one for one in here.store.listed(limit=_CHOICES)[0] if one.state == "done" and one.id != run.id]
+    baseline = here.store.get(run.baseline) if run.baseline else None
+    awaited = baseline if request.query_params.get("then") == "diff" else None
+    is_busy = run.state in OPEN_STATES or (run.state == "done" and awaited and awaited.state in OPEN_STATES)
+    if run.state != "done" or is_busy:
+        return page(request, "progress.html", run=run, is_busy=is_busy, baseline=awaited, facts=shown(here, run))
+    if awaited and awaited.state == "done":
+        return RedirectResponse(f"/diff?base={awaited.id}&head={run.id}", 303)
+    others = [one for one in here.store.listed(states=["done"], limit=_CHOICES)[0] if one.id != run.id]
     return page(
         request,
         "run.html",
         run=run,
         body=here.report_file(run, BODY).read_text(encoding="utf-8"),
-        baseline=here.store.get(run.baseline) if run.baseline else None,
+        baseline=baseline,
         before=here.store.before(run),
         others=others,
+        keep_days=round(here.limits.keep_s / 86_400),
     )
 
 
@@ -89,6 +96,16 @@ async def delete_run(request: Request) -> Response:
     here = service(request)
     await here.delete(here.run(request.path_params["run_id"]).id)
     return RedirectResponse("/", 303)
+
+
+async def edit_run(request: Request) -> Response:
+    """Change what people say of a run, and show it."""
+    here = service(request)
+    run = here.run(request.path_params["run_id"])
+    given = await fields_of(request)
+    words = {name: said(name, given[name]) for name in ("label", "commit", "note") if name in given}
+    here.store.edit(run.id, kept="kept" in given, **words)
+    return RedirectResponse(f"/runs/{run.id}", 303)
 
 
 async def cancel_run(request: Request) -> Response:
@@ -115,10 +132,14 @@ async def show_trend(request: Request) -> Response:
     label = request.query_params.get("label") or next(iter(labels), "")
     metric = request.query_params.get("metric", "")
     metric = metric if metric in METRICS else next(iter(METRICS))
-    points = [Point(run, value) for run, value in store.of_label(label, metric)]
+    found = store.of_label(label, metric, WAITING, limit=MOST_RUNS)
+    points = [Point(run, value, waiting) for run, (value, waiting) in found]
+    moved = await run_in_threadpool(moves, points, metric)
+    drawn = chart(points, moved)
     return page(
-        request, "trend.html", labels=labels, label=label, metrics=METRICS, metric=metric, points=points,
-        chart=chart(points), words=words, width=WIDTH, height=HEIGHT,
+        request, "trend.html", labels=labels, label=label, metrics=METRICS, metric=metric, points=points, moves=moved,
+        chart=drawn, begun={move.at: move for move in moved},
+        commits=commits(points, drawn, moved), words=words, width=WIDTH, height=HEIGHT, most=MOST_RUNS,
     )  # fmt: skip
 
 
@@ -133,7 +154,7 @@ async def login(request: Request) -> Response:
     sender = address(request)
     here.guesses.check(sender)
     with here.guesses.signing_in(sender):
-        given = await _field(request, "token")
+        given = (await fields_of(request)).get("token", "")
     if here.token is None or not same(given, here.token):
         here.guesses.wrong(sender)
         return page(request, "login.html", status=401, wrong=True)
@@ -150,27 +171,13 @@ async def logout(_request: Request) -> Response:
     return answer
 
 
-async def _field(request: Request, name: str) -> str:
-    """Return a field of a small form."""
-    from urllib.parse import parse_qs
-
-    body = b""
-    try:
-        async for chunk in request.stream():
-            body += chunk
-            if len(body) > _TOKEN_BYTES:
-                raise RefusedError(413, "The form is too long.")
-    except ClientDisconnect as error:
-        raise RefusedError(400, "The form was cut short.") from error
-    return parse_qs(body.decode(errors="replace")).get(name, [""])[0]
-
-
 ROUTES: Final = [
     Route("/", kept(index)),
     Route("/upload", upload, methods=["POST"]),
     Route("/runs/{run_id}", show_run),
     Route("/runs/{run_id}/timeline", show_timeline),
     Route("/runs/{run_id}/delete", delete_run, methods=["POST"]),
+    Route("/runs/{run_id}/edit", edit_run, methods=["POST"]),
     Route("/runs/{run_id}/cancel", cancel_run, methods=["POST"]),
     Route("/diff", show_diff),
     Route("/trend", kept(show_trend)),

@@ -59,6 +59,8 @@ def environment() -> Environment:
         "count": units.count,
         "size": limits.size,
         "moment": moment,
+        "elapsed": elapsed,
+        "change": change,
         "printable": units.printable,
         "sentence": sentence,
     }
@@ -73,3 +75,18 @@ def sentence(text: str) -> str:
 def moment(seconds: float | None) -> str:
     """Return a time of day as ``2026-03-01 14:05`` in UTC; an en dash for unknown."""
     return units.UNKNOWN if seconds is None else time.strftime("%Y-%m-%d %H:%M", time.gmtime(seconds))
+
+
+def elapsed(seconds: float) -> str:
+    """Return a time that passed as ``42 s``, ``3 min`` or ``5 h``."""
+    for most, unit_s, unit in ((120, 1, "s"), (7_200, 60, "min"), (172_800, 3_600, "h")):
+        if seconds < most:
+            return f"{seconds / unit_s:.0f} {unit}"
+    return f"{seconds / 86_400:.0f} d"
+
+
+def change(now: float | None, before: float | None) -> str:
+    """Return how much more something is than it was, ``+6.2 %``; nothing where either is unknown."""
+    if now is None or not before:
+        return ""
+    return f"{100 * (now / before - 1):+.1f} %".replace("-", "\N{MINUS SIGN}")

@@ -39,6 +39,7 @@ class Service:
         Raises:
             UsageError: the folder can't be used, its database is damaged, or another server uses it.
         """
+        self.begun_s = time.monotonic()
         self.limits = limits
         self.token = checked_token(token)
         self.guesses = Guesses()

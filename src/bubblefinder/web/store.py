@@ -220,15 +220,28 @@ class Store:
         found = self._runs.rows_where(where, select="label, count(*) AS runs", order_by="label")
         return {row["label"]: row["runs"] for row in found}
 
-    def of_label(self, label: str, metric: str, limit: int = 500) -> list[tuple[StoredRun, float | None]]:
-        """Return the newest finished runs of a label with their value of a metric, oldest first."""
-        path = '$."' + metric.replace('"', "") + '"'
+    def of_label(self, label: str, *metrics: str, limit: int = 500) -> list[tuple[StoredRun, tuple[float | None, ...]]]:
+        """Return the newest finished runs of a label with their values of some metrics, oldest first."""
+        columns = "".join(f", json_extract(metrics, ?) AS value_{number}" for number in range(len(metrics)))
+        paths = ['$."' + metric.replace('"', "") + '"' for metric in metrics]
         found = self._database.query(
-            f"SELECT {_SHOWN}, json_extract(metrics, ?) AS value FROM runs"  # noqa: S608 - the columns' own names
+            f"SELECT {_SHOWN}{columns} FROM runs"  # noqa: S608 - the columns' own names
             " WHERE label = ? AND state = 'done' ORDER BY rowid DESC LIMIT ?",
-            [path, label, limit],
+            [*paths, label, limit],
         )
-        return [(_stored(row), value) for row in found for value in [row.pop("value")]][::-1]
+        told = [(row, tuple(row.pop(f"value_{number}") for number in range(len(metrics)))) for row in found]
+        return [(_stored(row), values) for row, values in told][::-1]
+
+    def predecessors(self, runs: Sequence[StoredRun]) -> dict[str, tuple[str, float | None]]:
+        """Return the last finished run of the same label before each run that has one: its id and its median step."""
+        found = self._database.query(
+            "SELECT one.id AS id, other.id AS before, other.step_p50_ns AS step FROM runs AS one JOIN runs AS other"
+            " ON other.rowid = (SELECT max(rowid) FROM runs"
+            " WHERE label = one.label AND state = 'done' AND rowid < one.rowid)"
+            " WHERE one.id IN (SELECT value FROM json_each(?))",
+            [json.dumps([run.id for run in runs])],
+        )
+        return {row["id"]: (row["before"], row["step"]) for row in found}
 
     def before(self, run: StoredRun) -> StoredRun | None:
         """Return the last finished run with the same label before this one."""
@@ -241,6 +254,7 @@ class Store:
             self._runs.add_column(name, _COLUMNS[name])
         self._runs.create_index(["label", "created_s"], if_not_exists=True)
         self._runs.create_index(["state"], if_not_exists=True)
+        self._runs.create_index(["label", "state"], if_not_exists=True)
 
     def _update(self, run_id: str, **changed: Any) -> None:  # noqa: ANN401 - the columns' own types
         self._write(lambda: self._runs.update(run_id, changed))

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
+    from bubblefinder.steps.model import Steps
     from bubblefinder.timeline.model import Timeline
 
 _OPERATIONS: Final = ("kernel", "copy", "memset", "graph")
@@ -49,11 +50,23 @@ class _Names:
         return list(self._positions)
 
 
-def write_events(timeline: Timeline, folder: Path) -> None:
-    """Write every event that a window can show into a new folder."""
+def write_events(timeline: Timeline, steps: Steps, folder: Path) -> None:
+    """Write every event that a window can show into a new folder, and the steps of the first rank."""
     names = _Names()
     tracks = [*_host(timeline, names), *_gpus(timeline, names)]
-    write_tracks(tracks, names.texts(), KINDS, folder)
+    write_tracks(tracks, names.texts(), KINDS, folder, list(_steps(steps)))
+
+
+def _steps(steps: Steps) -> Iterator[tuple[int, int, int]]:
+    """Return the windows of the first rank, with the number that the report gives a decode step, from 1."""
+    rank = next(iter(steps.detections), None)
+    if rank is None:
+        return
+    mine = steps.windows.filter((pl.col("gpu") == rank.gpu) & (pl.col("process") == rank.process))
+    number = 0
+    for start, end, excluded in mine.select("start_ns", "end_ns", "excluded").iter_rows():
+        number += excluded is None
+        yield start, end, number if excluded is None else 0
 
 
 def _host(timeline: Timeline, names: _Names) -> Iterator[Events]:
@@ -61,7 +74,9 @@ def _host(timeline: Timeline, names: _Names) -> Iterator[Events]:
     end = pl.col("end_ns").fill_null(pl.col("start_ns").max())
     ranges = nvtx.select("thread", "start_ns", end, place=names.of_texts(nvtx["text"]), kind=pl.lit(_NVTX, pl.UInt8))
     api = names.of_texts(calls["api"])
-    called = calls.select("thread", "start_ns", "end_ns", place=api, kind=pl.lit(_CALL, pl.UInt8))
+    called = calls.select(
+        "thread", "start_ns", "end_ns", place=api, kind=pl.lit(_CALL, pl.UInt8), flow=pl.int_range(pl.len())
+    )
     for group, rows, title in (("nvtx", ranges, "NVTX"), ("calls", called, "CUDA calls")):
         for (thread,), mine in sorted(rows.partition_by("thread", as_dict=True).items()):
             yield from lanes(_events(group, f"{title}, {_thread(timeline, thread)}", mine))
@@ -90,6 +105,7 @@ def _operations(timeline: Timeline, names: _Names) -> pl.DataFrame:
         "start_ns",
         "end_ns",
         pl.col("kind").cast(pl.UInt8),
+        flow=pl.col("call_index").fill_null(-1),
         place=names.of_ids(operations["name"], timeline.trace.names).fill_null(
             operations["kind"].replace_strict(kinds, return_dtype=pl.Int32)
         ),
@@ -97,8 +113,9 @@ def _operations(timeline: Timeline, names: _Names) -> pl.DataFrame:
 
 
 def _events(group: str, title: str, rows: pl.DataFrame) -> Events:
-    columns = (rows[name].to_numpy() for name in ("start_ns", "end_ns", "place", "kind"))
-    return Events(group, title, *columns)
+    start, end, place, kind = (rows[name].to_numpy() for name in ("start_ns", "end_ns", "place", "kind"))
+    flow = rows["flow"].cast(pl.Int32).to_numpy() if "flow" in rows.columns else None
+    return Events(group, title, start, end, place, kind, flow)
 
 
 def _thread(timeline: Timeline, thread: int | None) -> str:

@@ -1,21 +1,27 @@
-"""The trend of a metric over the runs of a label, as points and as a line to draw."""
+"""The trend of a metric over the runs of a label: a line to draw, and where it moved by more than noise."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
+from statistics import fmean
 from typing import TYPE_CHECKING, Final
 
 from bubblefinder.compare.metrics import METRICS as KNOWN
+from bubblefinder.compare.noise import Setting
 from bubblefinder.compare.sentences import value
+from bubblefinder.compare.trend import MOST_RUNS
+from bubblefinder.compare.trend import moves as found
 from bubblefinder.render.kit.chart import HEIGHT, WIDTH, Chart
 from bubblefinder.render.kit.chart import chart as draw
+from bubblefinder.units import printable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from bubblefinder.web.store import StoredRun
 
-__all__ = ["HEIGHT", "METRICS", "WIDTH", "Point", "chart", "values", "words"]
+__all__ = ["HEIGHT", "METRICS", "MOST_RUNS", "WIDTH", "Move", "Point", "chart", "commits", "moves", "words"]
 
 METRICS: Final = {
     metric: KNOWN[metric].meaning.rstrip(".")
@@ -31,19 +37,27 @@ METRICS: Final = {
     )
 }
 """The metrics that the page offers, and what each means."""
+_COMMIT_PX: Final = 74
+"""Room for eight characters of a commit under the axis."""
 
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """A run and its value of the metric; null where unknown."""
+    """A run, its value of the metric, and how far its GPU waited for the host; null where unknown."""
 
     run: StoredRun
     value: float | None
+    waiting: float | None = None
 
 
-def values(runs: Sequence[StoredRun], metric: str) -> list[Point]:
-    """Return the metric of every run, oldest first as given."""
-    return [Point(run, run.metrics.get(metric)) for run in runs]
+@dataclass(frozen=True, slots=True)
+class Move:
+    """A new level that noise doesn't explain: where in the points it begins, the means around it, and if it is bad."""
+
+    at: int
+    before: float
+    after: float
+    is_worse: bool
 
 
 def words(metric: str, number: float | None) -> str:
@@ -51,6 +65,36 @@ def words(metric: str, number: float | None) -> str:
     return value(number, KNOWN[metric].unit)
 
 
-def chart(points: Sequence[Point]) -> Chart:
-    """Return the drawing of a trend from zero; a run without the metric leaves a hole in the line."""
-    return draw([point.value for point in points])
+def moves(points: Sequence[Point], metric: str) -> list[Move]:
+    """Return where the metric moved by more than the noise between captures, as `bubblefinder history trend` does."""
+    known = [(place, point.value) for place, point in enumerate(points) if point.value is not None]
+    if not known:
+        return []
+    numbers = [number for _, number in known]
+    steps = [point.run.step_p50_ns for point in points if point.run.step_p50_ns]
+    waiting = max(1.0 if points[place].waiting is None else points[place].waiting or 0.0 for place, _ in known)
+    setting = Setting(waiting=waiting, step_ns=min(steps, default=max(numbers)), ranks=1)
+    edges = [0, *found(KNOWN[metric], numbers, setting), len(numbers)]
+    levels = [(start, fmean(numbers[start:end])) for start, end in pairwise(edges)]
+    lower_is_better = KNOWN[metric].better == "lower"
+    return [
+        Move(known[start][0], before, after, (after > before) == lower_is_better)
+        for (_, before), (start, after) in pairwise(levels)
+    ]
+
+
+def chart(points: Sequence[Point], moved: Sequence[Move] = ()) -> Chart:
+    """Return the drawing of a trend, scaled to the data; a run without the metric leaves a hole in the line."""
+    edges = [0, *(move.at for move in moved), len(points)] if moved else ()
+    return draw([point.value for point in points], edges, zero=False)
+
+
+def commits(points: Sequence[Point], drawn: Chart, moved: Sequence[Move]) -> list[tuple[float, str]]:
+    """Return the commits that fit under the axis, with their places: those of moves first, then from the right."""
+    begun = {move.at for move in moved}
+    kept: list[tuple[float, str]] = []
+    for dot in [*(dot for dot in drawn.dots if dot.index in begun), *reversed(drawn.dots)]:
+        commit = points[dot.index].run.commit
+        if commit and all(abs(dot.x - x) >= _COMMIT_PX for x, _ in kept):
+            kept.append((dot.x, printable(commit)[:8]))
+    return kept

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 _BUFFER_BYTES: Final = 1 << 20
 _NAME_CHARACTERS: Final = 120
+LABEL_CHARACTERS: Final = 200
+NOTE_CHARACTERS: Final = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +177,7 @@ class Intake:
         )  # fmt: skip
 
 
-def text(value: str | None, limit: int = 200) -> str | None:
+def text(value: str | None, limit: int = LABEL_CHARACTERS) -> str | None:
     """Return what somebody typed as one printable line, or null if it is empty."""
     return printable(value.strip(), limit) or None if value else None
 
@@ -184,3 +186,8 @@ def file_name(value: str | None) -> str:
     """Return the last part of a file's name, to be shown and no more."""
     last = (value or "").replace("\\", "/").rstrip("/").rsplit("/", 1)[-1]
     return text(last, _NAME_CHARACTERS) or "trace"
+
+
+def said(field: str, value: str | None) -> str | None:
+    """Return what somebody typed into a field of a run: a note is longer than a label."""
+    return text(value, NOTE_CHARACTERS if field == "note" else LABEL_CHARACTERS)

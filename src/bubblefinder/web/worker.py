@@ -36,6 +36,8 @@ EVENTS: Final = "events"
 FINISHED: Final = "finished"
 DIFF_OUTPUTS: Final = {"json": "diff.json", "html": "diff.html", "markdown": "diff.md"}
 DIFF_STYLE: Final = "style.css"
+WAITING: Final = "waiting"
+"""Beside the metrics of a run: the share of a step in which the GPU waited for the host, on which noise depends."""
 _GONE: Final = 70
 _NO_ROOM: Final = {errno.ENOSPC, errno.EDQUOT}
 _COLUMNAR: Final = 8
@@ -129,7 +131,7 @@ def analyse(job: Upload, tell: Callable[..., None], fit: Callable[[int], None]) 
     folder = scratch / FINISHED
     folder.mkdir(mode=0o700)
     _write_report(report, folder)
-    write_events(analysis.timeline, folder / EVENTS)
+    write_events(analysis.timeline, analysis.steps, folder / EVENTS)
     return summary(report)
 
 
@@ -154,6 +156,7 @@ def compare(job: Comparison) -> dict[str, Any]:
 def summary(report: Report) -> dict[str, Any]:
     """Return what the list of runs and the trends show of a report."""
     from bubblefinder.compare.metrics import measure
+    from bubblefinder.compare.noise import waiting_of
     from bubblefinder.report.verdict import verdict
 
     shares = report.steps.bubble_share
@@ -166,7 +169,8 @@ def summary(report: Report) -> dict[str, Any]:
         "bubble_share": shares.inter_graph if shares.total is None else shares.total,
         "at_least": shares.total is None and shares.inter_graph is not None,
         "verdict": verdict(report).headline,
-        "metrics": {
+        "metrics": {WAITING: waiting_of(report)}
+        | {
             m.metric.id: m.value
             for m in reversed(measure(report))
             if m.where in ((), (("rank", 0),)) and m.value is not None

@@ -5,13 +5,14 @@ import socket
 import subprocess
 import sys
 import time
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import httpx
 import pytest
 
+from bubblefinder.cli.serve import _bound
 from tests.web import free_port, wait_for
 
 if TYPE_CHECKING:
@@ -79,6 +80,11 @@ def test_another_host_needs_a_token() -> None:
     assert code == 2
     assert "needs a token" in said
     assert "BUBBLEFINDER_TOKEN" in said
+
+
+def test_answers_are_sent_without_delay() -> None:
+    with closing(_bound("127.0.0.1", 0)) as listener:
+        assert listener.proto == socket.IPPROTO_TCP
 
 
 @pytest.mark.parametrize("token", ["", "short"])

@@ -23,8 +23,8 @@ async def test_what_is_kept_is_what_would_be_made_afresh_and_no_older(
             headers = {"accept-encoding": encoding}
             first, again = [await here.client.get(path, headers=headers) for _ in range(2)]
             assert here.service.answers._kept
-            here.service.answers._kept.clear()
-            monkeypatch.setattr(answers, "_LONGEST_BYTES", 0)
+            here.service.answers.forget()
+            monkeypatch.setattr(answers, "_MOST_BYTES", 0)
             fresh = await here.client.get(path, headers=headers)
             assert not here.service.answers._kept
             monkeypatch.undo()

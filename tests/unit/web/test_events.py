@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from unittest import mock
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -78,7 +79,7 @@ def test_a_window_names_only_what_it_shows(tmp_path: Path) -> None:
     )
     shown = window(tmp_path / "e", 15, 45)
     assert shown["names"] == ["zero", "one"]
-    assert shown["tracks"][0]["bars"] == [[5, 10, 0, 0], [25, 10, 1, 0]]
+    assert shown["tracks"][0]["bars"] == [[5, 10, 0, 0, -1], [25, 10, 1, 0, -1]]
     assert (shown["start_ns"], shown["end_ns"], shown["capture"]) == (15, 45, [0, 50])
 
 
@@ -97,7 +98,7 @@ def test_a_capture_without_events_has_an_empty_window(tmp_path: Path) -> None:
 def test_times_beyond_a_double_stay_exact(tmp_path: Path) -> None:
     base = (1 << 62) + 1
     write_tracks([track([(base, base + 3)])], ["k"], ["kernel"], tmp_path / "e")
-    assert window(tmp_path / "e", base, base + 10)["tracks"][0]["bars"] == [[0, 3, 0, 0]]
+    assert window(tmp_path / "e", base, base + 10)["tracks"][0]["bars"] == [[0, 3, 0, 0, -1]]
 
 
 def test_a_window_of_two_million_events_on_many_tracks_stays_small(tmp_path: Path) -> None:
@@ -123,3 +124,18 @@ def test_names_from_a_capture_are_cut_and_cleaned(tmp_path: Path) -> None:
     assert len(name) <= 96
     assert "\x1b" not in name
     assert "\u202e" not in name
+
+
+def test_steps_touch_their_window_and_too_many_are_none(tmp_path: Path) -> None:
+    steps = [(number * 10, number * 10 + 10, number) for number in range(1_000)]
+    write_tracks([track([(0, 10_000)])], ["k"], ["kernel"], tmp_path / "e", steps)
+    assert window(tmp_path / "e", 15, 31)["steps"] == [[-5, 10, 1], [5, 10, 2], [15, 10, 3]]
+    assert window(tmp_path / "e", None, None)["steps"] == []
+
+
+def test_events_of_another_layout_are_not_read(tmp_path: Path) -> None:
+    write_tracks([track([(0, 10)])], ["k"], ["kernel"], tmp_path / "e")
+    index = tmp_path / "e" / "index.json"
+    index.write_text(index.read_text().replace(f'"layout": {events.LAYOUT}', '"layout": 1'))
+    with pytest.raises(ValueError, match="1"):
+        window(tmp_path / "e", None, None)

@@ -216,3 +216,62 @@ async def test_large_answers_are_packed(tmp_path: Path) -> None:
         answer = await here.client.get("/static/plotly.js")
         assert answer.headers["content-encoding"] == "gzip"
         assert int(answer.headers.get("content-length", "0")) < 2_000_000
+
+
+@asynchronous
+async def test_what_people_say_of_a_run_can_be_edited_on_its_page_and_by_the_api(tmp_path: Path) -> None:
+    async with site(tmp_path) as here:
+        run_id = await here.put(label="old")
+        await here.settled(run_id)
+        form = {"label": "new", "commit": " abc ", "note": "<b>after</b> the update", "kept": "on"}
+        assert (await here.client.post(f"/runs/{run_id}/edit", data=form)).status_code == 303
+        page = (await here.client.get(f"/runs/{run_id}")).text
+        assert "&lt;b&gt;after&lt;/b&gt; the update" in page
+        said = (await here.client.get(f"/api/runs/{run_id}")).json()
+        assert (said["label"], said["commit"], said["kept"]) == ("new", "abc", True)
+        await here.client.post(f"/runs/{run_id}/edit", data={"label": "", "note": "", "commit": "abc"})
+        said = (await here.client.patch(f"/api/runs/{run_id}", json={"note": "x" * 5_000})).json()
+        assert (said["label"], len(said["note"]), said["kept"]) == (None, 1_000, False)
+
+
+@pytest.mark.parametrize("body", ["", "[]", '{"state": "done"}', '{"label": 3}', '{"kept": "yes"}', "[" * 5_000])
+@asynchronous
+async def test_what_is_no_change_of_a_run_is_refused(tmp_path: Path, body: str) -> None:
+    async with site(tmp_path) as here:
+        run_id = await here.put()
+        answer = await here.client.patch(f"/api/runs/{run_id}", content=body)
+        assert answer.status_code == 400
+        assert (await here.client.patch("/api/runs/none", content=body)).status_code == 404
+
+
+@asynchronous
+async def test_an_upload_with_a_baseline_ends_at_what_changed(tmp_path: Path) -> None:
+    async with site(tmp_path, Limits(jobs=2)) as here:
+        base = await here.put(trace("sleep 2"), name="base")
+        head = await here.put(name="head", baseline=base)
+        await here.settled(head)
+        waiting = await here.client.get(f"/runs/{head}?then=diff")
+        assert "Once both are read" in waiting.text
+        assert "Cancel" not in waiting.text
+        await here.settled(base)
+        arrived = await here.client.get(f"/runs/{head}?then=diff")
+        assert (arrived.status_code, arrived.headers["location"]) == (303, f"/diff?base={base}&head={head}")
+        assert (await here.client.get(f"/runs/{head}")).status_code == 200
+        await here.client.delete(f"/api/runs/{base}")
+        assert (await here.client.get(f"/runs/{head}?then=diff")).status_code == 200
+
+
+@asynchronous
+async def test_the_list_filters_by_label_and_shows_the_change_against_the_run_before(tmp_path: Path) -> None:
+    async with site(tmp_path, Limits(jobs=1)) as here:
+        first = await here.put(label="a & b", name="first")
+        second = await here.put(label="a & b", name="second")
+        other = await here.put(label="c", name="other")
+        for one in (first, second, other):
+            await here.settled(one)
+        here.service.store.edit(second, step_p50_ns=7.7e6)
+        page = (await here.client.get("/", params={"label": "a & b"})).text
+        assert f"run-{first}" in page
+        assert f"run-{other}" not in page
+        assert f"/diff?base={first}&amp;head={second}" in page
+        assert "+10.0 %" in page

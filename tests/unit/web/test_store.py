@@ -143,6 +143,9 @@ def test_the_run_before_is_the_last_finished_one_of_the_label(store: Store) -> N
     store.add(head)
     before = store.before(head)
     assert before is not None
+    assert store.predecessors([head, newer, older, other]) == {
+        head.id: (newer.id, None), newer.id: (older.id, None),
+    }  # fmt: skip
     assert before.name == "newer"
     assert [one.name for one, _ in store.of_label("x", "m")] == ["older", "newer"]
     assert store.labels() == {"x": 2, "y": 1}
@@ -196,5 +199,17 @@ def test_the_metric_of_a_label_comes_with_its_runs_and_is_none_where_unknown(sto
         one = run(label="l", metrics=metrics)
         store.add(one)
         store.finish(one.id, "done")
-    assert [value for _, value in store.of_label("l", "x.y")] == [1.5, None]
-    assert [value for _, value in store.of_label("l", """a"] ' \\ x""")] == [None, None]
+    assert [values for _, values in store.of_label("l", "x.y", "z")] == [(1.5, None), (None, None)]
+    assert [value for _, value in store.of_label("l", """a"] ' \\ x""")] == [(None,), (None,)]
+
+
+def test_what_people_say_of_a_run_can_be_changed(store: Store) -> None:
+    one = run(label="a")
+    store.add(one)
+    store.edit(one.id, label="b", note="after the driver update", kept=True)
+    stored = store.get(one.id)
+    assert stored is not None
+    assert (stored.label, stored.note, stored.kept) == ("b", "after the driver update", True)
+    assert store.listed(search="driver")[1] == store.listed(label="b")[1] == 1
+    assert store.listed(label="a")[1] == store.listed(states=["failed"])[1] == 0
+    assert store.counts() == {"queued": 1, "running": 0, "done": 0, "failed": 0, "cancelled": 0}

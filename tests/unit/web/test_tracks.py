@@ -4,12 +4,16 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from bubblefinder.pipeline import Analysis
+from bubblefinder.steps.find import find_steps
 from bubblefinder.timeline.build import build_timeline
 from bubblefinder.trace.drawn import draw
+from bubblefinder.trace.open import open_trace
 from bubblefinder.web.events import window
 from bubblefinder.web.tracks import KINDS, write_events
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 PICTURE = """
@@ -24,7 +28,8 @@ C = copy DtoH 8 pageable
 
 @pytest.fixture
 def shown(tmp_path: Path) -> dict[str, Any]:
-    write_events(build_timeline(draw(PICTURE)), tmp_path / "e")
+    timeline = build_timeline(draw(PICTURE))
+    write_events(timeline, find_steps(timeline), tmp_path / "e")
     return window(tmp_path / "e", None, None)
 
 
@@ -55,3 +60,28 @@ def test_times_are_those_of_the_capture(shown: dict[str, Any]) -> None:
     stream = shown["tracks"][4]["bars"]
     starts = [shown["start_ns"] + bar[0] for bar in stream]
     assert starts == [20_000, 50_000, 140_000, 170_000]
+
+
+def test_a_call_and_what_it_launched_share_a_flow(shown: dict[str, Any]) -> None:
+    calls, stream, copies = shown["tracks"][1]["bars"], shown["tracks"][4]["bars"], shown["tracks"][5]["bars"]
+    graph, copy = calls[0][4], calls[1][4]
+    assert [bar[4] for bar in stream[:2]] == [graph, graph]
+    assert copies[0][4] == copy
+    assert len({bar[4] for bar in calls}) == 4
+    assert {bar[4] for bar in shown["tracks"][2]["bars"]} == {-1}
+
+
+def test_windows_know_their_steps_by_the_number_that_the_report_gives_them(
+    sample: Callable[[str], Path], tmp_path: Path
+) -> None:
+    analysis = Analysis(open_trace(sample("nextn_before.node")))
+    write_events(analysis.timeline, analysis.steps, tmp_path / "e")
+    shown = window(tmp_path / "e", None, None)
+    numbers = [number for _, _, number in shown["steps"]]
+    decode = [number for number in numbers if number]
+    assert decode == list(range(1, len(decode) + 1))
+    assert 0 in numbers
+    start, length, number = shown["steps"][3]
+    begun = shown["start_ns"] + start
+    (first, *_) = window(tmp_path / "e", begun + 1, begun + length - 1)["steps"]
+    assert first[2] == number

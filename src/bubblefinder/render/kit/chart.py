@@ -19,6 +19,8 @@ _TICKS: Final = 5
 _ROUND: Final = (1, 2, 5, 10)
 _HEADROOM: Final = 1.05
 """The axis reaches this far beyond the highest value."""
+_LEAST_SPAN: Final = 0.02
+"""The axis shows at least so much of the highest value, so that noise of a thousandth doesn't look like a mountain."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +78,7 @@ class _Axis:
     def over(cls, values: Sequence[float]) -> _Axis:
         """Return an axis of a few round ticks around the values."""
         low, high = min(values), max(values)
-        span = (high - low) * _HEADROOM or abs(high) or 1.0
+        span = max((high - low) * _HEADROOM, _LEAST_SPAN * abs(high)) or 1.0
         power = 10.0 ** math.floor(math.log10(span / _TICKS))
         tick = next(one * power for one in _ROUND if one * power >= span / _TICKS)
         return cls(tick, math.floor(low / tick), math.ceil((low + span) / tick))

@@ -55,7 +55,7 @@
     const told = (name) => (loaded) => {
       const done = sent + loaded, rate = done / Math.max((performance.now() - begun) / 1000, 0.001);
       bar.value = total ? done / total : 1;
-      byId("sending-what").textContent = `Uploading ${name}`;
+      byId("sending-what").textContent = files.length > 1 ? `Uploading ${name} (${files.findIndex((one) => one.name === name) + 1} of 2)` : `Uploading ${name}`;
       byId("sending-rate").textContent = `${size(done)} of ${size(total)}, ${size(rate)}/s, ${left((total - done) / Math.max(rate, 1))}`;
     };
     const query = {};
@@ -67,7 +67,8 @@
     if (byId("label").value.trim()) query.label = byId("label").value;
     if (byId("commit").value.trim()) query.commit = byId("commit").value;
     if (baselineId) query.baseline = baselineId;
-    return (await send(file, query, told(file.name))).url;
+    const { url } = await send(file, query, told(file.name));
+    return baselineId ? `${url}?then=diff` : url;
   };
 
   const start = async () => {

@@ -1,0 +1,120 @@
+"""How the server answers with many runs stored, beside a bare route that returns the same bytes.
+
+    python -m benchmarks.web [--runs 1000] [--seconds 3]
+
+Both are asked in the same process, in turns, by one client over loopback. A ratio of 0.25 means a quarter of the bare
+rate. "cold" empties what is kept before each request, as if a run changed between any two.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import socket
+import tempfile
+import threading
+import time
+from http.client import HTTPConnection
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import uvicorn
+from starlette.applications import Starlette
+from starlette.responses import Response
+from starlette.routing import Route
+
+from bubblefinder.web.app import create_app
+from bubblefinder.web.limits import Limits
+from bubblefinder.web.service import Service
+from bubblefinder.web.store import Store, StoredRun, new_id
+from bubblefinder.web.trend import METRICS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from starlette.types import ASGIApp
+
+PATHS = (
+    "/",
+    "/?search=nightly+h200",
+    "/?sort=step",
+    "/trend?label=nightly-0",
+    "/api/runs",
+    "/api/trend?label=nightly-0",
+)
+
+
+def fill(root: Path, runs: int) -> None:
+    """Store finished runs, half of them with one label."""
+    store = Store(root / "runs.db")
+    for number in range(runs):
+        metrics = dict.fromkeys([*METRICS, *(f"kernel.{one}" for one in range(100))], 7e6 + number % 17 * 1e4)
+        store.add(
+            StoredRun(
+                id=new_id(), name=f"decode-{number}.sqlite", label=f"nightly-{number % 2}", commit=f"{number:040x}",
+                state="done", gpu="NVIDIA H200", nsys="2025.3.2.367", step_p50_ns=7e6 + number % 17 * 1e4,
+                bubble_share=0.28, verdict="The GPU idles 28.3 % of the decode step", metrics=metrics,
+            )
+        )  # fmt: skip
+    store.close()
+
+
+def served(make: Callable[[], ASGIApp]) -> int:
+    """Serve an application from a thread of this process, which also makes it, and return its port."""
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    listener.bind(("127.0.0.1", 0))
+    listener.listen()
+
+    def serve() -> None:
+        uvicorn.Server(uvicorn.Config(make(), log_level="warning", access_log=False)).run(sockets=[listener])
+
+    threading.Thread(target=serve, daemon=True).start()
+    return int(listener.getsockname()[1])
+
+
+def rate(port: int, path: str, seconds: float, before: Callable[[], None] = lambda: None) -> tuple[float, bytes]:
+    """Return requests a second of one client that keeps its connection, and the last body as sent."""
+    client = HTTPConnection("127.0.0.1", port)
+    asked, body, ends = 0, b"", time.monotonic() + seconds
+    while time.monotonic() < ends:
+        before()
+        client.request("GET", path, headers={"accept-encoding": "gzip", "host": "127.0.0.1"})
+        answer = client.getresponse()
+        body = answer.read()
+        assert answer.status == 200, (path, answer.status)
+        asked += 1
+    client.close()
+    return asked / seconds, body
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--runs", type=int, default=1_000)
+    parser.add_argument("--seconds", type=float, default=3)
+    chosen = parser.parse_args()
+    bodies: dict[str, bytes] = {}
+
+    async def bare(_request: object) -> Response:
+        return Response(bodies["now"], headers={"content-encoding": "gzip"})
+
+    with tempfile.TemporaryDirectory() as root:
+        fill(Path(root), chosen.runs)
+        services: list[Service] = []
+
+        def ours() -> ASGIApp:
+            services.append(Service(Path(root), Limits()))
+            return create_app(services[0])
+
+        port, other = served(ours), served(lambda: Starlette(routes=[Route("/", bare)]))
+        print(f"{'path':32} {'bare/s':>8} {'kept/s':>8} {'ratio':>6} {'cold/s':>8} {'ratio':>6} {'bytes':>8}")
+        for path in PATHS:
+            kept, body = rate(port, path, chosen.seconds)
+            bodies["now"] = body
+            plain, _ = rate(other, "/", chosen.seconds)
+            cold, _ = rate(port, path, chosen.seconds, services[0].answers.forget)
+            size = len(gzip.decompress(body))
+            print(f"{path:32} {plain:8.0f} {kept:8.0f} {kept / plain:6.2f} {cold:8.0f} {cold / plain:6.2f} {size:8,}")
+
+
+if __name__ == "__main__":
+    main()
