@@ -10,6 +10,7 @@ from bubblefinder.causes.carried_names import carry_names
 from bubblefinder.causes.facts_build import build_facts
 from bubblefinder.causes.find import find_causes
 from bubblefinder.replay.build import build_model
+from bubblefinder.replay.fixes import find_fixes
 from bubblefinder.replay.host_parts import late_hosts, shortenings
 from bubblefinder.replay.recoverable import Recoverable, recoverable
 from bubblefinder.replay.study import Study, study_of
@@ -103,12 +104,12 @@ class Analysis:
     @cached_property
     def recoverable(self) -> Recoverable:
         """What the median step would lose without each cause; empty where no step can be timed."""
-        found = recoverable(self.model, self.causes, self.facts)
         late = late_hosts(self.facts)
         if self.model is None or not late:
-            return found
+            return recoverable(self.model, self.causes, self.facts)
         run = (self.timeline, self.steps, self.causes, self.model, late)
-        return replace(found, shorter=shortenings(*run), chains=wait_chains(*run))
+        found = recoverable(self.model, self.causes, self.facts, wait_chains(*run))
+        return replace(found, shorter=shortenings(*run))
 
     @cached_property
     def study(self) -> Study:
@@ -117,7 +118,8 @@ class Analysis:
         Raises:
             CannotAnswerError: no decode step can be timed, or graph work is missing.
         """
-        return study_of(self.timeline, self.steps, self.model, self.causes, self.facts)
+        fixes = find_fixes(self.causes, self.facts, self.recoverable)
+        return study_of(self.timeline, self.steps, self.model, fixes)
 
 
 def with_names_of(analysis: Analysis, names: Trace) -> Analysis:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from bubblefinder.replay.fixes import best_order
@@ -45,7 +45,13 @@ def answer(study: Study, rank: Rank, asked: Prediction | None, accept_length: fl
         rank=rank,
         now=predict(study.model, [])[rank],
         asked=asked,
-        fixes=() if asked else tuple((fix, predict(study.model, [fix.change])[rank]) for fix in study.fixes),
+        fixes=() if asked else tuple((fix, _alone(study, rank, fix)) for fix in study.fixes),
         order=() if asked else best_order(study.model, study.fixes, rank),
         accept_length=accept_length,
     )
+
+
+def _alone(study: Study, rank: Rank, fix: Fix) -> Prediction:
+    """Return the step after one fix alone, with what has to be said of it."""
+    then = predict(study.model, [fix.change])[rank]
+    return replace(then, notes=(*then.notes, fix.note)) if fix.note else then

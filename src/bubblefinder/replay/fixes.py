@@ -8,14 +8,17 @@ from typing import TYPE_CHECKING, Final
 from bubblefinder.replay.changes import CaptureEager, HostSpeed, RemoveWaits
 from bubblefinder.replay.predict import Prediction, predict, steps_after
 from bubblefinder.replay.recoverable import everywhere
+from bubblefinder.replay.wait_chains import on_every_rank
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from bubblefinder.causes.facts import Facts, SiteFacts
     from bubblefinder.causes.model import Causes
     from bubblefinder.replay.changes import Change
     from bubblefinder.replay.model import Model
+    from bubblefinder.replay.recoverable import Recoverable
+    from bubblefinder.replay.wait_chains import WaitChain
     from bubblefinder.timeline.rank import Rank
 
 WORTHWHILE: Final = 0.001
@@ -35,12 +38,14 @@ class Fix:
         text: what it is, in one line.
         change: what it does to the recorded run.
         subjects: the sites it removes, as in `SiteFacts.sites`, of each rank; empty for an eager phase.
+        note: what has to be said of it.
     """
 
     name: str
     text: str
     change: Change
     subjects: tuple[tuple[int, ...], ...] = ()
+    note: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,17 +56,49 @@ class Stage:
     then: Prediction
 
 
-def find_fixes(causes: Causes, facts: Facts) -> tuple[Fix, ...]:
-    """Return the waits that drained a GPU, merged over ranks, the eager phases, and a faster host where it is late."""
-    return (*_waits(causes, facts), *_phases(facts), *_host(facts))
+def find_fixes(causes: Causes, facts: Facts, cured: Recoverable) -> tuple[Fix, ...]:
+    """Return what can be cured.
+
+    That is: the waits that drained a GPU or hold the host in a chain, merged over ranks; the chains; the eager phases;
+    and a faster host where it is late.
+    """
+    chains = tuple(cured.chains.values())
+    return (
+        *_waits(causes, cured.fill(facts), chains),
+        *_chains(causes, chains),
+        *_phases(facts),
+        *_host(facts, chains),
+    )
 
 
-def _waits(causes: Causes, facts: Facts) -> Iterator[Fix]:
+def _waits(causes: Causes, facts: Facts, chains: Iterable[WaitChain]) -> Iterator[Fix]:
+    moves = {
+        site: chain.links[link.moves_to].site
+        for chain in chains
+        for link in chain.links
+        if link.moves_to is not None
+        for site in link.site.sites
+    }
     known: dict[frozenset[int], list[SiteFacts]] = {}
     for site in facts.sites:
         known.setdefault(everywhere(causes, site.sites), []).append(site)
     for removed, sites in known.items():
-        yield Fix(_name(sites[0]), _text(sites[0]), RemoveWaits(removed), tuple(site.sites for site in sites))
+        first = sites[0]
+        after = moves.get(first.sites[0])
+        note = f"taken away alone, the wait moves to {fix_name(after)}" if after else ""
+        yield Fix(fix_name(first), _text(first), RemoveWaits(removed), tuple(site.sites for site in sites), note)
+
+
+def _chains(causes: Causes, chains: Iterable[WaitChain]) -> Iterator[Fix]:
+    known = set[frozenset[int]]()
+    for chain in chains:
+        sites = tuple(link.site.sites for link in chain.links)
+        removed = on_every_rank(causes, (site for part in sites for site in part))
+        if removed not in known:
+            known.add(removed)
+            names = ", ".join(dict.fromkeys(fix_name(link.site) for link in chain.links))
+            text = f"{len(chain.links)} waits in a row, each of which would take the place of another: {names}"
+            yield Fix("the chain of waits", text, RemoveWaits(removed), sites)
 
 
 def _phases(facts: Facts) -> Iterator[Fix]:
@@ -71,12 +108,13 @@ def _phases(facts: Facts) -> Iterator[Fix]:
         yield Fix(f"capture {name}", f"{launches} of {name} as one CUDA graph", CaptureEager(name))
 
 
-def _host(facts: Facts) -> Iterator[Fix]:
-    if any((step.host_slow_share or 0) >= _LATE for step in facts.steps):
+def _host(facts: Facts, chains: tuple[WaitChain, ...]) -> Iterator[Fix]:
+    if chains or any((step.host_slow_share or 0) >= _LATE for step in facts.steps):
         yield Fix("host twice as fast", "all the host does in a step takes half as long", HostSpeed(2))
 
 
-def _name(site: SiteFacts) -> str:
+def fix_name(site: SiteFacts) -> str:
+    """Return what a user calls a wait by: the NVTX range, the frame, or the API and its place in the step."""
     place = f"after {site.after_role}" if site.after_role else f"before {site.before_role}" if site.before_role else ""
     return site.nvtx or site.frame or f"{site.api} {place}".strip()
 

@@ -109,16 +109,20 @@ class Recoverable:
         return replace(step, host_slow_recoverable_ns=found.recoverable_ns) if found else step
 
 
-def recoverable(model: Model | None, causes: Causes, facts: Facts) -> Recoverable:
+def recoverable(
+    model: Model | None, causes: Causes, facts: Facts, chains: dict[Rank, WaitChain] | None = None
+) -> Recoverable:
     """Return what the median step would lose without each cause; nothing where no step can be timed."""
     if model is None or model.windows.is_empty():
         return Recoverable()
+    held = Recoverable(chains=chains or {})
     return Recoverable(
         sites=dict(_by_site(model, causes, facts)),
         hosts=predict(model, [NEVER_LATE]),
         roles=dict(_by_role(model, facts)),
         pauses=dict(_by_pause(model, causes, facts)),
-        together=_together(model, causes, facts),
+        together=_together(model, causes, held.fill(facts)),
+        chains=held.chains,
     )
 
 

@@ -10,7 +10,6 @@ from bubblefinder.errors import CannotAnswerError, UsageError
 from bubblefinder.overhead.calibration import read_calibration
 from bubblefinder.overhead.model import Source
 from bubblefinder.replay.changes import CloseGaps, DropKernels, RemoveTracing, kernel_time
-from bubblefinder.replay.fixes import Fix, find_fixes
 from bubblefinder.replay.predict import predict
 from bubblefinder.replay.tracing import remove_tracing, tracing_of
 from bubblefinder.replay.untraced import corrected, profiler_costs, without_tracing
@@ -20,9 +19,8 @@ from bubblefinder.timeline.rank import Rank
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from bubblefinder.causes.facts import Facts
-    from bubblefinder.causes.model import Causes
     from bubblefinder.overhead.model import Overhead
+    from bubblefinder.replay.fixes import Fix
     from bubblefinder.replay.model import Model
     from bubblefinder.replay.predict import Prediction
     from bubblefinder.steps.model import Steps
@@ -101,7 +99,7 @@ class Study:
         return corrected(self.timeline, self.steps, self.model, rank, source)
 
 
-def study_of(timeline: Timeline, steps: Steps, model: Model | None, causes: Causes, facts: Facts) -> Study:
+def study_of(timeline: Timeline, steps: Steps, model: Model | None, fixes: tuple[Fix, ...]) -> Study:
     """Return a capture ready for questions.
 
     Raises:
@@ -124,4 +122,4 @@ def study_of(timeline: Timeline, steps: Steps, model: Model | None, causes: Caus
                 hint="capture the process with the GPU to itself",
             )
         raise CannotAnswerError("no decode step was found, so there is none to predict", hint="name one with --step-by")
-    return Study(timeline, steps, model, find_fixes(causes, facts), tuple(Rank.in_rows(model.windows)))
+    return Study(timeline, steps, model, fixes, tuple(Rank.in_rows(model.windows)))

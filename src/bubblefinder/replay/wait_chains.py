@@ -16,6 +16,7 @@ import polars as pl
 from bubblefinder.causes.decode import lanes
 from bubblefinder.causes.site_facts import facts_of_sites
 from bubblefinder.replay.changes import HostSpeed, RemoveWaits
+from bubblefinder.replay.handing_on import moved_to, preparing_of
 from bubblefinder.replay.predict import predict, steps_after
 from bubblefinder.timeline.rank import Rank
 
@@ -53,11 +54,13 @@ class Link:
         site: what is known of it.
         alone: the step without it.
         in_turn_ns: what the median step loses by it when the links before it are gone; these sum to what all give.
+        moves_to: position of the link that waits in its place when it alone is gone, null if none does.
     """
 
     site: SiteFacts
     alone: Prediction
     in_turn_ns: int
+    moves_to: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,12 +69,17 @@ class WaitChain:
 
     Attributes:
         links: the first is the one that gives most by itself.
+        preparing_ns: how long the host works from the first one's return until it is ahead of the GPU or waits in it
+            again: to the begin of the last launch call for which the GPU waited, a median.
+        idle_ns: for how much of that the GPU waited, a median; the rest was covered by work.
         joint: the step without any of them.
         half_work: the step with them and a host that needs half the time for its own work.
         both: the step with neither the waits nor that half.
     """
 
     links: tuple[Link, ...]
+    preparing_ns: int
+    idle_ns: int
     joint: Prediction
     half_work: Prediction
     both: Prediction
@@ -100,10 +108,15 @@ def _chain(timeline: Timeline, causes: Causes, model: Model, mine: RankSteps, ra
     gone, links = frozenset[int](), list[Link]()
     for part in ordered:
         before, gone = gains.of(gone), gone | set(part)
-        alone = predict(model, [RemoveWaits(on_every_rank(causes, part))])[rank]
-        links.append(Link(facts_of_sites(timeline, causes, mine, part), alone, gains.of(gone) - before))
+        alone = RemoveWaits(on_every_rank(causes, part))
+        next_one = moved_to(model, rank, ordered, part, alone)
+        facts = facts_of_sites(timeline, causes, mine, part)
+        links.append(Link(facts, predict(model, [alone])[rank], gains.of(gone) - before, next_one))
+    preparing, idle = preparing_of(model, rank, ordered[0])
     return WaitChain(
         links=tuple(links),
+        preparing_ns=preparing,
+        idle_ns=idle,
         joint=predict(model, [removed])[rank],
         half_work=predict(model, [HALF_THE_WORK])[rank],
         both=predict(model, [removed, HALF_THE_WORK])[rank],

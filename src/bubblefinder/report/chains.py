@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from bubblefinder.causes.facts import SiteFacts
+from bubblefinder.replay.fixes import fix_name
+from bubblefinder.report.sentences import plain
 from bubblefinder.timeline.rank import Rank
 from bubblefinder.units import duration, plural, share
 
@@ -36,20 +38,24 @@ class ChainLink:
         title: that finding's title, or the call.
         recoverable_ns: what the median step loses without this wait alone: the next one then waits instead.
         in_turn_ns: what it loses when the links before this one are gone too; they sum to what all together give.
+        moves_to: position of the link that waits in its place when it alone is gone; null if none does.
     """
 
     rule: str | None
     title: str
     recoverable_ns: int
     in_turn_ns: int
+    moves_to: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WaitChainReport:
     """The waits that hold a rank's launching thread one after the other, and what removing them together gives.
 
-    `joint` is the step without any of them, `half_work` the step with a host that needs half the time for its own
-    work, `both` the step with neither the waits nor that half.
+    From the return of the first the host works for `preparing_ns`, until it is ahead of the GPU or waits in it again;
+    for `idle_ns` of that the GPU has nothing to do; both are medians. `joint` is the step without any of the waits,
+    `half_work` the step with a host that needs half the time for its own work, `both` the step with neither the waits
+    nor that half.
     """
 
     gpu: int
@@ -58,6 +64,8 @@ class WaitChainReport:
     half_work: Predicted
     both: Predicted
     links: list[ChainLink] = field(default_factory=list)
+    preparing_ns: int | None = None
+    idle_ns: int | None = None
 
 
 def chain_reports(cured: Recoverable, matches: Iterable[Match]) -> list[WaitChainReport]:
@@ -76,9 +84,12 @@ def chain_reports(cured: Recoverable, matches: Iterable[Match]) -> list[WaitChai
                     title=match.title if match else link.site.api,
                     recoverable_ns=link.alone.recoverable_ns,
                     in_turn_ns=link.in_turn_ns,
+                    moves_to=link.moves_to,
                 )
                 for link in chain.links
             ],
+            preparing_ns=chain.preparing_ns,
+            idle_ns=chain.idle_ns,
         )
         for rank, chain in cured.chains.items()
     ]
@@ -100,7 +111,15 @@ def chain_words(subject: object, cured: Recoverable) -> Iterator[str]:
         f"It is number {place} of {plural(len(chain.links), 'wait')} in a row: without one, the next holds the host. "
         f"In its turn it gives {duration(subject.in_turn_ns)}, all of them together {_gain(chain.joint)}."
     )
+    next_one = chain.links[place - 1].moves_to
+    if next_one is not None:
+        name = plain(fix_name(chain.links[next_one].site))
+        yield f"Taken away alone, the wait moves to number {next_one + 1}, {name}."
     if place == 1:
+        yield (
+            f"The host starts preparing only when it returns; that takes {duration(chain.preparing_ns)}, and for "
+            f"{duration(chain.idle_ns)} of it the GPU has nothing to do."
+        )
         yield f"Half the host's own work gives {_gain(chain.half_work)}, both {_gain(chain.both)}."
 
 

@@ -57,6 +57,9 @@ def finding(match: Match, cured: Recoverable) -> Finding:
         bound_after=then.bound.value if then else None,
         in_turn_ns=in_turn_ns(subject),
         idle_share=_idle_share(subject),
+        recoverable_range_ns=[then.now_ns - then.high_ns, then.now_ns - then.low_ns] if then else None,
+        step_after_range_ns=[then.low_ns, then.high_ns] if then else None,
+        caveats=list(then.notes) if then else [],
     )
 
 

@@ -305,6 +305,11 @@ class Finding:
     in_turn_ns: int | None = None
     """Of a wait in `wait_chains`: what the median step loses without it when the waits before it are gone too."""
     idle_share: float | None = None
+    recoverable_range_ns: list[int] | None = None
+    """What the median step loses at least and at most: a host's speed differs between captures of one program."""
+    step_after_range_ns: list[int] | None = None
+    caveats: list[str] = field(default_factory=list)
+    """What the prediction rests on that the capture doesn't show."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from bubblefinder.report.model import Verdict
 from bubblefinder.report.overhead_sentences import may_be_the_profilers_ns
+from bubblefinder.report.prediction_sentences import between_words, gain_words
 from bubblefinder.report.sentences import CLASS_LABELS, bound_words, place_words, plain
 from bubblefinder.units import duration, kernel_name, plural, share
 
@@ -145,7 +146,7 @@ def _gain(report: Report) -> str:
     doubt = f" But up to {duration(traced)} of the step may be the profiler's own time." if traced else ""
     handed = finding.in_turn_ns is not None and finding.in_turn_ns > _HANDED * finding.recoverable_ns
     turn = f" Once the waits before it are gone it gives {duration(finding.in_turn_ns)}." if handed else ""
-    return f"Removing it would give {most} {duration(finding.recoverable_ns)} a step{where}{part}.{turn}{bound}{doubt}"
+    return f"Removing it would give {most} {gain_words(finding)} a step{where}{part}.{turn}{bound}{doubt}"
 
 
 def is_fed(report: Report) -> bool:
@@ -190,7 +191,8 @@ def _joint(report: Report) -> str:
     joint, step = report.joint, report.steps.per_step.get("duration")
     if joint is None or step is None or step.p50 is None or may_be_the_profilers_ns(report.overhead):
         return ""
-    return f"All {joint.findings} waits and pauses together: {duration(step.p50)} to {duration(joint.step_ns)} a step."
+    then = duration(joint.step_ns) + between_words(joint.range_ns)
+    return f"All {joint.findings} waits and pauses together: {duration(step.p50)} to {then} a step."
 
 
 def _rest(report: Report) -> str:

@@ -22,8 +22,12 @@ TWO = (
 
 def test_each_group_of_waits_is_a_fix_named_by_its_range() -> None:
     judged = drawn(TWO)
-    fixes = find_fixes(judged.causes, judged.facts)
-    assert [fix.name for fix in fixes if isinstance(fix.change, RemoveWaits)] == ["first", "second"]
+    fixes = find_fixes(judged.causes, judged.facts, judged.recoverable)
+    assert [fix.name for fix in fixes if isinstance(fix.change, RemoveWaits)] == [
+        "first",
+        "second",
+        "the chain of waits",
+    ]
     assert "pageable DtoH 8 B, 1 a step" in fixes[0].text
 
 
@@ -32,7 +36,7 @@ def test_the_order_takes_the_best_fix_first_and_stops_when_nothing_is_worthwhile
     facts = judged.facts
     model = judged.model
     assert model is not None
-    fixes = [fix for fix in find_fixes(judged.causes, facts) if isinstance(fix.change, RemoveWaits)]
+    fixes = [fix for fix in find_fixes(judged.causes, facts, judged.recoverable) if isinstance(fix.change, RemoveWaits)]
     lane = next(iter({Rank(step.gpu, step.process) for step in facts.steps}))
     stages = best_order(model, fixes, lane)
     steps_then = [stage.then.step_ns for stage in stages]
@@ -64,5 +68,5 @@ def test_a_late_host_is_offered_a_faster_one() -> None:
     judged = drawn(
         steps("G...................", ".gg.ff..............", "[step              ]", times=6) + "G = graph 5 g f\n",
     )
-    (fix,) = find_fixes(judged.causes, judged.facts)
+    (fix,) = find_fixes(judged.causes, judged.facts, judged.recoverable)
     assert fix.change == HostSpeed(2)

@@ -15,6 +15,7 @@ from bubblefinder.render.report.charts import MAX_MARKS, MAX_STEPS, figures, fil
 from bubblefinder.report import json, sentences
 from bubblefinder.report.model import LEDGER_CLASSES, Quality
 from bubblefinder.report.overhead_sentences import overhead_words
+from bubblefinder.report.prediction_sentences import gain_words
 from bubblefinder.report.read import ELEMENT_ID
 from bubblefinder.report.verdict import verdict
 from bubblefinder.units import count, duration, milliseconds, plural, share
@@ -103,6 +104,7 @@ def _parts(report: Report) -> dict[str, Any]:
         "role_segments": html_charts.role_segments(report),
         "ranks": html_charts.ranks(report),
         "overhead_notes": list(overhead_words(report.overhead)),
+        "gain_words": gain_words,
         "rows": rows,
         "ledger_known": html_charts.ledger_known(report.steps.per_step),
         "shown_rows": rows[:TABLE_ROWS],

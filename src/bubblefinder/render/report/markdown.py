@@ -11,6 +11,7 @@ from bubblefinder.render.kit.table import Table
 from bubblefinder.render.report import economics
 from bubblefinder.report.model import LEDGER_CLASSES
 from bubblefinder.report.overhead_sentences import overhead_words
+from bubblefinder.report.prediction_sentences import gain_words
 from bubblefinder.report.sentences import (
     EXCLUDED_LABELS,
     MODE_LABELS,
@@ -125,7 +126,7 @@ def _provenance(report: Report, report_url: str) -> str:
 def _finding(number: int, finding: Finding, report: Report) -> str:
     summary = f"<b>{number}. {escape(finding.title)}</b> · {finding.severity}"
     if finding.recoverable_ns is not None:
-        summary += f" · about {duration(finding.recoverable_ns)} a step to recover"
+        summary += f" · about {gain_words(finding)} a step to recover"
     facts = [
         escape(finding.message, 600),
         f"Where: {escape(site_words(finding.site), 400)}" if site_words(finding.site) else "",
@@ -135,6 +136,7 @@ def _finding(number: int, finding: Finding, report: Report) -> str:
         else "",
         f"Seen: {_times(finding)}" if _times(finding) else "",
         f"Remedy: {escape(finding.remedy, 800)}",
+        f"Note: {escape('; '.join(finding.caveats), 400)}" if finding.caveats else "",
         "References: " + ", ".join(link(one, reference_url(one)) or escape(one, 200) for one in finding.references)
         if finding.references
         else "",

@@ -16,6 +16,7 @@ from bubblefinder.render.report import economics
 from bubblefinder.render.report.host_text import host_tables
 from bubblefinder.report.ledgers import STEP_CLASSES
 from bubblefinder.report.overhead_sentences import overhead_words
+from bubblefinder.report.prediction_sentences import gain_words
 from bubblefinder.report.sentences import (
     CLASS_MEANINGS,
     EVERY_STEP,
@@ -221,13 +222,16 @@ def _finding(finding: Finding, report: Report, *, full: bool) -> Iterator[Render
     lines = [site_words(finding.site), _cost(finding, per_step_words(finding, report))]
     if full:
         lines += [plain(finding.message, _LONG), plain(finding.remedy, _LONG)]
+        lines += [f"note: {plain(caveat, _LONG)}" for caveat in finding.caveats]
     yield from (_row("", Text(line)) for line in lines if line)
 
 
 def _cost(finding: Finding, where: str) -> str:
     spent = (("bubble", finding.bubble_ns.p50), ("host blocked", finding.host_blocked_ns.p50))
-    cured = (("to recover", finding.recoverable_ns), ("step then", finding.step_after_ns))
-    now, then = (", ".join(f"{name} {duration(value)}" for name, value in part if value) for part in (spent, cured))
+    now = ", ".join(f"{name} {duration(value)}" for name, value in spent if value)
+    gain = f"to recover {gain_words(finding)}" if finding.recoverable_ns else ""
+    step = f"step then {duration(finding.step_after_ns)}" if finding.step_after_ns else ""
+    then = ", ".join(part for part in (gain, step) if part)
     bound = f" (then bound by the {bound_words(finding.bound_after)})" if finding.bound_after and (now or then) else ""
     if where == EVERY_STEP:
         told = ", ".join(part for part in (now, then) if part)

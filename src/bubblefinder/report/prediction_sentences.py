@@ -1,0 +1,25 @@
+"""What the replay predicts, in words that every format shows: a gain with its range beside it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from bubblefinder.units import duration
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from bubblefinder.report.model import Finding
+
+
+def gain_words(finding: Finding) -> str:
+    """Return what the median step loses without the cause of a finding, with the range; empty where unknown."""
+    if finding.recoverable_ns is None:
+        return ""
+    return duration(finding.recoverable_ns) + between_words(finding.recoverable_range_ns)
+
+
+def between_words(ends: Sequence[int] | None) -> str:
+    """Return a range in brackets, behind a space; empty where both ends look the same."""
+    low, high = (duration(end) for end in ends or (0, 0))
+    return "" if low == high else f" ({low} to {high})"

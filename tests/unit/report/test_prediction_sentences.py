@@ -1,0 +1,27 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+from bubblefinder.report.model import Joint
+from bubblefinder.report.prediction_sentences import between_words, gain_words
+from bubblefinder.report.verdict import verdict
+from tests.unit.report.sample import finding, sample_report
+
+
+def test_a_gain_has_its_range_beside_it_unless_that_is_the_same() -> None:
+    told = finding(recoverable_ns=1_650_000, recoverable_range_ns=[1_400_000, 1_800_000])
+    assert gain_words(told) == "1.65 ms (1.40 ms to 1.80 ms)"
+    assert gain_words(replace(told, recoverable_range_ns=[1_650_000, 1_650_100])) == "1.65 ms"
+    assert gain_words(replace(told, recoverable_ns=None)) == ""
+
+
+def test_a_range_that_is_not_known_is_not_told() -> None:
+    assert between_words(None) == ""
+
+
+def test_the_verdict_tells_the_range_of_the_first_gain_and_of_all_together() -> None:
+    told = finding(recoverable_ns=1_650_000, recoverable_range_ns=[1_400_000, 1_800_000])
+    joint = Joint(findings=2, step_ns=7_100_000, recoverable_ns=1_800_000, range_ns=[7_100_000, 7_570_000])
+    judged = verdict(replace(sample_report(findings=[told]), joint=joint))
+    assert "would give about 1.65 ms (1.40 ms to 1.80 ms) a step" in judged.gain
+    assert "to 7.10 ms (7.10 ms to 7.57 ms) a step" in judged.gain
