@@ -10,6 +10,7 @@ import pytest
 
 import bubblefinder
 from bubblefinder.compare.diff import Options, diff, failed
+from bubblefinder.compare.noise import Floors
 from tests.samples import report
 
 if TYPE_CHECKING:
@@ -76,6 +77,17 @@ def test_programmatic_dependent_launch_shows_as_overlap() -> None:
     assert result.verdict == "no change"
     assert change(result, "pdl.overlap.share").status == "better"
     assert change(result, "step.intra_graph.p50").status == "better"
+
+
+def test_losing_it_again_is_named_if_so_little_counts() -> None:
+    little = Options(gates=frozenset({"step.duration.mean"}), floors=Floors(gpu=0.002, host=0.1))
+    result = compared("nextn_after_pdl.node", "nextn_after.node", little)
+    assert result.verdict == "regression"
+    assert (result.suspects[0].kind, result.suspects[0].confidence) == ("overlap lost", "high")
+    (delta,) = result.deltas
+    assert (delta.parts[0].name, delta.parts[0].nodes) == ("moe_down_kernel", 42)
+    assert delta.parts[0].delta_ns == pytest.approx(27_000, abs=2_000)
+    assert abs(delta.residual_ns) < 0.05 * delta.delta_ns
 
 
 def test_node_and_graph_mode_compare_only_between_the_replays() -> None:

@@ -78,7 +78,7 @@ def diff(base: Sequence[Report], head: Sequence[Report], options: Options | None
         findings = [f for f in findings if f.site.role is None]
     findings, rows = idle_that_stayed(findings, rows), not_better_unseen(rows)
     cause = Cause() if options.inter_only else cause_of(base, head, rows)
-    notes = [*warnings(base, head), *cause.notes, *([_INTER_WARNING] if options.inter_only else [])]
+    notes = [*warnings(base, head), *([_INTER_WARNING] if options.inter_only else [])]
     noise = _noise(base, head, setting, options)
     verdict: Verdict = "can't tell" if cause.excuse else verdict_of(rows)
     return Diff(
@@ -90,7 +90,7 @@ def diff(base: Sequence[Report], head: Sequence[Report], options: Options | None
         inter_only=options.inter_only,
         base=captures(base),
         head=captures(head),
-        warnings=notes,
+        warnings=[*notes, *cause.notes],
         noise=noise,
         changes=rows,
         findings=findings,

@@ -59,7 +59,8 @@ def headline(
     """Return the verdict, led by the first gated metric that moved, and the first suspect, else what came or went."""
     if cause.excuse:
         return f"{_VERDICTS[verdict]}: {cause.excuse} {CAPTURE_AGAIN}"
-    told = [f"First suspect ({one.confidence} confidence): {one.sentence}." for one in cause.suspects[:1]]
+    named = "Mainly" if verdict == "improvement" else "First suspect"
+    told = [f"{named} ({one.confidence} confidence): {one.sentence}." for one in cause.suspects[:1]]
     told = told or [_came_or_went(f) for f in findings if f.structural]
     return " ".join([_verdict(verdict, gated, noise), *told][:MOST_TOLD])
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from bubblefinder.compare.delta.build import deltas_of, speed_between, untold
 from bubblefinder.compare.delta.normalise import accounted_for
@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from bubblefinder.compare.delta.model import Delta, Speed, Suspect
     from bubblefinder.compare.model import Change
     from bubblefinder.report.model import Report
+
+
+_MOVED: Final = frozenset({"better", "worse"})
+_LENGTHS: Final = frozenset({"step.duration.mean", "step.duration.p50"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +42,9 @@ class Cause:
 
 
 def cause_of(base: Sequence[Report], head: Sequence[Report], rows: Sequence[Change]) -> Cause:
-    """Return why the gated metrics moved from base to head; the parts alone where none did.
+    """Return why a step became longer or shorter from base to head; the parts alone where none did.
+
+    Suspects explain the mean step: where only its tail or something else moved, there are none.
 
     Args:
         base: the captures of one side.
@@ -46,8 +52,9 @@ def cause_of(base: Sequence[Report], head: Sequence[Report], rows: Sequence[Chan
         rows: every metric, judged.
     """
     deltas, speed = deltas_of(base, head), speed_between(base, head)
-    moved = any(row.gated and row.status in {"better", "worse"} for row in rows)
-    found = suspects(deltas, speed, warming_ns(base, head)) if moved and speed else []
+    moved = any(row.gated and row.status in _MOVED for row in rows)
+    longer = any(row.metric in _LENGTHS and row.status in _MOVED for row in rows)
+    found = suspects(deltas, speed, warming_ns(base, head)) if moved and longer and speed else []
     warming = any(one.kind == WARM_UP for one in found)
     excuse = accounted_for(rows, speed, alone=len(base) == len(head) == 1) if moved and not warming else None
     return Cause(
