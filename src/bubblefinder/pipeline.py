@@ -12,7 +12,7 @@ from bubblefinder.causes.find import find_causes
 from bubblefinder.replay.build import build_model
 from bubblefinder.replay.fixes import find_fixes
 from bubblefinder.replay.host_parts import late_hosts, shortenings
-from bubblefinder.replay.recoverable import Recoverable, recoverable
+from bubblefinder.replay.recoverable import Recoverable, left_without_tracing, recoverable
 from bubblefinder.replay.study import Study, study_of
 from bubblefinder.replay.wait_chains import wait_chains
 from bubblefinder.share.cut import cut
@@ -109,7 +109,9 @@ class Analysis:
             return recoverable(self.model, self.causes, self.facts)
         run = (self.timeline, self.steps, self.causes, self.model, late)
         found = recoverable(self.model, self.causes, self.facts, wait_chains(*run))
-        return replace(found, shorter=shortenings(*run))
+        hosts = {rank: never_late for rank, never_late in found.hosts.items() if rank in late}
+        left = left_without_tracing(self.timeline, self.model, hosts)
+        return replace(found, shorter=shortenings(*run), left=left)
 
     @cached_property
     def study(self) -> Study:

@@ -141,6 +141,8 @@ class RoleFacts:
         long_kernels: names of the kernels that take at least 2 % of its busy time each, costliest first, at most
             8; empty where not measured.
         launch_p50_ns: median host time inside its launch calls per step.
+        left_share: the part of its idle that surely remains without the profiler, by the what-if replay; 1 where that
+            is not known.
         evidence: rows of at most 20 replays or launch calls.
     """
 
@@ -162,6 +164,7 @@ class RoleFacts:
     small_runs: tuple[str, ...] = ()
     long_kernels: tuple[str, ...] = ()
     launch_p50_ns: float | None = None
+    left_share: float = 1.0
     evidence: tuple[Row, ...] = ()
 
 
@@ -179,6 +182,8 @@ class SeamFacts:
         idle_p50_ns: idle between those kernels per step that no wait is charged with: gaps that one of them ends and
             that another kernel of the seam began.
         idle_share: that idle over all decode steps, over their total duration.
+        left_share: the part of its idle that surely remains without the profiler, by the what-if replay; 1 where that
+            is not known.
         evidence: rows of at most 20 of the kernels.
     """
 
@@ -190,6 +195,7 @@ class SeamFacts:
     glue_names: tuple[str, ...] = ()
     idle_p50_ns: float | None = None
     idle_share: float | None = None
+    left_share: float = 1.0
     evidence: tuple[Row, ...] = ()
 
 
@@ -407,6 +413,8 @@ class StepFacts:
         copies_alone_share: share of the decode time in which copies between host and GPU run and nothing else does.
         copies_alone_kind: the direction in which most of them go.
         skews: skew between ranks seen from this rank as the late one.
+        left_share: the part of its idle that surely remains without the profiler, by the what-if replay; 1 where that
+            is not known.
         evidence: the rows of at most 20 launch calls that the GPU ran dry before.
     """
 
@@ -443,6 +451,7 @@ class StepFacts:
     copies_alone_share: float | None = None
     copies_alone_kind: str | None = None
     skews: tuple[SkewFacts, ...] = ()
+    left_share: float = 1.0
     evidence: tuple[Row, ...] = ()
 
 

@@ -116,7 +116,7 @@ def _measured_costs(timeline: Timeline, gpu: int, source: Source) -> tuple[Costs
 
 def _by_costs(traced: TracedSteps, costs: Costs, method: Method, where: str) -> Overhead:
     middle = without_tracing(traced, costs)
-    ends = [without_tracing(traced, costs.least()), without_tracing(traced, _in_a_program(costs.most()))]
+    ends = [without_tracing(traced, costs.least()), without_tracing(traced, in_a_program(costs.most()))]
     told = "assumed from measurements on" if method == "assumed" else "calibrated on"
     summary = summarise(traced, middle, ends, method, {**parameters_of(costs), "from": f"{told} {where}"})
     source = f"Costs are {told} {where}."
@@ -125,7 +125,7 @@ def _by_costs(traced: TracedSteps, costs: Costs, method: Method, where: str) -> 
     return replace(summary, message=_sentence(summary, source + _host_bound(summary)))
 
 
-def _in_a_program(costs: Costs) -> Costs:
+def in_a_program(costs: Costs) -> Costs:
     """Return the costs with those of calls at least as high as real programs have shown them."""
     raised = {name: max(getattr(costs, name).value, most) for name, most in _MOST_IN_A_PROGRAM.items()}
     return replace(costs, **{name: Cost(value, value, value) for name, value in raised.items()})

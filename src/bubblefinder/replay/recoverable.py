@@ -9,12 +9,16 @@ import polars as pl
 
 from bubblefinder.causes.facts import HoleFacts, RoleFacts, SiteFacts, StepFacts
 from bubblefinder.causes.places import general
+from bubblefinder.errors import CannotAnswerError
 from bubblefinder.replay.changes import CaptureEager, HostSpeed, RemovePauses, RemoveWaits
-from bubblefinder.replay.predict import Prediction, predict
+from bubblefinder.replay.correct import in_a_program
+from bubblefinder.replay.predict import Prediction, predict, steps_after
+from bubblefinder.replay.tracing import remove_tracing, tracing_of
+from bubblefinder.replay.untraced import profiler_costs
 from bubblefinder.timeline.rank import Rank
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from bubblefinder.causes.facts import Facts
     from bubblefinder.causes.model import Causes
@@ -22,6 +26,7 @@ if TYPE_CHECKING:
     from bubblefinder.replay.host_parts import Shortening
     from bubblefinder.replay.model import Model
     from bubblefinder.replay.wait_chains import Link, WaitChain
+    from bubblefinder.timeline.model import Timeline
 
 NEVER_LATE: Final = HostSpeed(1e9)
 """A host whose work takes no time; the waits stay."""
@@ -50,6 +55,7 @@ class Recoverable:
         chains: by rank: the waits that hold the host one after the other.
         pauses: by the pauses of a finding, as in `HoleFacts.pauses`: without them.
         together: by rank: without the waits and pauses of all findings.
+        left: by rank: which part of what a late host costs surely remains without the profiler.
     """
 
     sites: dict[tuple[int, ...], Prediction] = field(default_factory=dict)
@@ -59,6 +65,7 @@ class Recoverable:
     together: dict[Rank, Prediction] = field(default_factory=dict)
     shorter: dict[Rank, tuple[Shortening, ...]] = field(default_factory=dict)
     chains: dict[Rank, WaitChain] = field(default_factory=dict)
+    left: dict[Rank, float] = field(default_factory=dict)
 
     def fill(self, facts: Facts) -> Facts:
         """Return the facts with what is recoverable of each, and with the waits of chains that drained nothing."""
@@ -103,10 +110,36 @@ class Recoverable:
 
     def _filled_step(self, step: StepFacts) -> StepFacts:
         found = self.of(step)
+        rank = Rank(step.gpu, step.process)
         step = replace(step, holes=tuple(self._filled_hole(hole) for hole in step.holes))
-        parts = self.shorter.get(Rank(step.gpu, step.process), ())
-        step = replace(step, host_shorten=tuple(part.text for part in parts))
+        parts = self.shorter.get(rank, ())
+        step = _left(replace(step, host_shorten=tuple(part.text for part in parts)), self.left.get(rank, 1.0))
         return replace(step, host_slow_recoverable_ns=found.recoverable_ns) if found else step
+
+
+def _left(step: StepFacts, left: float) -> StepFacts:
+    """Return a step whose idle for a late host remains by so much without the profiler: that outside its replays."""
+    return replace(
+        step,
+        left_share=left,
+        roles=tuple(replace(role, left_share=left) if role.eager else role for role in step.roles),
+        seams=tuple(replace(seam, left_share=left) for seam in step.seams),
+    )
+
+
+def left_without_tracing(timeline: Timeline, model: Model, hosts: Mapping[Rank, Prediction]) -> dict[Rank, float]:
+    """Return by rank which part of what a late host costs surely remains without the profiler, where that is known."""
+    found = {}
+    for rank, never_late in hosts.items():
+        try:
+            costs = profiler_costs(timeline, rank.gpu, None)
+        except CannotAnswerError:
+            continue
+        untraced = remove_tracing(tracing_of(timeline, model), in_a_program(costs.most()))
+        left = steps_after(model, [untraced])[rank] - steps_after(model, [untraced, NEVER_LATE])[rank]
+        if never_late.recoverable_ns > 0:
+            found[rank] = min(max(left, 0) / never_late.recoverable_ns, 1.0)
+    return found
 
 
 def recoverable(

@@ -14,6 +14,7 @@ from bubblefinder.replay.graph_nodes import NODE_KINDS, graph_nodes
 from bubblefinder.replay.host_calls import Host, excess_behind, excess_of, host_of
 from bubblefinder.timeline.ledger import cover_of
 from bubblefinder.timeline.model import IdleClass
+from bubblefinder.timeline.ranges import function_edges
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -43,6 +44,7 @@ class Tracing:
         before: the model's call before each in its thread, -1 for the first.
         call_window_ns: time of each of the model's calls in such windows before its thread's next work came.
         segment_window_ns: the same of the time before each call.
+        function_edges: how many ranges around Python functions began or ended in the time before each call.
     """
 
     nodes: Ints
@@ -55,6 +57,7 @@ class Tracing:
     before: Ints
     call_window_ns: Ints
     segment_window_ns: Ints
+    function_edges: Ints
 
 
 def tracing_of(timeline: Timeline, model: Model) -> Tracing:
@@ -77,7 +80,19 @@ def tracing_of(timeline: Timeline, model: Model) -> Tracing:
         before=np.where(follows, np.arange(len(thread)) - 1, -1),
         call_window_ns=call_window,
         segment_window_ns=segment_window,
+        function_edges=_function_edges(timeline, model),
     )
+
+
+def _function_edges(timeline: Timeline, model: Model) -> Ints:
+    """Return how many function ranges began or ended in the time before each of the model's calls."""
+    edges = function_edges(timeline.trace.nvtx)
+    thread, starts = model.calls["thread"].to_numpy(), model.calls["start_ns"].to_numpy()
+    passed = np.zeros(len(starts), np.int64)
+    for (owner,), rows in edges.partition_by("thread", as_dict=True).items():
+        mine = thread == owner
+        passed[mine] = np.searchsorted(rows["time_ns"].to_numpy(), starts[mine])
+    return np.where(np.append(False, thread[1:] == thread[:-1])[: len(thread)], np.diff(passed, prepend=0), 0)
 
 
 def _nodes_of(timeline: Timeline, model: Model) -> Ints:
@@ -155,7 +170,9 @@ def remove_tracing(tracing: Tracing, costs: Costs, factor: float = _WHOLE) -> Re
         unplaced_ns=total - gaps - inside,
         queue_ns=np.where(tracing.replays, scaled.replay.value, scaled.eager_operation.value) + tracing.window_ns,
         call_ns=own + tracing.call_window_ns,
-        segment_ns=_between(tracing, excess + behind, own) + tracing.segment_window_ns,
+        segment_ns=_between(tracing, excess + behind, own)
+        + tracing.segment_window_ns
+        + tracing.function_edges * scaled.function_range.value / 2,
         kept=_kept(tracing, own),
         least_latency_ns=np.where(tracing.replays, scaled.launch_start.value, 0.0),
     )

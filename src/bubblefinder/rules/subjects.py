@@ -103,8 +103,11 @@ def cost(subject: Subject, share: str | None, step_p50_ns: float | None) -> Cost
     the rule, by naming one in `share`) ranks by. A slow host is judged by the median step: one long pause
     between two bursts of work says nothing about a step. A wait or a pause in less than half of the steps is
     judged by its share of the decode time: the median step doesn't have it. A wait in a chain is judged by what it
-    gives in its turn: alone it only hands the wait on to the next.
+    gives in its turn: alone it only hands the wait on to the next. Idle for a late host counts
+    as far as it surely remains without the profiler.
     """
+    busy = isinstance(subject, RoleFacts) and share is not None
+    left: float = 1.0 if busy else getattr(subject, "left_share", 1.0)
     recoverable, usual = None, None
     if isinstance(subject, SiteFacts | HoleFacts):
         recoverable = None if is_rare(subject) else subject.recoverable_ns
@@ -114,8 +117,9 @@ def cost(subject: Subject, share: str | None, step_p50_ns: float | None) -> Cost
     if told is not None and isinstance(subject, SiteFacts):
         told = max(told, subject.in_turn_ns or 0)
     if told is not None and step_p50_ns:
-        return Cost(told / step_p50_ns, recoverable_ns=recoverable)
-    return Cost(getattr(subject, share or _SHARES[kind_of(subject)]), recoverable_ns=recoverable)
+        return Cost(told * left / step_p50_ns, recoverable_ns=recoverable)
+    known = getattr(subject, share or _SHARES[kind_of(subject)])
+    return Cost(None if known is None else known * left, recoverable_ns=recoverable)
 
 
 def is_rare(subject: SiteFacts | HoleFacts) -> bool:

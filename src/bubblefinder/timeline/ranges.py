@@ -48,6 +48,16 @@ def user_ranges(nvtx: pl.DataFrame) -> pl.DataFrame:
     )
 
 
+def function_edges(nvtx: pl.DataFrame) -> pl.DataFrame:
+    """Return thread and time_ns, by time, of the begin and the end of each range around a Python function.
+
+    They are told by their names: ``module.Class.method`` has at least three parts and nothing else.
+    """
+    ranges = nvtx.filter(pl.col("text").str.contains(r"^\w+(?:\.\w+){2,}$")).drop_nulls("end_ns")
+    sides = [ranges.select("thread", time_ns=side) for side in ("start_ns", "end_ns")]
+    return pl.concat(sides).sort("time_ns")
+
+
 def own_name(text: pl.Expr) -> pl.Expr:
     """Return the last part of a function's dotted name: a module or a class may be named after anything.
 

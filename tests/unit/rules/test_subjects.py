@@ -70,3 +70,14 @@ def test_no_bubble_is_told_for_a_share_it_does_not_belong_to() -> None:
 @pytest.mark.parametrize("kind", SUBJECTS)
 def test_every_field_has_a_meaning(kind: str) -> None:
     assert {field.name for field in fields(SUBJECTS[kind])} == set(field_texts(kind))
+
+
+def test_idle_for_a_late_host_counts_as_far_as_it_remains_without_the_profiler() -> None:
+    assert cost(replace(STEP, left_share=0.5), None, 1000.0).share == 0.15
+    assert cost(replace(STEP, left_share=0.5), "launching_share", 1000.0).share == 0.025
+    assert cost(replace(SITE, recoverable_ns=50.0), None, 1000.0).share == 0.05
+
+
+def test_a_wait_in_a_chain_is_judged_by_its_turn() -> None:
+    assert cost(replace(SITE, recoverable_ns=5.0, in_turn_ns=80.0), None, 1000.0).share == 0.08
+    assert cost(replace(SITE, recoverable_ns=90.0, in_turn_ns=80.0), None, 1000.0).share == 0.09
