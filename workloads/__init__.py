@@ -1,0 +1,1 @@
+"""Programs with known answers; see README.md. Not part of the wheel."""
