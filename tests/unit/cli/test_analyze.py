@@ -103,7 +103,7 @@ def test_wrong_usage_exits_with_2(tmp_path: Path, arguments: list[str]) -> None:
     done = run("analyze", SAMPLE, *arguments, cwd=tmp_path)
     assert done.returncode == 2
     assert "Traceback" not in done.stderr
-    assert list(tmp_path.iterdir()) == []
+    assert [path.name for path in tmp_path.iterdir()] == ["taken"]
 
 
 def test_what_is_asked_for_and_not_there_is_an_error() -> None:
