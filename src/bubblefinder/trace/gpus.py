@@ -11,10 +11,13 @@ from bubblefinder.trace import schema
 from bubblefinder.trace.model import pid_of
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from bubblefinder.trace.quality import Tally
     from bubblefinder.trace.schema import Source
 
 _NO_DEVICE: Final = 0x7FFF_FFFF
+_SLICE: Final = "MIG-"
 _PLACE: Final = ["process", "context", "device"]
 _PLACED: Final = {"process": pl.Int64, "context": pl.Int32, "device": pl.Int64, "used": pl.Int32, "gpu": pl.Int32}
 
@@ -39,14 +42,14 @@ def place(operations: pl.DataFrame, source: Source, tally: Tally) -> pl.DataFram
     by_context = _devices_of_contexts(source)
     seen = [(process, device) for process, _, device, _ in places]
     by_process = _only_devices([*seen, *((process, device) for (process, _), device in by_context.items())])
-    gpus = _gpus_of_devices(source)
+    gpus = _gpus_of_devices(source, sorted({process for process, *_ in places}), tally)
     placed = []
     for process, context, stored, count in places:
         device = stored if _usable(stored) else by_context.get((process, context), by_process.get(process))
         if device is None or not _usable(device):
             tally.without_device += count
             continue
-        gpu = gpus.get((pid_of(process), device))
+        gpu = gpus.get((process, device))
         tally.assumed_gpu += count if gpu is None else 0
         placed.append((process, context, stored, device, device if gpu is None else gpu))
     found = pl.DataFrame(placed, schema=_PLACED, orient="row")
@@ -104,16 +107,33 @@ def _devices_of_contexts(source: Source) -> dict[tuple[int, int | None], int]:
     }
 
 
-def _gpus_of_devices(source: Source) -> dict[tuple[int, int], int]:
-    """Return Nsight Systems' GPU index of each device, by process id and device number.
+def _gpus_of_devices(source: Source, processes: list[int], tally: Tally) -> dict[tuple[int, int], int]:
+    """Return Nsight Systems' GPU index of each device, by process key and device number.
 
-    An entry without an index is matched by the GPU's unique id.
+    An entry without an index is matched by the GPU's unique id. The table knows processes by their id alone, which two
+    containers may share: then each of them gets one of the entries, in order, and that is a guess.
     """
     listed = source.read(schema.GPUS).frame.drop_nulls(["gpu", "uuid"])
     by_uuid = dict(listed.select("uuid", "gpu").iter_rows())
     rows = source.read(schema.CUDA_DEVICES).frame.drop_nulls(["pid", "device"])
-    found = {
-        (pid, device): by_uuid.get(uuid, -1) if gpu is None else gpu
-        for pid, device, gpu, uuid in rows.select("pid", "device", "gpu", "uuid").iter_rows()
-    }
-    return {key: gpu for key, gpu in found.items() if _usable(gpu)}
+    entries = defaultdict[tuple[int, int], list[int]](list)
+    slices = defaultdict[int, set[str]](set)
+    for pid, device, gpu, uuid in rows.select("pid", "device", "gpu", "uuid").iter_rows():
+        found = by_uuid.get(uuid, -1) if gpu is None else gpu
+        if _usable(found) and found not in entries[pid, device]:
+            entries[pid, device].append(found)
+        if uuid and uuid.startswith(_SLICE):
+            slices[found].add(uuid)
+    tally.sliced_gpus += sum(len(uuids) > 1 for uuids in slices.values())
+    return dict(_shared_out(entries, processes, tally))
+
+
+def _shared_out(
+    entries: dict[tuple[int, int], list[int]], processes: list[int], tally: Tally
+) -> Iterator[tuple[tuple[int, int], int]]:
+    """Yield the GPU of each process and device; processes of one id share out the entries in order."""
+    for (pid, device), gpus in entries.items():
+        alike = [process for process in processes if pid_of(process) == pid]
+        tally.ambiguous_gpu += len(alike) if len(gpus) > 1 and len(alike) > 1 else 0
+        for number, process in enumerate(alike):
+            yield (process, device), gpus[min(number, len(gpus) - 1)] if len(alike) > 1 else gpus[-1]

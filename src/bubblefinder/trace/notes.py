@@ -61,6 +61,15 @@ def _gpus(source: Source, trace: Trace, tally: Tally) -> Iterator[QualityNote]:
         level: Level = "info" if len(listed) == len(trace.info.gpus) == 1 else "warn"
         message = "the capture doesn't say which GPU a process's device is; device numbers are taken for GPU numbers"
         yield QualityNote("gpu-assumed", level, message, tally.assumed_gpu)
+    if tally.ambiguous_gpu:
+        message = (
+            f"{tally.ambiguous_gpu} processes share an id (containers) and were given a GPU each, in order; which of "
+            "them used which, the capture doesn't say"
+        )
+        yield QualityNote("gpu-ambiguous", "warn", message, tally.ambiguous_gpu)
+    if tally.sliced_gpus:
+        message = "a GPU is split into MIG slices, which are shown as one GPU: idle is what none of the slices used"
+        yield QualityNote("gpu-sliced", "warn", message, tally.sliced_gpus)
     unused = sorted(listed.keys() - {gpu.gpu for gpu in trace.info.gpus})
     if unused:
         message = f"the capture names GPUs without any recorded work: {', '.join(map(str, unused))}"

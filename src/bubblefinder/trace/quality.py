@@ -48,6 +48,8 @@ class Tally:
     without_process: int = 0
     without_device: int = 0
     assumed_gpu: int = 0
+    ambiguous_gpu: int = 0
+    sliced_gpus: int = 0
 
     def notes(self) -> list[QualityNote]:
         """Return one note a kind of loss."""

@@ -80,3 +80,25 @@ def test_a_capture_without_gpu_work_loads_empty(tmp_path: Path) -> None:
     assert loaded.operations.is_empty()
     assert loaded.calls.height == 1
     assert loaded.info.gpus == ()
+
+
+def test_processes_that_share_an_id_get_a_gpu_each_and_that_is_said(tmp_path: Path) -> None:
+    other = GLOBAL + (1 << 48)
+    rows = {
+        KERNELS: [kernel(20, 30), kernel(21, 31, globalPid=other)],
+        DEVICES: [device(gpu=0, uuid="GPU-a"), device(gpu=1, uuid="GPU-b")],
+    }
+    loaded = open_trace(save(tmp_path / "x.sqlite", **rows))
+    assert loaded.operations["gpu"].to_list() == [0, 1]
+    assert counts(loaded)["gpu-ambiguous"] == 2
+
+
+def test_slices_of_one_gpu_are_said(tmp_path: Path) -> None:
+    other = GLOBAL + (1 << 24)
+    rows = {
+        KERNELS: [kernel(20, 30), kernel(21, 31, globalPid=other)],
+        DEVICES: [device(gpu=0, uuid="MIG-a"), device(gpu=0, pid=PID + 1, uuid="MIG-b")],
+    }
+    loaded = open_trace(save(tmp_path / "x.sqlite", **rows))
+    assert loaded.operations["gpu"].to_list() == [0, 0]
+    assert counts(loaded)["gpu-sliced"] == 1
