@@ -6,12 +6,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+import bubblefinder
 from bubblefinder.report.build import analyze_trace
 from bubblefinder.report.verdict import verdict
+from bubblefinder.units import duration
 from tests.simulate import PAGEABLE, Graph, Host, Machine, nodes
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from bubblefinder.report.model import Finding, Report
 
@@ -436,3 +439,27 @@ def test_missing_work_is_said_and_not_promised() -> None:
     assert (report.steps.bubble_share.total or 1) < 0.05
     assert "9.80 ms a step the GPU may have worked" in verdict(report).headline
     assert all((finding.recoverable_ns or 0) < 200 * US for finding in report.findings)
+
+
+def test_a_gain_that_the_host_bounds_has_a_range_beside_it() -> None:
+    def step(host: Host, _: int) -> None:
+        host.os_call("poll", 3_000)
+        host.work(800)
+        host.upload()
+        host.replay(GRAPH)
+        host.read()
+
+    report = loop(step)
+    finding = told(report)[0]
+    low, high = finding.recoverable_range_ns or (0, 0)
+    assert low < (finding.recoverable_ns or 0) < high
+    assert f"({duration(low)} to {duration(high)})" in verdict(report).gain
+
+
+def test_where_the_profilers_part_cannot_be_told_no_value_is_printed(sample: Callable[[str], Path]) -> None:
+    report = bubblefinder.analyze(sample("torch_eager"))
+    assert report.overhead.corrected_step_ns is None
+    assert report.joint is None
+    assert {(f.recoverable_ns, f.step_after_ns) for f in report.findings} == {(None, None)}
+    assert report.findings[0].recoverable_range_ns is not None
+    assert "Removing it would give between" in verdict(report).gain

@@ -38,6 +38,7 @@ from bubblefinder.report.model import (
     TraceFacts,
 )
 from bubblefinder.report.overhead import overhead_report
+from bubblefinder.report.overhead_sentences import may_be_the_profilers_ns
 from bubblefinder.report.verdict import verdict
 from bubblefinder.rules.config import Config
 from bubblefinder.rules.engine import run_rules
@@ -120,6 +121,7 @@ def report_of(analysis: Analysis, options: Options | None = None) -> Report:
     verdicts = run_rules(cured.fill(analysis.facts), packs, asked.rules, rank)
     analysis.progress("overhead")
     overhead = overhead_report(timeline, steps, analysis.model, _decode(windows, rank), asked.overhead)
+    unknown = may_be_the_profilers_ns(overhead)
     analysis.progress("report")
     report = Report(
         schema=SCHEMA,
@@ -131,11 +133,11 @@ def report_of(analysis: Analysis, options: Options | None = None) -> Report:
         devices=[device_report(timeline, device) for device in timeline.devices],
         steps=_steps(analysis, windows, rank),
         overhead=overhead,
-        findings=[finding(match, cured) for match in verdicts.findings],
+        findings=[finding(match, cured, unknown) for match in verdicts.findings],
         benign=[] if timeline.mode is CaptureMode.UNSEEN else benign(analysis),
-        expected=[expected(covered, cured) for covered in verdicts.expected],
+        expected=[expected(covered, cured, unknown) for covered in verdicts.expected],
         wait_chains=chain_reports(cured, verdicts.findings),
-        joint=joint(cured, verdicts, rank),
+        joint=joint(cured, verdicts, rank) if unknown is None else None,
         host=host_report(analysis.facts, cured, rank),
         detail=detail(analysis, rank, packs.category, launch_shapes=asked.launch_shapes),
     )

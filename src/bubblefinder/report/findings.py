@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from bubblefinder.pipeline import Analysis
+    from bubblefinder.replay.predict import Prediction
     from bubblefinder.replay.recoverable import Recoverable
     from bubblefinder.rules.model import ExpectedMatch, Match, Verdicts
     from bubblefinder.rules.subjects import Subject
@@ -26,11 +27,19 @@ if TYPE_CHECKING:
 _SITE = ("api", "copy_kind", "memory_kind", "nvtx", "frame", "after_role", "before_role")
 
 
-def finding(match: Match, cured: Recoverable) -> Finding:
-    """Return one match as a finding, with the step that its cure would leave."""
+def finding(match: Match, cured: Recoverable, profilers_ns: int | None = None) -> Finding:
+    """Return one match as a finding, with the step that its cure would leave.
+
+    Args:
+        match: what a rule says.
+        cured: the predictions.
+        profilers_ns: how much of the step may be the profiler's, where that can't be told: then there is a range, but
+            no value.
+    """
     subject = match.subject
     rare = isinstance(subject, StepFacts | SiteFacts | HoleFacts) and match.recoverable_ns is None
-    then = None if rare else cured.of(subject)
+    told = None if rare else cured.of(subject)
+    then = told if profilers_ns is None else None
     return Finding(
         rule=match.rule,
         title=match.title,
@@ -57,10 +66,15 @@ def finding(match: Match, cured: Recoverable) -> Finding:
         bound_after=then.bound.value if then else None,
         in_turn_ns=in_turn_ns(subject),
         idle_share=_idle_share(subject),
-        recoverable_range_ns=[then.now_ns - then.high_ns, then.now_ns - then.low_ns] if then else None,
+        recoverable_range_ns=_range_ns(told, profilers_ns or 0) if told else None,
         step_after_range_ns=[then.low_ns, then.high_ns] if then else None,
-        caveats=list(then.notes) if then else [],
+        caveats=list(told.notes) if told else [],
     )
+
+
+def _range_ns(then: Prediction, profilers_ns: int) -> list[int]:
+    """Return the least and the most that a cure may give: by the host's speed and by what may be the profiler's."""
+    return [max(then.now_ns - then.high_ns - profilers_ns, 0), then.now_ns - then.low_ns]
 
 
 def _idle_share(subject: Subject) -> float | None:
@@ -87,9 +101,9 @@ def joint(cured: Recoverable, verdicts: Verdicts, rank: Rank | None) -> Joint | 
     )
 
 
-def expected(covered: ExpectedMatch, cured: Recoverable) -> Expected:
+def expected(covered: ExpectedMatch, cured: Recoverable, profilers_ns: int | None = None) -> Expected:
     """Return a match that an allow-list covers, with the reason and the owner."""
-    return Expected(finding=finding(covered.match, cured), reason=covered.reason, owner=covered.owner)
+    return Expected(finding=finding(covered.match, cured, profilers_ns), reason=covered.reason, owner=covered.owner)
 
 
 def _site(subject: Any) -> Site:  # noqa: ANN401 - any of the rules' subjects

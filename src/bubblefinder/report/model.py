@@ -306,7 +306,8 @@ class Finding:
     """Of a wait in `wait_chains`: what the median step loses without it when the waits before it are gone too."""
     idle_share: float | None = None
     recoverable_range_ns: list[int] | None = None
-    """What the median step loses at least and at most: a host's speed differs between captures of one program."""
+    """What the median step loses at least and at most: a host's speed differs between captures of one program. Where
+    the profiler's part of the step can't be told there is this range alone, and no value."""
     step_after_range_ns: list[int] | None = None
     caveats: list[str] = field(default_factory=list)
     """What the prediction rests on that the capture doesn't show."""

@@ -13,10 +13,17 @@ if TYPE_CHECKING:
 
 
 def gain_words(finding: Finding) -> str:
-    """Return what the median step loses without the cause of a finding, with the range; empty where unknown."""
+    """Return what the median step loses without the cause of a finding, with the range, or the range alone."""
+    spread = finding.recoverable_range_ns
     if finding.recoverable_ns is None:
-        return ""
-    return duration(finding.recoverable_ns) + between_words(finding.recoverable_range_ns)
+        return f"{duration(spread[0])} to {duration(spread[1])}" if spread else ""
+    return duration(finding.recoverable_ns) + between_words(spread)
+
+
+def to_recover_words(finding: Finding) -> str:
+    """Return the same as what is to recover a step."""
+    about = "" if finding.recoverable_ns is None else "about "
+    return f"{about}{gain} a step to recover" if (gain := gain_words(finding)) else ""
 
 
 def between_words(ends: Sequence[int] | None) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
+from bubblefinder.report.prediction_sentences import to_recover_words
 from bubblefinder.units import count, duration, plural, printable
 
 if TYPE_CHECKING:
@@ -115,8 +116,7 @@ def cost_words(finding: Finding, report: Report) -> str:
     """Return what a finding costs a step and what removing it would give back, in a few words."""
     idle = f"{duration(finding.bubble_ns.p50)} of idle {per_step_words(finding, report)}"
     bubble = idle if finding.bubble_ns.p50 is not None else ""
-    gain = f"about {duration(finding.recoverable_ns)} a step to recover" if finding.recoverable_ns is not None else ""
-    return ", ".join(part for part in (bubble, gain) if part)
+    return ", ".join(part for part in (bubble, to_recover_words(finding)) if part)
 
 
 def reference_url(text: str) -> str:

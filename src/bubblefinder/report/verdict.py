@@ -131,8 +131,10 @@ def _blameless(report: Report) -> str:
 
 def _gain(report: Report) -> str:
     finding = leading_finding(report)
-    if finding is None or finding.recoverable_ns is None:
-        return _rare(finding, report)
+    if finding is None:
+        return ""
+    if finding.recoverable_ns is None:
+        return _at_most(finding, report) or _rare(finding, report)
     here = not finding.devices or any(
         (device.gpu, device.pid) == (report.steps.gpu, report.steps.pid) for device in finding.devices
     )
@@ -146,7 +148,17 @@ def _gain(report: Report) -> str:
     doubt = f" But up to {duration(traced)} of the step may be the profiler's own time." if traced else ""
     handed = finding.in_turn_ns is not None and finding.in_turn_ns > _HANDED * finding.recoverable_ns
     turn = f" Once the waits before it are gone it gives {duration(finding.in_turn_ns)}." if handed else ""
-    return f"Removing it would give {most} {gain_words(finding)} a step{where}{part}.{turn}{bound}{doubt}"
+    gives = f"{most} {gain_words(finding)} a step{where}{part}"
+    return f"Removing it would give {gives}.{turn}{bound}{doubt}"
+
+
+def _at_most(finding: Finding, report: Report) -> str:
+    """Return the most that removing a finding may give, where the profiler's part of the step can't be told."""
+    spread, traced = finding.recoverable_range_ns, may_be_the_profilers_ns(report.overhead)
+    if spread is None or traced is None:
+        return ""
+    doubt = f"up to {duration(traced)} of the traced step may be the profiler's own time"
+    return f"Removing it would give between {duration(spread[0])} and {duration(spread[1])} a step: {doubt}."
 
 
 def is_fed(report: Report) -> bool:
@@ -174,9 +186,9 @@ def _busy(report: Report, finding: Finding | None) -> str:
     return f"{fine}{busy}{look}"
 
 
-def _rare(finding: Finding | None, report: Report) -> str:
+def _rare(finding: Finding, report: Report) -> str:
     """Return what a cause without a predicted gain costs; one in few steps costs the median step nothing."""
-    if finding is None or finding.bubble_ns.p50 is None or is_fed(report):
+    if finding.bubble_ns.p50 is None or is_fed(report):
         return ""
     steps = report.steps.count + sum(report.steps.excluded.values())
     if not finding.steps_affected or 2 * finding.steps_affected >= steps:

@@ -12,7 +12,8 @@ def test_a_gain_has_its_range_beside_it_unless_that_is_the_same() -> None:
     told = finding(recoverable_ns=1_650_000, recoverable_range_ns=[1_400_000, 1_800_000])
     assert gain_words(told) == "1.65 ms (1.40 ms to 1.80 ms)"
     assert gain_words(replace(told, recoverable_range_ns=[1_650_000, 1_650_100])) == "1.65 ms"
-    assert gain_words(replace(told, recoverable_ns=None)) == ""
+    assert gain_words(replace(told, recoverable_ns=None)) == "1.40 ms to 1.80 ms"
+    assert gain_words(replace(told, recoverable_ns=None, recoverable_range_ns=None)) == ""
 
 
 def test_a_range_that_is_not_known_is_not_told() -> None:

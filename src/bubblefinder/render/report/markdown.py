@@ -11,7 +11,7 @@ from bubblefinder.render.kit.table import Table
 from bubblefinder.render.report import economics
 from bubblefinder.report.model import LEDGER_CLASSES
 from bubblefinder.report.overhead_sentences import overhead_words
-from bubblefinder.report.prediction_sentences import gain_words
+from bubblefinder.report.prediction_sentences import to_recover_words
 from bubblefinder.report.sentences import (
     EXCLUDED_LABELS,
     MODE_LABELS,
@@ -125,8 +125,8 @@ def _provenance(report: Report, report_url: str) -> str:
 
 def _finding(number: int, finding: Finding, report: Report) -> str:
     summary = f"<b>{number}. {escape(finding.title)}</b> · {finding.severity}"
-    if finding.recoverable_ns is not None:
-        summary += f" · about {gain_words(finding)} a step to recover"
+    if gain := to_recover_words(finding):
+        summary += f" · {gain}"
     facts = [
         escape(finding.message, 600),
         f"Where: {escape(site_words(finding.site), 400)}" if site_words(finding.site) else "",

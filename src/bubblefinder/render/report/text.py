@@ -229,7 +229,7 @@ def _finding(finding: Finding, report: Report, *, full: bool) -> Iterator[Render
 def _cost(finding: Finding, where: str) -> str:
     spent = (("bubble", finding.bubble_ns.p50), ("host blocked", finding.host_blocked_ns.p50))
     now = ", ".join(f"{name} {duration(value)}" for name, value in spent if value)
-    gain = f"to recover {gain_words(finding)}" if finding.recoverable_ns else ""
+    gain = f"to recover {gain}" if (gain := gain_words(finding)) else ""
     step = f"step then {duration(finding.step_after_ns)}" if finding.step_after_ns else ""
     then = ", ".join(part for part in (gain, step) if part)
     bound = f" (then bound by the {bound_words(finding.bound_after)})" if finding.bound_after and (now or then) else ""
