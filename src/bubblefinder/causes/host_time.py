@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
-from bubblefinder.causes.facts import HostCall, HostPhase, HostRange, HostTime
+from bubblefinder.causes.host_record import HostCall, HostPhase, HostRange, HostTime
 from bubblefinder.causes.places import general
 from bubblefinder.timeline.apis import CallRole
 from bubblefinder.timeline.launches import LAUNCHES

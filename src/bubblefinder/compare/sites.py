@@ -177,12 +177,22 @@ def _status(had: bool, has: bool, delta: float | None, threshold_ns: float) -> S
 
 
 def _delta(base: _Sightings | None, head: _Sightings | None) -> float | None:
-    """Return the change of cost; both sides by the same measure, and an absent finding costs nothing."""
+    """Return the change of cost; both sides by the same measure, and an absent finding costs nothing.
+
+    What few steps of both sides have isn't compared by its size in one of them: the mean and the tail are.
+    """
     sides = [s.findings if s else [] for s in (base, head)]
+    if all(found and all(map(_is_rare, found)) for found in sides):
+        return None
     recoverable = all(f.recoverable_ns is not None for found in sides for f in found)
     costs = [_median(found, cost if recoverable else (lambda f: f.bubble_ns.p50)) for found in sides]
     before, after = (0.0 if not found else c for found, c in zip(sides, costs, strict=True))
     return None if before is None or after is None else after - before
+
+
+def _is_rare(finding: Finding) -> bool:
+    """Tell a finding that few steps have: no gain of a median step is given for it."""
+    return finding.steps_affected is not None and finding.recoverable_ns is None and not finding.recoverable_range_ns
 
 
 def _side(seen: _Sightings | None) -> SiteSide:

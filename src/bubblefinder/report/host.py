@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from bubblefinder.causes.facts import HostCall, HostPhase, HostRange  # noqa: TC001 - decoding reads the annotations
+from bubblefinder.causes.host_record import HostCall, HostPhase, HostRange  # noqa: TC001 - decoding reads the annotations
 from bubblefinder.timeline.rank import Rank
 
 if TYPE_CHECKING:

@@ -10,7 +10,8 @@ from tests.judged import judge
 from tests.simulate import Graph, Machine, nodes
 
 if TYPE_CHECKING:
-    from bubblefinder.causes.facts import HostTime, StepFacts
+    from bubblefinder.causes.facts import StepFacts
+    from bubblefinder.causes.host_record import HostTime
 
 DRAFT = Graph(5, nodes("embed", *("draft_attn", "draft_mlp") * 3, us=4))
 VERIFY = Graph(6, nodes(*("attn", "mlp", "moe") * 12, us=4))

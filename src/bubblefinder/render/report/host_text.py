@@ -11,7 +11,7 @@ from bubblefinder.units import count, milliseconds
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from bubblefinder.causes.facts import HostRange
+    from bubblefinder.causes.host_record import HostRange
     from bubblefinder.report.host import HostReport
 
 _FEW: Final = 8
