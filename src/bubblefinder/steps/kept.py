@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 NOT_SELECTED: Final = "not_selected"
 _RANK: Final = ("gpu", "process")
 _REASONS: Final = (HEAD, TAIL, CAPTURE_START, PREFILL, NOT_SELECTED)
+_METHODS: Final = ("nvtx", "cadence", "sequence", "kernel")
 _CONFIDENCES: Final = ("low", "medium", "high")
 
 
@@ -70,7 +71,8 @@ def take_up(timeline: Timeline, part: Part) -> Steps:
 def _check(part: Part) -> None:
     reasons = set(part.steps["excluded"].drop_nulls().unique()) - set(_REASONS)
     confidences = set(part.ranks["confidence"].unique()) - set(_CONFIDENCES)
-    if reasons or confidences or part.steps.select(*_RANK, "index").is_duplicated().any():
+    methods = set(part.ranks["method"].unique()) - set(_METHODS)
+    if reasons or confidences or methods or part.steps.select(*_RANK, "index").is_duplicated().any():
         raise NotATraceError("the slice says of its steps what can't be", hint="slice the capture again")
 
 

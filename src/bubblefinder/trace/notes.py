@@ -31,7 +31,8 @@ def capture_notes(source: Source, trace: Trace, tally: Tally, diagnostics: pl.Da
         diagnostics: rows of DIAGNOSTIC_EVENT.
     """
     return [
-        *diagnostic_notes(source, diagnostics, tally.nvtx_rows),
+        *diagnostic_notes(source, diagnostics, None if trace.part else tally.nvtx_rows),
+        *_part(trace),
         *_absent_tables(source, trace),
         *_gpus(source, trace, tally),
         *_silent_processes(trace),
@@ -52,6 +53,13 @@ def _absent_tables(source: Source, trace: Trace) -> Iterator[QualityNote]:
     if newer and not source.columns(schema.EXPORT):
         message = "the export ends early: META_DATA_EXPORT, which is written last, is missing; export the report again"
         yield QualityNote("export-incomplete", "warn", message)
+
+
+def _part(trace: Trace) -> Iterator[QualityNote]:
+    """Say that the file is a part of a capture."""
+    if trace.part:
+        kept = "; its steps are those found in the whole, and keep their index" if trace.part.ranks.height else ""
+        yield QualityNote("slice", "info", f"this is a slice of a capture, cut by bubblefinder{kept}")
 
 
 def _gpus(source: Source, trace: Trace, tally: Tally) -> Iterator[QualityNote]:

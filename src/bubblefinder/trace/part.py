@@ -11,10 +11,14 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
+from bubblefinder.errors import NotATraceError
 from bubblefinder.trace.schema import Column, Table
 
 if TYPE_CHECKING:
     from bubblefinder.trace.schema import Source
+
+MODES: Final = ("node", "graph", "mixed", "none", "unseen")
+"""See `timeline.model.CaptureMode`."""
 
 PART: Final = Table(
     "BUBBLEFINDER_PART",
@@ -66,7 +70,11 @@ class Part:
 
 
 def read_part(source: Source) -> Part | None:
-    """Return what a slice says of the capture that it was cut from; null for a whole capture."""
+    """Return what a slice says of the capture that it was cut from; null for a whole capture.
+
+    Raises:
+        NotATraceError: it names a capture mode that there isn't.
+    """
     said = source.read(PART).frame.drop_nulls(["mode", "origin_ns"])
     if said.is_empty():
         return None
@@ -74,4 +82,6 @@ def read_part(source: Source) -> Part | None:
     steps = source.read(PART_STEPS).frame.drop("row").drop_nulls(["gpu", "process", "index", "start_ns"])
     roles = source.read(PART_ROLES).frame.drop("row").drop_nulls(["gpu", "process", "start_ns"])
     mode, origin_ns, left_out_ns = said.select("mode", "origin_ns", "left_out_ns").row(0)
+    if mode not in MODES:
+        raise NotATraceError("the slice names no capture mode that there is", hint="slice the capture again")
     return Part(mode, origin_ns, left_out_ns, ranks, steps, roles)

@@ -109,13 +109,14 @@ def _dotted(number: str) -> str:
     return number if "." in number else f"{number[:-1]}.{number[-1]}"
 
 
-def diagnostic_notes(source: Source, diagnostics: pl.DataFrame, nvtx_rows: int) -> list[QualityNote]:
+def diagnostic_notes(source: Source, diagnostics: pl.DataFrame, nvtx_rows: int | None) -> list[QualityNote]:
     """Turn what the profiler said of its own run into notes, file paths taken out.
 
     Args:
         source: the export, asked whether it has the table at all.
         diagnostics: severity and text of DIAGNOSTIC_EVENT.
-        nvtx_rows: how many rows of NVTX are in the export; as many as were collected are all of them.
+        nvtx_rows: how many rows of NVTX are in the export; as many as were collected are all of them. Null for
+            a part of a capture, which lacks rows on purpose.
     """
     if not source.columns(schema.DIAGNOSTICS):
         return [
@@ -128,7 +129,7 @@ def diagnostic_notes(source: Source, diagnostics: pl.DataFrame, nvtx_rows: int) 
     said: Counter[QualityNote] = Counter()
     others = 0
     collected = [int(found[1]) for text in diagnostics["text"].drop_nulls() if (found := _NVTX_COLLECTED.search(text))]
-    whole = bool(collected) and sum(collected) == nvtx_rows
+    whole = nvtx_rows is None or (bool(collected) and sum(collected) == nvtx_rows)
     for severity, text in diagnostics.select("severity", "text").drop_nulls().iter_rows():
         code = _diagnostic_code(severity, text)
         if code == "other-diagnostics":
