@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 
 def build_model(timeline: Timeline, steps: Steps, causes: Causes) -> Model:
     """Return the recorded run as moments and their dependencies."""
-    blocks = find_blocks(timeline, causes, span_of_steps(timeline, steps, causes))
+    span = span_of_steps(timeline, steps, causes)
+    blocks = find_blocks(timeline, causes, span)
     calls = find_calls(timeline, causes, blocks)
     numbered = calls.select("call_index").with_row_index("call")
     blocks = blocks.join(numbered, on="call_index", how="left", maintain_order="left")
@@ -47,7 +48,15 @@ def build_model(timeline: Timeline, steps: Steps, causes: Causes) -> Model:
         windows=_windows(timeline, steps, blocks),
         waits=waits,
         guesses=guesses + seen,
+        left_out=_left_out(steps, span),
     )
+
+
+def _left_out(steps: Steps, span: tuple[int, int]) -> int:
+    """Return how many decode steps don't lie in a span of time."""
+    start, end = span
+    inside = (pl.col("start_ns") >= start) & (pl.col("end_ns") < end)
+    return steps.windows.filter(pl.col("excluded").is_null() & ~inside).height
 
 
 def _meets(timeline: Timeline, steps: Steps, blocks: pl.DataFrame) -> pl.DataFrame:

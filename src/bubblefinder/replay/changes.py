@@ -211,6 +211,7 @@ class RemoveTracing:
         segment_ns: what it added to the time before each call.
         kept: which part of each call is the program's own; what its call loses, its work starts earlier.
         least_latency_ns: how long after the begin of its call each block starts at the earliest.
+        ends: the same at the highest and at the lowest that the costs may be; null if that isn't asked.
     """
 
     gaps_ns: Floats
@@ -221,6 +222,7 @@ class RemoveTracing:
     segment_ns: Floats
     kept: Floats
     least_latency_ns: Floats
+    ends: tuple[RemoveTracing, RemoveTracing] | None = None
 
     def apply(self, draft: Draft) -> None:
         """Edit the draft."""

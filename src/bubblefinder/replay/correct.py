@@ -119,10 +119,16 @@ def _by_costs(traced: TracedSteps, costs: Costs, method: Method, where: str) -> 
     ends = [without_tracing(traced, costs.least()), without_tracing(traced, in_a_program(costs.most()))]
     told = "assumed from measurements on" if method == "assumed" else "calibrated on"
     summary = summarise(traced, middle, ends, method, {**parameters_of(costs), "from": f"{told} {where}"})
-    source = f"Costs are {told} {where}."
+    source = f"Costs are {told} {where}.{_left_out(traced)}"
     if _untold(summary):
         return _only_range(summary, f"{_HOST_UNKNOWN} {source}")
     return replace(summary, message=_sentence(summary, source + _host_bound(summary)))
+
+
+def _left_out(traced: TracedSteps) -> str:
+    """Say how many steps were replayed where not all were."""
+    replayed = len(traced.recorded.rows)
+    return f" Told by {replayed:,} steps from the middle of the capture." if traced.model.left_out else ""
 
 
 def in_a_program(costs: Costs) -> Costs:

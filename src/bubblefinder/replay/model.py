@@ -78,6 +78,7 @@ class Model:
             `blocks`, null if none), synchronises.
         guesses: how many dependencies come from the order seen alone, since the capture doesn't show
             what the work or the wait depended on.
+        left_out: how many decode steps, of all ranks, lie outside the part of the capture that is replayed.
     """
 
     recorded: Ints
@@ -87,3 +88,4 @@ class Model:
     windows: pl.DataFrame
     waits: pl.DataFrame
     guesses: int
+    left_out: int = 0

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from bubblefinder.replay.changes import HostSpeed, draft_of
+from bubblefinder.replay.changes import HostSpeed, RemoveTracing, draft_of
 from bubblefinder.replay.critical_path import Bound, bound_of
 from bubblefinder.replay.model import Lag
 from bubblefinder.replay.run import replay
 from bubblefinder.timeline.rank import Rank
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     import polars as pl
     from numpy.typing import NDArray
@@ -97,8 +97,12 @@ def _windows(model: Model) -> dict[Rank, pl.DataFrame]:
 
 
 def _cautious(model: Model, changes: Sequence[Change]) -> tuple[Draft, Ints]:
-    """Replay the changes with the host as slow as its own variation allows; unchanged, replay what was recorded."""
-    caution = host_spread(model) if changes else 0.0
+    """Replay the changes with the host as slow as its own variation allows.
+
+    Unchanged, or only without the profiler, nothing is promised that noise could take back.
+    """
+    cures = [change for change in changes if not isinstance(change, RemoveTracing)]
+    caution = host_spread(model) if cures else 0.0
     draft = draft_of(model, [*changes, HostSpeed(1 / (1 + caution))])
     return draft, replay(model, draft.lag, draft.keep)
 
@@ -124,8 +128,14 @@ def host_spread(model: Model) -> float:
 
 
 def _extreme(model: Model, changes: Sequence[Change], speed: float) -> Ints:
-    """Return the moments with a host of another speed; with the fast one, what only the order seen tells is dropped."""
-    draft: Draft = draft_of(model, [*changes, HostSpeed(speed)])
+    """Return the moments with a host of another speed, and the profiler's costs at that end of their range.
+
+    With the fast one, what only the order seen tells is dropped.
+    """
+    ends = [
+        change.ends[speed < 1] if isinstance(change, RemoveTracing) and change.ends else change for change in changes
+    ]
+    draft: Draft = draft_of(model, [*ends, HostSpeed(speed)])
     if speed > 1 and changes:
         draft.keep &= model.arcs.kind != Lag.SEEN
     return replay(model, draft.lag, draft.keep)
@@ -163,7 +173,8 @@ def _bound(draft: Draft, times: Ints, windows: pl.DataFrame) -> Bound:
     return bound_of(draft, times, int(windows["begin"][0]), int(windows["end"][-1]), len(windows))
 
 
-def _notes(model: Model) -> tuple[str, ...]:
-    if not model.guesses:
-        return ()
-    return (f"{model.guesses:,} orders between streams or waits are told by the times seen alone",)
+def _notes(model: Model) -> Iterator[str]:
+    if model.guesses:
+        yield f"{model.guesses:,} orders between streams or waits are told by the times seen alone"
+    if model.left_out:
+        yield f"{len(model.windows):,} of {len(model.windows) + model.left_out:,} steps are replayed, from the middle"

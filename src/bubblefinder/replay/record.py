@@ -17,12 +17,11 @@ if TYPE_CHECKING:
     from bubblefinder.steps.model import Steps
     from bubblefinder.timeline.model import Timeline
 
-MOST_STEPS: Final = 64
-"""So many steps are replayed at most, from the middle of a capture: more don't change a median."""
-MOST_LAUNCHES: Final = 12_000
-"""Of steps with very many launches no more are replayed than hold so many ..."""
+MOST_LAUNCHES: Final = 24_000
+"""No more steps are replayed than hold so many launches, from the middle of a capture: one replay then takes a tenth of
+a second, and a report needs some dozens ..."""
 FEWEST_STEPS: Final = 8
-"""... but so many at least."""
+"""... but so many steps at least, so that their median means something."""
 
 _KINDS: Final = {KERNEL: "kernel", MEMCPY: "copy", MEMSET: "memset"}
 
@@ -103,7 +102,7 @@ def span_of_steps(timeline: Timeline, steps: Steps, causes: Causes) -> tuple[int
     windows = steps.windows
     counts = windows.group_by("gpu", "process").len()["len"].to_list()
     per_step = len(causes.submitted) / max(len(windows), 1)
-    most = min(MOST_STEPS, max(FEWEST_STEPS, int(MOST_LAUNCHES / max(per_step, 1))))
+    most = max(FEWEST_STEPS, int(MOST_LAUNCHES / max(per_step, 1)))
     if max(counts, default=0) <= most:
         return min(device.start_ns for device in timeline.devices), max(
             device.end_ns for device in timeline.devices

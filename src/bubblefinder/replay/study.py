@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from bubblefinder.errors import CannotAnswerError, UsageError
 from bubblefinder.overhead.calibration import read_calibration
 from bubblefinder.overhead.model import Source
 from bubblefinder.replay.changes import CloseGaps, DropKernels, RemoveTracing, kernel_time
+from bubblefinder.replay.correct import in_a_program
 from bubblefinder.replay.predict import predict
 from bubblefinder.replay.tracing import remove_tracing, tracing_of
 from bubblefinder.replay.untraced import corrected, profiler_costs, without_tracing
@@ -83,7 +84,9 @@ class Study:
         """
         costs = profiler_costs(self.timeline, rank.gpu, calibration)
         self._corrected(rank, calibration)
-        return remove_tracing(tracing_of(self.timeline, self.model), costs)
+        tracing = tracing_of(self.timeline, self.model)
+        most, least = (remove_tracing(tracing, end) for end in (in_a_program(costs.most()), costs.least()))
+        return replace(remove_tracing(tracing, costs), ends=(most, least))
 
     def untraced(self, rank: Rank, calibration: Path | None) -> Prediction:
         """Return the step with the profiler taken away and nothing else: the answer that a report gives.

@@ -1,9 +1,15 @@
 from __future__ import annotations
 
-from bubblefinder.replay.record import FEWEST_STEPS, MOST_LAUNCHES, MOST_STEPS, find_blocks, span_of_steps
+from typing import TYPE_CHECKING
+
+from bubblefinder.replay.predict import predict
+from bubblefinder.replay.record import FEWEST_STEPS, MOST_LAUNCHES, find_blocks, span_of_steps
 from tests.judged import Judged, drawn, judge
 from tests.loops import Loop
 from tests.unit.causes.test_role_facts import NODES
+
+if TYPE_CHECKING:
+    import pytest
 
 
 def looped(steps: int) -> Judged:
@@ -23,14 +29,19 @@ def test_a_replay_is_one_block_with_its_inside_and_an_operation_is_another() -> 
     assert len(blocks) == 2 * 5
 
 
-def test_the_middle_of_a_long_capture_is_replayed() -> None:
-    judged = looped(MOST_STEPS + 40)
+def test_the_middle_of_a_long_capture_is_replayed_and_said_to_be(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bubblefinder.replay.record.MOST_LAUNCHES", 100)
+    judged = looped(60)
     model = judged.model
     assert model is not None
-    assert MOST_STEPS - 2 <= len(model.windows) <= MOST_STEPS
+    assert FEWEST_STEPS <= len(model.windows) < 40
+    decode = judged.steps.windows["excluded"].null_count()
+    assert model.left_out == decode - len(model.windows)
     start, end = span_of_steps(judged.timeline, judged.steps, judged.causes)
     device = judged.timeline.devices[0]
     assert device.start_ns < start < end < device.end_ns
+    (then,) = predict(model, []).values()
+    assert f"{len(model.windows)} of {decode} steps are replayed, from the middle" in then.notes
 
 
 def test_a_short_capture_is_replayed_whole() -> None:
