@@ -12,26 +12,15 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from bubblefinder.steps import thresholds
 from bubblefinder.steps.signatures import TO_HOST, symbols
-from bubblefinder.steps.subperiods import begins_apart, begun_by_reads, may_hold_several, steps_in_cycle
+from bubblefinder.steps.subperiods import steps_in_cycle
 
 if TYPE_CHECKING:
     from bubblefinder.intervals import Bools, Ints
     from bubblefinder.steps.signatures import Signatures
 
 FOREIGN: Final = -1
-_MAX_PERIOD: Final = 2048
-_STRETCH: Final = 8192
-_GOOD: Final = 0.5
-_NEAR_BEST: Final = 0.85
-_TRUST_IDS: Final = 0.9
-_SURE: Final = 0.6
-_DOUBTFUL: Final = 0.8
-_MOST: Final = 0.8
-_FEWEST: Final = 3
-_RARE: Final = 0.25
-_COMPARABLE: Final = 0.5
-_ANOTHER_SIZE: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,39 +30,18 @@ class Cadence:
     Attributes:
         period: replays per cycle; a graph replayed again at once counts once.
         score: share of replays that recur one period later, averaged over the kinds of replay.
-        sure: more than the ids of the graphs tells where a cycle begins, and nothing that it may be several steps.
         phases: place of each replay in the cycle, 0 first; FOREIGN for replays that belong to none.
         starts: position of the first replay of each cycle.
     """
 
     period: int
     score: float
-    sure: bool
     phases: Ints
     starts: Ints
 
 
 def find_cadence(signatures: Signatures) -> Cadence | None:
     """Return the cadence of a lane's replays, or none if nothing recurs at least twice.
-
-    Where the cadence is doubtful and reads of results tell of other steps, these are taken.
-    """
-    cadence = _regular(signatures)
-    if cadence and cadence.sure and cadence.score >= _DOUBTFUL:
-        return cadence
-    read = begun_by_reads(signatures)
-    if len(read) < _FEWEST or (cadence and _mostly_shared(read, cadence.starts)):
-        return cadence
-    phases = np.where(signatures.sizes > _ANOTHER_SIZE * np.quantile(signatures.sizes, _MOST), FOREIGN, 0)
-    return Cadence(1, score=0.0, sure=False, phases=phases, starts=read)
-
-
-def _mostly_shared(one: Ints, other: Ints) -> bool:
-    return len(np.intersect1d(one, other)) >= _NEAR_BEST * max(len(one), len(other))
-
-
-def _regular(signatures: Signatures) -> Cadence | None:
-    """Return the cadence by regular recurrence.
 
     A speculative step drafts as often as it likes: a graph replayed again at once is one place of the cycle.
     """
@@ -82,10 +50,10 @@ def _regular(signatures: Signatures) -> Cadence | None:
     if kept.all():
         return whole
     once = _cadence(signatures.at(kept))
-    if once is None or once.period == 1 or (whole and once.score < _NEAR_BEST * whole.score):
+    if once is None or once.period == 1 or (whole and once.score < thresholds.NEAR_BEST * whole.score):
         return whole
     phases = once.phases[np.cumsum(kept) - 1]
-    return Cadence(once.period, once.score, once.sure, phases, np.flatnonzero(kept)[once.starts])
+    return Cadence(once.period, once.score, phases, np.flatnonzero(kept)[once.starts])
 
 
 def _again(signatures: Signatures) -> Bools:
@@ -109,19 +77,18 @@ def _again(signatures: Signatures) -> Bools:
 def _cadence(signatures: Signatures) -> Cadence | None:
     if len(signatures.kinds) < 2:  # noqa: PLR2004 - a cycle has to recur
         return None
-    period, score, found, by_id = _choose_period(signatures)
+    period, score, found = _choose_period(signatures)
     if not period:
         return None
     phases = _rotated(signatures, _align(signatures, found, period), period)
     if (alike := steps_in_cycle(signatures, phases, period)) > 1:
-        period, by_id = period // alike, False
+        period //= alike
         phases = _by_kind(signatures, np.where(phases == FOREIGN, FOREIGN, phases % period), period)
-    sure = (not by_id or begins_apart(signatures, phases, period)) and not may_hold_several(signatures, phases, period)
-    return Cadence(period, score, sure, phases, _cycle_starts(signatures, phases, period))
+    return Cadence(period, score, phases, _cycle_starts(signatures, phases, period))
 
 
-def _choose_period(signatures: Signatures) -> tuple[int, float, Ints, bool]:
-    """Return period, score, the symbols it was found in, and whether these are ids.
+def _choose_period(signatures: Signatures) -> tuple[int, float, Ints]:
+    """Return period, score, and the symbols it was found in.
 
     Signatures win over ids, since batch sizes change ids; but a run of graphs that all look alike and
     recur strictly by id are the pieces of one step (piecewise capture), not a step each.
@@ -129,10 +96,10 @@ def _choose_period(signatures: Signatures) -> tuple[int, float, Ints, bool]:
     seen, ids = symbols(np.column_stack((signatures.kinds, signatures.seams))), symbols(signatures.ids.reshape(-1, 1))
     by_look, look_score = _best_period(seen)
     by_id, id_score = _best_period(ids)
-    pieces = by_id >= 3 * max(by_look, 1) and id_score >= _TRUST_IDS
-    if pieces or (look_score < _SURE and id_score > look_score):
-        return by_id, id_score, ids, by_id > 1
-    return by_look, look_score, seen, False
+    pieces = by_id >= 3 * max(by_look, 1) and id_score >= thresholds.TRUST_IDS
+    if pieces or (look_score < thresholds.SURE_PERIOD and id_score > look_score):
+        return by_id, id_score, ids
+    return by_look, look_score, seen
 
 
 def _best_period(symbols: Ints) -> tuple[int, float]:
@@ -142,13 +109,13 @@ def _best_period(symbols: Ints) -> tuple[int, float]:
     has recurred less often, so it needs a better score.
     """
     middle = len(symbols) // 2
-    symbols = symbols[max(middle - _STRETCH, 0) : middle + _STRETCH]
-    longest = min(len(symbols) // 2, _MAX_PERIOD)
+    symbols = symbols[max(middle - thresholds.PERIOD_STRETCH, 0) : middle + thresholds.PERIOD_STRETCH]
+    longest = min(len(symbols) // 2, thresholds.MAX_PERIOD)
     scores = np.array([_score(symbols, period) for period in range(1, longest + 1)])
-    if not len(scores) or scores.max() < _GOOD:
+    if not len(scores) or scores.max() < thresholds.GOOD_PERIOD:
         return 0, 0.0
     borne_out = scores * (1 - np.arange(1, longest + 1) / len(symbols))
-    period = int(np.flatnonzero(borne_out >= _NEAR_BEST * borne_out.max())[0]) + 1
+    period = int(np.flatnonzero(borne_out >= thresholds.NEAR_BEST * borne_out.max())[0]) + 1
     return period, float(scores[period - 1])
 
 
@@ -164,7 +131,7 @@ def _score(symbols: Ints, period: int) -> float:
     often = seen >= max(1, min(2, len(symbols) // (4 * period)))
     if not often.any():
         return 0.0
-    weights = seen[often] ** _RARE
+    weights = seen[often] ** thresholds.RARE_WEIGHT
     return float((again[often] / seen[often]) @ weights / weights.sum())
 
 
@@ -240,7 +207,7 @@ def _usual(values: Ints, phases: Ints, period: int) -> Ints:
 def _may_be(size: int | Ints, usual: int | Ints) -> bool:
     """Tell whether graphs may be of another batch size: none grows by more than a factor."""
     larger, smaller = np.maximum(size, usual), np.minimum(size, usual)
-    return bool(np.all((larger <= _ANOTHER_SIZE * smaller) | (np.asarray(usual) == 0)))
+    return bool(np.all((larger <= thresholds.ANOTHER_SIZE * smaller) | (np.asarray(usual) == 0)))
 
 
 def _last_known(phases: Ints) -> Ints:
@@ -305,14 +272,14 @@ def _by_id(ids: Ints, phases: Ints, period: int) -> Ints:
     commonest, times = np.full(graph.max() + 1, FOREIGN), np.zeros(graph.max() + 1, np.int64)
     owner = seen[order] // (period + 1)
     commonest[owner], times[owner] = seen[order] % (period + 1) - 1, count[order]
-    settled = (times >= _FEWEST) & (times >= _DOUBTFUL * np.bincount(graph)) & (commonest != FOREIGN)
+    settled = (times >= thresholds.FEWEST) & (times >= thresholds.SETTLED * np.bincount(graph)) & (commonest != FOREIGN)
     return np.where((phases != FOREIGN) & settled[graph], commonest[graph], phases)
 
 
 def _as_before_a_step(host_work: Ints, phases: Ints) -> Bools:
     """Tell the replays before which the host worked about as long as it does before a cycle."""
     usual = host_work[(phases == 0) & (host_work >= 0)]
-    return host_work >= _COMPARABLE * np.median(usual) if len(usual) else np.zeros(len(phases), np.bool_)
+    return host_work >= thresholds.COMPARABLE * np.median(usual) if len(usual) else np.zeros(len(phases), np.bool_)
 
 
 def _rotated(signatures: Signatures, phases: Ints, period: int) -> Ints:

@@ -6,19 +6,16 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-import numpy as np
 import polars as pl
 
 from bubblefinder.errors import UsageError
+from bubblefinder.steps import thresholds
 from bubblefinder.steps.boundaries import lane_launches, launched_inside, mark_boundaries
-from bubblefinder.steps.by_sequence import borne_out
 from bubblefinder.timeline.ranges import user_ranges
-from bubblefinder.trace.model import KERNEL
 
 if TYPE_CHECKING:
     from bubblefinder.intervals import Ints
     from bubblefinder.steps.lane import RankWork
-    from bubblefinder.steps.model import Confidence
     from bubblefinder.timeline.model import Timeline
 
 KNOWN: Final = (
@@ -26,23 +23,15 @@ KNOWN: Final = (
     r"^execute_context_\d+\(\d+\)_generation_\d+\(\d+\)",
     r"^\[Executor\] _forward_step",
 )
-_FEWEST: Final = 3
-_AGREES: Final = 0.9
-_MANY: Final = 5
-_PREFILLS: Final = 1.5
-_NEARLY_ALL: Final = 0.9
-_TOLERATED: Final = 1
-_COVERS: Final = 0.5
-_MOST_NAMES: Final = 64
 
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """A range that marks the steps of a lane: what it is called, where the steps begin, how sure that is."""
+    """A range that may mark steps: what it is called, where they begin, and what speaks for it beforehand."""
 
     text: str
     boundaries: Ints
-    confidence: Confidence
+    bonus: float = 0.0
 
 
 def asked_mark(timeline: Timeline, lane: RankWork, pattern: str) -> Mark | None:
@@ -59,41 +48,29 @@ def asked_mark(timeline: Timeline, lane: RankWork, pattern: str) -> Mark | None:
     launches = lane_launches(lane, timeline.calls)
     marks = _outermost(_whole(timeline, launches, ranges.filter(pl.col("process") == lane.process)))
     boundaries = mark_boundaries(launches, marks)
-    return Mark(pattern, boundaries, "high") if len(boundaries) else None
+    return Mark(pattern, boundaries) if len(boundaries) else None
 
 
-def find_mark(timeline: Timeline, lane: RankWork, cycles: Ints, *, trusted: bool, recurring: bool) -> Mark | None:
-    """Return the best mark: one that comes once a cycle, else, where no cycle is sure, one that covers the launches.
+def marks_of(timeline: Timeline, lane: RankWork, since_ns: int) -> list[Mark]:
+    """Return every range that comes often enough and launches work of the lane, known names first, then the longest.
 
-    Known names win, then the outermost (longest) range. A known one may come more often than the cycles: a
-    prefill is marked as a decode step is.
-
-    Args:
-        timeline: the timeline.
-        lane: the lane to cut.
-        cycles: start of each cycle by cadence or sequence, empty if there is none.
-        trusted: the cycles are sure enough to refuse marks that come more or less often.
-        recurring: the cycles are those of graph launches, else of operations, which may recur once a layer.
+    A known name speaks for itself. So does a range around nearly all launches, unless a longer one does the same:
+    then it may be that of a layer.
     """
-    launches = lane_launches(lane, timeline.calls)
+    launches = lane_launches(lane, timeline.calls).filter(pl.col("call_start_ns") >= since_ns)
     ranges = user_ranges(timeline.trace.nvtx).filter(pl.col("process") == lane.process)
-    ranges = _whole(timeline, launches, ranges)
-    best: Mark | None = None
-    for text, rows, known in _candidates(ranges):
+    found: list[Mark] = []
+    covered = False
+    for text, rows, known in _candidates(_whole(timeline, launches, ranges)):
         marks = _outermost(rows)
         boundaries = mark_boundaries(launches, marks)
-        agrees = min(len(boundaries), len(cycles)) >= _FEWEST - 1 and _agrees(boundaries, cycles)
-        begins = known or _begins(lane, boundaries, cycles) or _covers(launches, marks, _NEARLY_ALL)
-        if agrees and begins and (recurring or borne_out(lane, boundaries)):
-            return Mark(text, boundaries, "high")
-        if len(boundaries) < _FEWEST or (trusted and not (known and _with_prefills(boundaries, cycles))):
+        if len(boundaries) < thresholds.FEWEST - 1 or any(mark.text == text for mark in found):
             continue
-        covers = _covers(launches, marks, _COVERS)
-        if known and covers:
-            return Mark(text, boundaries, "medium")
-        if best is None and not trusted and (known or covers):
-            best = Mark(text, boundaries, "medium" if known or borne_out(lane, boundaries) else "low")
-    return best
+        covers = _covers(launches, marks, thresholds.NEARLY_ALL)
+        bonus = thresholds.KNOWN_POINTS if known else thresholds.OUTER_POINTS if covers and not covered else 0.0
+        covered |= covers
+        found.append(Mark(text, boundaries, bonus))
+    return found
 
 
 def _candidates(ranges: pl.DataFrame) -> list[tuple[str, pl.DataFrame, bool]]:
@@ -103,12 +80,12 @@ def _candidates(ranges: pl.DataFrame) -> list[tuple[str, pl.DataFrame, bool]]:
         ranges.with_columns(length=pl.col("end_ns").clip(upper_bound=pl.col("start_ns").max()) - pl.col("start_ns"))
         .group_by("text")
         .agg(pl.len(), pl.col("length").sum())
-        .filter(pl.col("len") >= _FEWEST - 1)
+        .filter(pl.col("len") >= thresholds.FEWEST - 1)
         .sort("length", "text", descending=[True, False])
-        .head(_MOST_NAMES)
+        .head(thresholds.MOST_NAMES)
     )
     plain = [(text, ranges.filter(pl.col("text") == text), False) for text in named["text"]]
-    return [(rows["text"][0], rows, True) for _, rows in known if len(rows) >= _FEWEST - 1] + plain
+    return [(rows["text"][0], rows, True) for _, rows in known if len(rows) >= thresholds.FEWEST - 1] + plain
 
 
 def _whole(timeline: Timeline, launches: pl.DataFrame, ranges: pl.DataFrame) -> pl.DataFrame:
@@ -127,29 +104,5 @@ def _outermost(ranges: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _agrees(boundaries: Ints, cycles: Ints) -> bool:
-    """Tell whether the marks come once a cycle."""
-    if abs(len(boundaries) - len(cycles)) > max(1, round((1 - _AGREES) * len(cycles))):
-        return False
-    between = np.diff(np.searchsorted(cycles, boundaries, side="left"))
-    tolerated = max(1 if len(between) >= _MANY else 0, round((1 - _AGREES) * len(between)))
-    return bool(len(between) and (between != 1).sum() <= tolerated)
-
-
-def _with_prefills(boundaries: Ints, cycles: Ints) -> bool:
-    """Tell whether known marks may be the steps and some more."""
-    return _AGREES * len(cycles) <= len(boundaries) <= _PREFILLS * len(cycles)
-
-
 def _covers(launches: pl.DataFrame, marks: pl.DataFrame, share: float) -> bool:
     return int(launched_inside(launches, marks)["weight"].sum()) >= share * int(launches["weight"].sum())
-
-
-def _begins(lane: RankWork, boundaries: Ints, cycles: Ints) -> bool:
-    """Tell whether most marks begin where cycles do: a range around a part of the step comes once a step as well."""
-    if not len(cycles):
-        return True
-    known = lane.operations.select("kind", "replay_index", "start_ns")
-    work = known.filter((pl.col("kind") == KERNEL) | pl.col("replay_index").is_not_null())["start_ns"]
-    place, began = (np.searchsorted(work.to_numpy(), times, side="left") for times in (boundaries, cycles))
-    return bool(np.mean(np.isin(place, began)) >= _AGREES - _TOLERATED / len(boundaries)) if len(boundaries) else False

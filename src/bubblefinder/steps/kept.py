@@ -8,8 +8,7 @@ import numpy as np
 import polars as pl
 
 from bubblefinder.errors import NotATraceError
-from bubblefinder.steps.model import StepDetection, Steps
-from bubblefinder.steps.windows import CAPTURE_START, HEAD, PREFILL, TAIL
+from bubblefinder.steps.model import HEAD, REASONS, TAIL, StepDetection, Steps
 from bubblefinder.timeline.rank import Rank
 from bubblefinder.trace.part import Part
 
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
 
 NOT_SELECTED: Final = "not_selected"
 _RANK: Final = ("gpu", "process")
-_REASONS: Final = (HEAD, TAIL, CAPTURE_START, PREFILL, NOT_SELECTED)
+_REASONS: Final = (*REASONS, NOT_SELECTED)
 _METHODS: Final = ("nvtx", "cadence", "sequence", "kernel")
 _CONFIDENCES: Final = ("low", "medium", "high")
 

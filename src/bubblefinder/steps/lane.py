@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 _FOUND_BY: Final = (
-    "kind", "start_ns", "end_ns", "name", "bytes", "copy_kind", "call_index", "replay_index", "blocking",
+    "kind", "start_ns", "end_ns", "name", "bytes", "copy_kind", "call_index", "replay_index", "graph_node", "blocking",
 )  # fmt: skip
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 if TYPE_CHECKING:
     import polars as pl
@@ -13,6 +13,18 @@ if TYPE_CHECKING:
 
 
 Confidence = Literal["low", "medium", "high"]
+
+HEAD: Final = "head"
+TAIL: Final = "tail"
+CAPTURE_START: Final = "capture_start"
+PREFILL: Final = "prefill"
+SET_UP: Final = "set_up"
+NO_LOAD: Final = "no_load"
+REGIME: Final = "other_regime"
+REASONS: Final = (HEAD, TAIL, CAPTURE_START, PREFILL, SET_UP, NO_LOAD, REGIME)
+"""Why a window is no decode step of the statistics: the rest of a step that began before the capture; a step without the
+gap behind it, at the end or before a wait; a first step that stands out; prefill work; weights, warm-up and graph
+captures; a wait for requests; a step of another regime."""
 
 
 @dataclass(frozen=True, slots=True)

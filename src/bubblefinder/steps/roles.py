@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
+from bubblefinder.steps import thresholds
 from bubblefinder.steps.by_cadence import FOREIGN
 from bubblefinder.timeline.ranges import open_ranges, user_ranges
 
@@ -31,8 +32,6 @@ _WORDS: Final = (
     ("decode", re.compile(r"decode|generation|forward", re.IGNORECASE)),
 )
 _DOTTED: Final = re.compile(r"\w+(?:\.\w+){2,}")
-_DOMINANT: Final = 1.5
-_PIECES: Final = 8
 
 
 def replay_roles(timeline: Timeline, lane: RankWork, cadence: Cadence) -> list[str]:
@@ -113,7 +112,7 @@ def _by_shape(lane: RankWork, cadence: Cadence) -> list[str]:
     medians = np.array([np.median(found) if len(found) else 0.0 for found in of_place])
     longest = int(np.argmax(medians))
     others = np.delete(medians, longest)
-    if cadence.period > _PIECES or medians[longest] < _DOMINANT * others.max():
+    if cadence.period > thresholds.PIECES or medians[longest] < thresholds.DOMINANT * others.max():
         return ["decode"] * cadence.period
     if longest == 0 and cadence.period > 2:  # noqa: PLR2004 - of one other replay nothing says which it is
         return ["verify", "draft-extend"] + ["draft"] * (cadence.period - 2)

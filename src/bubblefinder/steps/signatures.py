@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
+from bubblefinder.steps import thresholds
 from bubblefinder.steps.lane import eager_operations, host_work_before
 from bubblefinder.trace.model import KERNEL, MEMCPY
 
@@ -20,11 +21,8 @@ if TYPE_CHECKING:
     from bubblefinder.timeline.model import Timeline
 
 KERNELS, OTHERS, TO_DEVICE, TO_HOST, ACROSS = 1, 2, 4, 8, 16
-LENGTH_RATIO: Final = 1.5
-NODES_RATIO: Final = 1.25
 _COPY_TO_DEVICE: Final = 1
 _COPY_TO_HOST: Final = 2
-_STRANGERS: Final = 0.2
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,14 +57,14 @@ class Signatures:
     @property
     def ratio(self) -> float:
         """By how much graphs of one kind may differ in size."""
-        return NODES_RATIO if self.counted else LENGTH_RATIO
+        return thresholds.NODES_RATIO if self.counted else thresholds.LENGTH_RATIO
 
 
 def replay_signatures(timeline: Timeline, lane: RankWork) -> Signatures:
     """Return what the replays of a lane look like."""
     ids = lane.replays["graph"].fill_null(-1).to_numpy()
     sizes, counted = _sizes(lane)
-    kinds = _size_classes(sizes, ids, NODES_RATIO if counted else LENGTH_RATIO)
+    kinds = _size_classes(sizes, ids, thresholds.NODES_RATIO if counted else thresholds.LENGTH_RATIO)
     if counted:
         kinds = _split_by_names(lane, kinds, ids)
     seams = _launched_before(timeline, lane)
@@ -122,7 +120,7 @@ def _alike(one: dict[int, int], other: dict[int, int]) -> bool:
     """Compare how often each name occurs, as the cosine between the counts."""
     product = sum(count * other.get(name, 0) for name, count in one.items())
     squares = [sum(count * count for count in content.values()) for content in (one, other)]
-    return not all(squares) or product >= _STRANGERS * float(np.sqrt(squares[0]) * np.sqrt(squares[1]))
+    return not all(squares) or product >= thresholds.STRANGERS * float(np.sqrt(squares[0]) * np.sqrt(squares[1]))
 
 
 def _launched_before(timeline: Timeline, lane: RankWork) -> Ints:

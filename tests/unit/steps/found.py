@@ -31,5 +31,11 @@ def begins(steps: Steps, gpu: int = 0, process: int | None = None) -> list[int]:
     )
 
 
+def step_begins(steps: Steps) -> list[int]:
+    """Where each decode step begins, be it the first or the last."""
+    counted = pl.col("excluded").fill_null("").is_in(["", "tail", "capture_start"])
+    return steps.windows.filter(counted)["start_ns"].to_list()
+
+
 def reasons(steps: Steps) -> list[str | None]:
     return steps.windows["excluded"].to_list()

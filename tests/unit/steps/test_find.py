@@ -9,7 +9,7 @@ from bubblefinder.trace.drawn import draw
 from bubblefinder.trace.sketch import Sketch
 from tests.captures import moved, relabelled
 from tests.loops import DRAFT, EXTEND, SPECULATIVE, VERIFY, Graph, Loop, disturbed
-from tests.unit.steps.found import WITH_AND_WITHOUT, begins, reasons, steps_of
+from tests.unit.steps.found import WITH_AND_WITHOUT, begins, reasons, step_begins, steps_of
 
 
 @WITH_AND_WITHOUT
@@ -70,8 +70,8 @@ def test_a_prefill_in_between_is_labelled(nvtx: bool) -> None:
         loop.step()
     steps = steps_of(loop.sketch.trace(), nvtx=nvtx)
     assert reasons(steps).count("prefill") == 1
-    assert reasons(steps).count(None) == 10
-    assert len(begins(steps)) == 12
+    assert reasons(steps).count(None) == 11
+    assert step_begins(steps) == loop.firsts
 
 
 @WITH_AND_WITHOUT
@@ -371,9 +371,9 @@ def test_pieces_that_all_look_alike_make_one_step(nvtx: bool, pieces: int) -> No
 def test_steps_survive_whatever_disturbs_a_loop(seed: int) -> None:
     loop = disturbed(seed)
     trace = loop.sketch.trace()
-    assert begins(steps_of(trace)) == loop.firsts
+    assert step_begins(steps_of(trace)) == loop.firsts
     unmarked = steps_of(trace, nvtx=False)
-    found = set(begins(unmarked)) & set(loop.firsts)
+    found = set(step_begins(unmarked)) & set(loop.firsts)
     assert unmarked.confidence == "low" or len(found) >= 0.9 * len(loop.firsts)
 
 
@@ -388,10 +388,10 @@ def test_the_kernels_of_prefills_are_no_steps_of_a_loop_of_graphs() -> None:
     trace = loop.sketch.trace()
     unmarked = steps_of(trace, nvtx=False)
     assert (unmarked.method, unmarked.confidence) == ("cadence", "low")
-    assert len(begins(unmarked)) == 40
+    assert len(step_begins(unmarked)) == 40
     assert reasons(unmarked).count("prefill") == 3
     assert steps_of(trace, nvtx=False, step_by="sequence").method == "sequence"
-    assert begins(steps_of(trace)) == loop.firsts
+    assert step_begins(steps_of(trace)) == loop.firsts
 
 
 def test_a_few_marks_may_differ_from_the_cadence_by_one() -> None:

@@ -1,0 +1,122 @@
+"""The segmentation that is the steps: of all that recur, the one that no other contradicts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from bubblefinder.steps import thresholds
+from bubblefinder.steps.contrast import contrast
+from bubblefinder.steps.events import COMPUTE, REPLAY
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from bubblefinder.intervals import Ints
+    from bubblefinder.steps.events import Events
+    from bubblefinder.steps.recurrence import Segmentation
+
+_MARKED: Final = 100
+"""More than the things that come once a cycle: names the program gives come first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A segmentation, and how much more speaks for it than against it."""
+
+    chosen: Segmentation
+    margin: float
+    next_best: Segmentation | None
+    next_margin: float
+
+
+def choose(events: Events, found: Sequence[Segmentation]) -> Choice | None:
+    """Return the segmentation that the others contradict least."""
+    levels = _levels(events, found)
+    if not levels:
+        return None
+    linked = np.array([_linked(events, one) for one in levels])
+    margins = np.where(linked, thresholds.UNCONTRADICTED, thresholds.UNLINKED)
+    begins, stretch = _stretch(events, levels)
+    for i, shorter in enumerate(begins):
+        for j, longer in enumerate(begins):
+            if (
+                len(shorter) >= thresholds.LEVEL * len(longer)
+                and len(longer)
+                and (found_ := contrast(stretch, shorter, longer))
+            ):
+                margins[j] = min(margins[j], found_.points)
+                margins[i] = min(margins[i], -found_.points)
+    if len(levels) == 1 and not linked[0]:
+        margins[0] = 0.0
+    margins += [one.bonus for one in levels]
+    order = np.argsort(-margins, kind="stable")
+    second = int(order[1]) if len(order) > 1 else None
+    return Choice(
+        levels[int(order[0])],
+        float(margins[order[0]]),
+        None if second is None else levels[second],
+        -thresholds.UNCONTRADICTED if second is None else float(margins[second]),
+    )
+
+
+def _linked(events: Events, one: Segmentation) -> bool:
+    """Tell whether nearly every cycle passes something between host and GPU."""
+    links = np.flatnonzero(events.links)
+    inside = links[(links >= one.begins[0]) & (links < one.begins[-1])]
+    return len(np.unique(np.searchsorted(one.begins, inside, side="right"))) >= thresholds.FILLED * (len(one) - 1)
+
+
+def _levels(events: Events, found: Sequence[Segmentation]) -> list[Segmentation]:
+    """Leave out cycles most of which compute nothing, and all but one of those that come by turns."""
+    computing = np.flatnonzero((events.what == COMPUTE) | (events.what == REPLAY))
+    levels: list[Segmentation] = []
+    for one in found:
+        filled = len(np.unique(np.searchsorted(one.begins, computing, side="right")))
+        if not one.solid or filled < thresholds.FILLED * len(one):
+            continue
+        same = next((n for n, other in enumerate(levels) if _same(one.begins, other.begins)), None)
+        if same is None:
+            levels.append(one)
+        else:
+            levels[same] = _joined(events, levels[same], one)
+    borne_out = [one for one in levels if one.mark is None or one.bonus or one.members > 1] or levels
+    borne_out = [one for one in borne_out if len(one) >= thresholds.FEWEST] or borne_out
+    borne_out.sort(key=lambda one: one.members + _MARKED * (one.bonus > 0), reverse=True)
+    return borne_out[: thresholds.MOST_LEVELS]
+
+
+def _joined(events: Events, one: Segmentation, other: Segmentation) -> Segmentation:
+    """Return one of two that are the same: the one that NVTX names, unless it begins behind work of the cycle."""
+    members = one.members + other.members
+    if one.mark is not None and (one.bonus or _begin_together(events, one.begins, other.begins)):
+        return replace(one, members=members)
+    if one.mark is not None or other.members > one.members:
+        return replace(other, members=members)
+    return replace(one, members=members)
+
+
+def _begin_together(events: Events, one: Ints, other: Ints) -> bool:
+    """Tell whether hardly any begin of one lies behind work that follows a begin of the other."""
+    done = np.concatenate(([0], np.cumsum(events.what <= REPLAY)))
+    return bool(np.mean(np.isin(done[one], done[other])) >= thresholds.SAME)
+
+
+def _same(one: Ints, other: Ints) -> bool:
+    if max(len(one), len(other)) >= thresholds.NEAR * min(len(one), len(other)):
+        return False
+    between = np.diff(np.searchsorted(other, one))
+    return bool(len(between) and np.mean(between == 1) > thresholds.SAME)
+
+
+def _stretch(events: Events, levels: Sequence[Segmentation]) -> tuple[list[Ints], Events]:
+    """Return the begins inside a stretch from the middle, and that stretch: it is enough to tell."""
+    if len(events) <= thresholds.STRETCH:
+        return [one.begins for one in levels], events
+    first = (len(events) - thresholds.STRETCH) // 2
+    inside = [one.begins[(one.begins >= first) & (one.begins < first + thresholds.STRETCH)] - first for one in levels]
+    return inside, replace(
+        events, **{name: getattr(events, name)[first : first + thresholds.STRETCH] for name in events.__slots__}
+    )

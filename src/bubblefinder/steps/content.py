@@ -1,0 +1,99 @@
+"""What the windows of a lane compute, and which of it is foreign to its steps."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from bubblefinder.intervals import overlap_with, union
+from bubblefinder.steps import thresholds
+from bubblefinder.steps.events import COMPUTE, REPLAY
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from bubblefinder.intervals import Bools, Ints
+    from bubblefinder.steps.events import Events
+
+_VALUES = ("start_ns", "end_ns", "alike", "exact", "what", "inside")
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """The compute of a lane in the order of the GPU, and the windows it falls into.
+
+    Attributes:
+        starts, ends: of the windows; the last is the tail.
+        begin_ns, end_ns, window: one value an event that computes; window -1 before the first step.
+        alike: what is like it, see `Events`.
+        foreign: the event is of a kind that few windows have.
+        usual: kinds that most windows have.
+        prefill: windows with work that is not a decode step's.
+    """
+
+    starts: Ints
+    ends: Ints
+    begin_ns: Ints
+    end_ns: Ints
+    window: Ints
+    alike: Ints
+    foreign: Bools
+    usual: Ints
+    prefill: Bools
+
+
+def content_of(events: Events, starts: Ints, ends: Ints) -> Content:
+    """Return what the windows compute.
+
+    A window carries prefill work where kinds of kernels or graphs that few windows have run for a quarter of a usual
+    step: beside all that a step does; instead of it, kernel by kernel or far longer; or as half of far longer work.
+    Busy time alone tells nothing: a step whose own kernel was slow is a slow step. A larger batch brings other graphs
+    and kernels instead of the usual ones, and takes little longer.
+    """
+    computes = events.what <= REPLAY
+    order = np.argsort(events.start_ns[computes], kind="stable")
+    begin, end, alike, exact, what, inside = (getattr(events, name)[computes][order] for name in _VALUES)
+    window = np.searchsorted(starts, begin, side="right") - 1
+    share_alike, share_exact = (_shares(symbols, window, len(starts)) for symbols in (alike, exact))
+    foreign = (share_alike[alike] <= thresholds.RARE) & (window >= 0) & ~inside
+    strange = (share_exact[exact] <= thresholds.RARE) & (window >= 0) & ~inside
+    usual = np.flatnonzero(share_alike >= thresholds.USUAL)
+    chosen = (np.ones(len(begin), np.bool_), foreign, foreign & (what == COMPUTE))
+    busy, of_foreign, eager = (overlap_with(starts, ends, union(begin[mine], end[mine])) for mine in chosen)
+    lacking = _lacking(alike, window, usual, len(starts))
+    far = busy > thresholds.FAR_MORE * float(np.median(busy))
+    beside = lacking <= thresholds.NONE_LACKING
+    instead = (lacking >= thresholds.ALL_LACKING) & (far | (eager >= thresholds.ALL_LACKING * busy))
+    mixed = far & (of_foreign >= thresholds.HALF * busy)
+    counts, strangers = _counts(window[window >= 0], len(starts)), _counts(window[strange], len(starts))
+    rewritten = far & (strangers >= thresholds.HALF * np.maximum(counts, 1))
+    worth = of_foreign > thresholds.WORTH * np.median(ends - starts)
+    told = np.mean(counts > 0) >= thresholds.HALF
+    prefill = ((worth & (beside | instead | mixed)) | rewritten) & told
+    return Content(starts, ends, begin, end, window, alike, foreign, usual, prefill)
+
+
+def _counts(window: Ints, windows: int) -> Ints:
+    return np.bincount(window, minlength=windows)
+
+
+def _shares(symbols: Ints, window: Ints, windows: int) -> NDArray[np.float64]:
+    """Return, for each symbol, the share of the windows that have it."""
+    if not len(symbols):
+        return np.zeros(1)
+    kinds = int(symbols.max()) + 1
+    inside = window >= 0
+    pairs = np.unique(window[inside] * kinds + symbols[inside])
+    return np.bincount(pairs % kinds, minlength=kinds) / windows
+
+
+def _lacking(alike: Ints, window: Ints, usual: Ints, windows: int) -> NDArray[np.float64]:
+    """Return the share of the usual kinds that each window lacks."""
+    if not len(usual):
+        return np.full(windows, np.nan)
+    kinds = int(alike.max()) + 1
+    mine = np.isin(alike, usual) & (window >= 0)
+    pairs = np.unique(window[mine] * kinds + alike[mine])
+    return 1 - np.bincount(pairs // kinds, minlength=windows) / len(usual)

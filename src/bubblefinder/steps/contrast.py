@@ -1,0 +1,158 @@
+"""Whether longer cycles are the steps, or the shorter ones inside them: by what sets their boundaries apart.
+
+Where shorter cycles are layers, or the drafts of a step, the boundaries at which a longer cycle begins have what the
+others lack: the embedding and the head, the token's way to the host, the host's work between two steps. Where the
+shorter ones are the steps, all boundaries are alike, but for other batch sizes in turns, or a chore now and then.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from bubblefinder.steps import thresholds
+from bubblefinder.steps.events import COMPUTE, REPLAY
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from bubblefinder.intervals import Bools, Ints
+    from bubblefinder.steps.events import Events
+
+
+_MOST_LINKS: Final = 2
+_MOST_KERNELS: Final = 4
+_HOST_NS: Final = 1_000
+"""Added to host work, so that ratios of next to nothing stay small."""
+
+
+@dataclass(frozen=True, slots=True)
+class Contrast:
+    """What the boundaries of longer cycles have and the other boundaries of the shorter ones lack, less the reverse.
+
+    Attributes:
+        each: shorter cycles in a longer one.
+        links: kinds of reads, uploads and waits, by direction or to the byte, whichever tells more.
+        kernels: kinds of kernels.
+        kernels_back: those that the other boundaries have instead.
+        passes: kinds of kernels or graphs that come several times: a forward pass of its own.
+        work: host work before the boundary, in multiples of that at the others.
+        linked: reads, uploads and waits at the other boundaries.
+        pieces: the shorter cycles are of different graphs, each of which comes once a longer cycle.
+    """
+
+    each: float
+    links: int
+    kernels: int
+    kernels_back: int
+    passes: int
+    work: float
+    linked: float
+    pieces: bool
+
+    @property
+    def points(self) -> float:
+        """How much speaks for the longer cycles; what speaks for the shorter ones is negative."""
+        links = thresholds.LINK_POINTS * min(max(self.links, -_MOST_LINKS), _MOST_LINKS)
+        kernels = thresholds.KERNEL_POINTS * min(self.kernels, _MOST_KERNELS)
+        lacking = thresholds.LACKING_POINTS * min(self.kernels_back, _MOST_KERNELS)
+        work = float(np.clip(np.log(self.work), thresholds.LEAST_WORK, thresholds.MOST_WORK))
+        prefill = self.passes and self.each > thresholds.DRAFTS and self.linked > thresholds.LINKED
+        whole = (thresholds.PREFILL_POINTS if prefill else 0) + (thresholds.PIECES_POINTS if self.pieces else 0)
+        return thresholds.BASE_POINTS + links + kernels - lacking + work + whole
+
+
+@dataclass(frozen=True, slots=True)
+class _Present:
+    """Share of some windows and of the others in which each symbol comes, and comes several times."""
+
+    ours: NDArray[np.float64]
+    theirs: NDArray[np.float64]
+    often: NDArray[np.float64]
+
+    @property
+    def more(self) -> Bools:
+        return self.ours - self.theirs >= thresholds.MORE
+
+    @property
+    def fewer(self) -> Bools:
+        return self.theirs - self.ours >= thresholds.FEWER
+
+
+def contrast(events: Events, shorter: Ints, longer: Ints) -> Contrast | None:
+    """Compare boundaries and what is around them, half a shorter cycle to each side; null if none can be compared."""
+    edges = _middles(events, shorter)
+    major = np.zeros(max(len(edges) - 1, 0), np.bool_)
+    place = np.searchsorted(edges, longer, side="right") - 1
+    major[place[(place >= 0) & (place < len(major))]] = True
+    if not major.any() or major.all():
+        return None
+    each = len(shorter) / len(longer)
+    alike, exact = (_present(symbols, edges, major) for symbols in (events.alike, events.exact))
+    kernel, link = (_are(events.alike, kind) for kind in (events.what == COMPUTE, events.links))
+    to_the_byte = _are(events.exact, events.links)
+    host = np.maximum.reduceat(events.host_ns, edges[:-1])
+    return Contrast(
+        each=each,
+        links=max(_net(alike, link, each), _net(exact, to_the_byte, each)),
+        kernels=int((alike.more & kernel).sum()),
+        kernels_back=int((alike.fewer & kernel).sum()) if each <= thresholds.ALTERNATING else 0,
+        passes=_passes(events, shorter, major),
+        work=float((np.median(host[major]) + _HOST_NS) / (np.median(host[~major]) + _HOST_NS)),
+        linked=float(exact.theirs[to_the_byte].sum()),
+        pieces=_pieces(events, longer, each),
+    )
+
+
+def _passes(events: Events, shorter: Ints, major: Bools) -> int:
+    """Count the kinds of kernels and graphs that come several times beside the longer cycles' boundaries."""
+    beside = np.zeros(len(shorter) - 1, np.bool_)
+    beside[np.flatnonzero(major)] = beside[np.flatnonzero(major) + 1] = True
+    often = _present(events.alike, shorter, beside).often >= thresholds.MORE
+    return int(often[_are(events.alike, events.what <= REPLAY)].sum())
+
+
+def _middles(events: Events, begins: Ints) -> Ints:
+    """Return where half of each cycle's compute is done: what precedes belongs to its begin, the rest to its end."""
+    took = np.where(events.what <= REPLAY, events.end_ns - events.start_ns, 0)
+    done = np.concatenate(([0], np.cumsum(took)))
+    half = (done[begins[:-1]] + done[begins[1:]]) / 2
+    return np.clip(np.searchsorted(done, half, side="left"), begins[:-1] + 1, begins[1:]).astype(np.int64)
+
+
+def _pieces(events: Events, longer: Ints, each: float) -> bool:
+    """Tell whether different graphs, one a shorter cycle at least, come once a longer cycle: the pieces of one pass."""
+    counts = np.bincount(events.exact[events.what == REPLAY])
+    once = np.abs(counts - len(longer)) <= max(1, len(longer) // 10)
+    return each > thresholds.ALTERNATING and int(once.sum()) >= each
+
+
+def _net(present: _Present, chosen: Bools, each: float) -> int:
+    """Count what the boundaries have more than the others, less what they lack: batch sizes by turns have both."""
+    lack = int((present.fewer & chosen).sum()) if each <= thresholds.ALTERNATING else 0
+    return int((present.more & chosen).sum()) - lack
+
+
+def _are(symbols: Ints, chosen: Bools) -> Bools:
+    """Tell which symbols are of a kind."""
+    found = np.zeros(int(symbols.max()) + 1, np.bool_)
+    found[symbols[chosen]] = True
+    return found
+
+
+def _present(symbols: Ints, edges: Ints, major: Bools) -> _Present:
+    """Count, for each symbol, the windows between edges that have it."""
+    kinds, first, last = int(symbols.max()) + 1, edges[0], edges[-1]
+    window = np.repeat(np.arange(len(edges) - 1), np.diff(edges))
+    keys, counts = np.unique(window * kinds + symbols[first:last], return_counts=True)
+    symbol, ours = keys % kinds, major[keys // kinds]
+    of_major, of_minor = max(int(major.sum()), 1), max(int((~major).sum()), 1)
+    share = [np.bincount(symbol[mine], minlength=kinds) / of for mine, of in ((ours, of_major), (~ours, of_minor))]
+    several = counts > 1
+    often = (
+        np.bincount(symbol[ours & several], minlength=kinds) / of_major
+        - np.bincount(symbol[~ours & several], minlength=kinds) / of_minor
+    )
+    return _Present(share[0], share[1], often)

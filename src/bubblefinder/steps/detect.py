@@ -1,0 +1,174 @@
+"""The steps of one lane: everything that recurs, and every NVTX range, is held against all the others."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import polars as pl
+
+from bubblefinder.errors import UsageError
+from bubblefinder.steps import thresholds
+from bubblefinder.steps.boundaries import seam_boundaries
+from bubblefinder.steps.by_cadence import find_cadence
+from bubblefinder.steps.by_nvtx import asked_mark, marks_of
+from bubblefinder.steps.choose import Choice, choose
+from bubblefinder.steps.events import REPLAY, event_boundaries, graph_passes, lane_events, set_up_end
+from bubblefinder.steps.recurrence import Segmentation, agree, recurring, with_first
+from bubblefinder.steps.roles import replay_roles, role_frame
+from bubblefinder.steps.signatures import replay_signatures
+
+if TYPE_CHECKING:
+    from bubblefinder.intervals import Bools, Ints
+    from bubblefinder.steps.by_cadence import Cadence
+    from bubblefinder.steps.by_nvtx import Mark
+    from bubblefinder.steps.events import Events
+    from bubblefinder.steps.lane import RankWork
+    from bubblefinder.steps.model import Confidence
+    from bubblefinder.timeline.model import Timeline
+
+
+_CLOSED: Final = 2
+"""Begins of a closed step and of the one behind it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Detected:
+    """The steps of one lane before they are laid beside the others."""
+
+    lane: RankWork
+    events: Events
+    method: str
+    confidence: Confidence
+    mark: str | None
+    boundaries: Ints
+    roles: pl.DataFrame
+
+
+def detect(timeline: Timeline, lane: RankWork, method: str | None, pattern: str) -> Detected | None:
+    """Return the steps of a lane, by the method asked for or the best there is; null if nothing recurs.
+
+    Raises:
+        UsageError: a pattern is no regular expression.
+    """
+    signatures = replay_signatures(timeline, lane) if len(lane.replays) else None
+    events = lane_events(timeline, lane, signatures)
+    if method == "kernel":
+        return _by_kernel(timeline, lane, events, pattern)
+    cadence = find_cadence(signatures) if signatures and len(lane.replays) > 1 else None
+    roles = role_frame(lane, replay_roles(timeline, lane, cadence), cadence) if cadence else _no_roles(lane)
+    if pattern:
+        asked = asked_mark(timeline, lane, pattern)
+        return Detected(lane, events, "nvtx", "high", asked.text, asked.boundaries, roles) if asked else None
+    return _best(timeline, Detected(lane, events, "", "low", None, np.empty(0, np.int64), roles), method, cadence)
+
+
+def _best(timeline: Timeline, lane: Detected, method: str | None, cadence: Cadence | None) -> Detected | None:
+    """Choose among all segmentations, or among those of the method asked for."""
+    steady = lane.events.after(set_up_end(timeline, lane.events))
+    if not len(steady):
+        return None
+    marks = marks_of(timeline, lane.lane, int(steady.launch_ns[0])) if method in (None, "nvtx") else []
+    named = [_of_mark(steady, mark) for mark in marks]
+    considered = _considered(steady, method)
+    found = [one.at(considered) for one in recurring(steady.at(considered))] if method != "nvtx" else []
+    if cadence is not None and method in (None, "cadence"):
+        found.append(_of_cadence(steady, lane.lane, cadence))
+    if (passes := _of_passes(steady, lane.lane)) is not None:
+        found.append(passes)
+    choice = choose(steady, [*(one for one in named if len(one) > 1), *(one for one in found if len(one) > 1)])
+    if choice is None:
+        return None
+    chosen = choice.chosen
+    if chosen.mark is not None:
+        mark = next(mark for mark in marks if mark.text == chosen.mark)
+        return replace(lane, method="nvtx", mark=mark.text, boundaries=mark.boundaries, confidence=_confidence(choice))
+    begins = with_first(chosen.begins)
+    boundaries = _as_cadence(timeline, lane.lane, cadence, event_boundaries(steady, begins))
+    if len(boundaries) < _CLOSED:
+        return None
+    by = "cadence" if method == "cadence" or (method is None and _by_replays(lane.lane, boundaries)) else "sequence"
+    return replace(lane, method=by, boundaries=boundaries, confidence=_confidence(choice))
+
+
+def _considered(events: Events, method: str | None) -> Bools:
+    """Tell which events may recur: replays alone, or all else, where a method is asked for."""
+    if method == "cadence":
+        return np.asarray(events.what == REPLAY, np.bool_)
+    return np.asarray((events.what != REPLAY) | (method != "sequence"), np.bool_)
+
+
+def _confidence(choice: Choice) -> Confidence:
+    if choice.margin >= thresholds.HIGH and len(choice.chosen) >= thresholds.MANY:
+        return "high"
+    return "medium" if choice.margin >= thresholds.MEDIUM and len(choice.chosen) >= thresholds.MANY else "low"
+
+
+def _positions(events: Events, moments: Ints) -> Ints:
+    """Return the positions of the events that begin at or behind moments on the GPU."""
+    order = np.argsort(events.start_ns, kind="stable")
+    place = np.searchsorted(events.start_ns[order], moments)
+    return np.unique(order[place[place < len(order)]])
+
+
+def _of_mark(events: Events, mark: Mark) -> Segmentation:
+    return Segmentation(_positions(events, mark.boundaries), 1, solid=True, mark=mark.text, bonus=mark.bonus)
+
+
+def _of_passes(events: Events, lane: RankWork) -> Segmentation | None:
+    """Return the passes of graphs that run their nodes several times a launch, if these do most of the work."""
+    passes = graph_passes(lane)
+    length = (pl.col("end_ns") - pl.col("start_ns")).sum()
+    took, whole = (rows.select(length).item() for rows in (passes, lane.operations))
+    if passes.is_empty() or took < thresholds.PASS_SHARE * whole:
+        return None
+    return Segmentation(_positions(events, passes["start_ns"].to_numpy()), 1, solid=True, bonus=thresholds.PASS_POINTS)
+
+
+def _of_cadence(events: Events, lane: RankWork, cadence: Cadence) -> Segmentation:
+    starts = lane.replays["start_ns"].to_numpy()[cadence.starts]
+    return Segmentation(_positions(events, starts[starts >= events.start_ns.min()]), 1, solid=True)
+
+
+def _as_cadence(timeline: Timeline, lane: RankWork, cadence: Cadence | None, boundaries: Ints) -> Ints:
+    """Cut at the widest gap of each seam, where the cadence of the replays has the same steps."""
+    if cadence is None or len(boundaries) < _CLOSED:
+        return boundaries
+    begun = lane.replays["start_ns"].to_numpy()[cadence.starts]
+    starts = cadence.starts[begun >= boundaries[0]]
+    same = len(starts) >= _CLOSED and agree(boundaries, lane.replays["start_ns"].to_numpy()[starts])
+    return seam_boundaries(timeline, lane, starts) if same else boundaries
+
+
+def _by_replays(lane: RankWork, boundaries: Ints) -> bool:
+    """Tell whether most cycles launch graphs."""
+    begun = np.searchsorted(boundaries, lane.replays["start_ns"].to_numpy(), side="right")
+    return len(np.unique(begun[begun > 0])) >= thresholds.GRAPH_STEPS * len(boundaries)
+
+
+def _by_kernel(timeline: Timeline, lane: RankWork, events: Events, pattern: str) -> Detected | None:
+    try:
+        expression = re.compile(pattern)
+    except re.error as error:
+        raise UsageError(f"--step-by kernel: {pattern!r} is not a regular expression: {error}") from error
+    names = lane.operations["name"].unique().drop_nulls()
+    wanted = [name for name in names if expression.search(timeline.trace.names.get(name, ""))]
+    begins = lane.operations.filter(pl.col("name").is_in(wanted))["start_ns"].unique().sort().to_numpy()
+    if len(begins) < _CLOSED:
+        return None
+    return Detected(lane, events, "kernel", _once(lane, begins), pattern, begins, _no_roles(lane))
+
+
+def _once(lane: RankWork, boundaries: Ints) -> Confidence:
+    """Doubt a kernel that comes several times in one replay: it hardly comes once a step."""
+    starts, ends = lane.replays["start_ns"].to_numpy(), lane.replays["end_ns"].to_numpy()
+    inside = np.searchsorted(boundaries, ends) - np.searchsorted(boundaries, starts)
+    return "low" if len(inside) and inside.max() > 1 else "medium"
+
+
+def _no_roles(lane: RankWork) -> pl.DataFrame:
+    return lane.replays.select(
+        "replay_index", role=pl.lit(None, dtype=pl.String), position=pl.lit(None, dtype=pl.Int64)
+    )

@@ -1,0 +1,205 @@
+"""What a lane did, one value an event, in the order in which the host launched it: what steps are recognised by.
+
+An event is a graph replay (or one pass of it, where a WHILE node ran its body several times), an operation outside any
+replay, or a wait of a thread that launches. The order is that of the launch calls, since a copy of a host that runs
+ahead may run at any time; where a call is unknown, the operation's start stands for it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import polars as pl
+
+from bubblefinder.steps import thresholds
+from bubblefinder.steps.lane import eager_operations
+from bubblefinder.timeline.apis import CallRole
+from bubblefinder.trace.model import COPY_KINDS, KERNEL, MEMCPY
+
+if TYPE_CHECKING:
+    from bubblefinder.intervals import Bools, Ints
+    from bubblefinder.steps.lane import RankWork
+    from bubblefinder.steps.signatures import Signatures
+    from bubblefinder.timeline.model import Timeline
+
+COMPUTE, REPLAY, UPLOAD, READ, OTHER, WAIT = range(6)
+_MIGRATIONS: Final = [kind for kind, name in COPY_KINDS.items() if name.startswith("UVM")]
+_COPIES: Final = {1: UPLOAD, 2: READ}
+_COLUMNS: Final = ("launch_ns", "returned_ns", "thread", "start_ns", "end_ns", "what", "exact", "alike", "inside")
+
+
+@dataclass(frozen=True, slots=True)
+class Events:
+    """One value an event.
+
+    Attributes:
+        launch_ns: when its call began.
+        start_ns: when its first operation began; of a wait, when it began.
+        end_ns: when its last operation ended.
+        what: COMPUTE (a kernel), REPLAY, UPLOAD, READ, OTHER (a memset or any other copy) or WAIT.
+        exact: number of the very same thing: a graph, a kernel's name and launch shape, a copy's direction and bytes.
+        alike: number of like things: graphs of one kind, kernels of one name, copies of one direction.
+        host_ns: host time since its thread's event before and since any launch, without waits; -1 where unknown.
+        inside: kernels of this name run inside graphs as well.
+    """
+
+    launch_ns: Ints
+    start_ns: Ints
+    end_ns: Ints
+    what: Ints
+    exact: Ints
+    alike: Ints
+    host_ns: Ints
+    inside: Bools
+
+    def __len__(self) -> int:
+        """Return the number of events."""
+        return len(self.launch_ns)
+
+    def at(self, chosen: Bools | slice) -> Events:
+        """Return some of the events."""
+        return Events(**{name: getattr(self, name)[chosen] for name in Events.__slots__})
+
+    def after(self, first: int) -> Events:
+        """Return the events from a position on."""
+        return self.at(slice(first, None)) if first else self
+
+    @property
+    def links(self) -> Bools:
+        """Return which events pass something between host and GPU: uploads, reads and waits."""
+        return np.isin(self.what, (UPLOAD, READ, WAIT))
+
+
+def lane_events(timeline: Timeline, lane: RankWork, signatures: Signatures | None) -> Events:
+    """Return the events of a lane; `signatures` of its replays, null if it has none."""
+    calls = timeline.calls.select("thread", "role", "process", launch_ns="start_ns", returned_ns="end_ns", call="name")
+    calls = calls.with_row_index("call_index")
+    parts = [_eager(lane), *([_replays(lane, signatures)] if signatures else [])]
+    work = pl.concat(parts).join(calls.drop("role", "process", "call"), on="call_index", how="left")
+    work = work.with_columns(
+        pl.col("launch_ns").fill_null(pl.col("start_ns")), pl.col("returned_ns", "thread").fill_null(-1)
+    )
+    events = pl.concat([work.select(_COLUMNS), _waits(lane, calls, work)])
+    events = events.sort("launch_ns", "start_ns", maintain_order=True)
+    numbered = pl.col("exact", "alike").rank("dense") - 1
+    columns = events.with_columns(numbered, host_ns=_host_work(events)).drop("returned_ns", "thread")
+    inside = columns.drop_in_place("inside").to_numpy()
+    return Events(**{column.name: column.to_numpy().astype(np.int64) for column in columns}, inside=inside)
+
+
+def _host_work(events: pl.DataFrame) -> pl.Series:
+    """Return the host's time before each event: since its thread's last, and since the last launch of any thread."""
+    launched = pl.when(pl.col("what") != WAIT).then("returned_ns").cum_max().shift(1).forward_fill()
+    own = pl.col("launch_ns") - pl.col("returned_ns").shift(1).over("thread")
+    host = pl.min_horizontal(own, pl.col("launch_ns") - launched).clip(lower_bound=0)
+    return _without_lulls(events.select(pl.when(pl.col("thread") >= 0).then(host).fill_null(-1)).to_series())
+
+
+def _without_lulls(host: pl.Series) -> pl.Series:
+    """Take no pause far longer than the usual ones for work: the collector's, or a wait for the next request."""
+    usual = host.filter(host >= thresholds.HOST_WORK_NS).median()
+    longest = max(thresholds.LULL_NS, thresholds.LULL_RATIO * (usual if isinstance(usual, float) else 0.0))
+    return host.zip_with(host <= longest, host.clear(len(host)).fill_null(0))
+
+
+def _eager(lane: RankWork) -> pl.DataFrame:
+    """Return the operations outside any replay, without migrations of managed memory."""
+    work = eager_operations(lane).filter(pl.col("copy_kind").is_in(_MIGRATIONS).not_().fill_null(value=True))
+    copy = pl.col("copy_kind").replace_strict(_COPIES, default=OTHER, return_dtype=pl.Int64)
+    kind = pl.when(pl.col("kind") == KERNEL).then(COMPUTE).when(pl.col("kind") == MEMCPY).then(copy).otherwise(OTHER)
+    size = pl.when(pl.col("kind") == MEMCPY).then(pl.col("bytes"))
+    same = ("kind", "name", "copy_kind", "blocking")
+    in_graphs = lane.operations.filter(pl.col("replay_index").is_not_null())["name"].unique().drop_nulls()
+    return work.select(
+        "call_index",
+        "start_ns",
+        "end_ns",
+        what=kind.cast(pl.Int64),
+        exact=pl.struct(*same, size=size).hash(),
+        alike=pl.struct(*same).hash(1),
+        inside=pl.col("name").is_in(in_graphs.implode()).fill_null(value=False),
+    )
+
+
+def _replays(lane: RankWork, signatures: Signatures) -> pl.DataFrame:
+    """Return the replays, each pass of a WHILE body by itself."""
+    whole = lane.replays.select(
+        "replay_index",
+        "call_index",
+        "start_ns",
+        "end_ns",
+        what=pl.lit(REPLAY, pl.Int64),
+        exact=pl.struct(graph=pl.Series(signatures.ids)).hash(2),
+        alike=pl.struct(kind=pl.Series(signatures.kinds)).hash(3),
+        inside=pl.lit(value=False),
+    )
+    passes = graph_passes(lane)
+    if passes.is_empty():
+        return whole.drop("replay_index")
+    single = whole.join(passes, on="replay_index", how="anti").drop("replay_index")
+    split = passes.join(whole.drop("start_ns", "end_ns"), on="replay_index").drop("replay_index")
+    first = pl.col("start_ns") == pl.col("start_ns").min().over("call_index")
+    return pl.concat([single, split.with_columns(pl.when(first).then("call_index")).select(single.columns)])
+
+
+def graph_passes(lane: RankWork) -> pl.DataFrame:
+    """Return replay_index, start_ns and end_ns of every pass of graphs that run all their nodes several times a launch.
+
+    So does a graph with a WHILE node; one launch of it is several steps.
+    """
+    one_each = lane.replays.filter(pl.col("nodes").is_not_null()).unique("graph", keep="first", maintain_order=True)
+    nodes = lane.operations.select("replay_index", "graph_node", "start_ns", "end_ns")
+    sampled = nodes.filter(pl.col("replay_index").is_in(one_each["replay_index"].implode()))
+    counted = sampled.group_by("replay_index").agg(pl.len(), pl.col("graph_node").n_unique().alias("different"))
+    several = counted.filter(pl.col("len") >= thresholds.PASSES * pl.col("different"))["replay_index"]
+    graphs = one_each.filter(pl.col("replay_index").is_in(several.implode()))["graph"]
+    chosen = lane.replays.filter(pl.col("graph").is_in(graphs.implode()))["replay_index"]
+    mine = nodes.filter(pl.col("replay_index").is_in(chosen.implode()))
+    begins = pl.col("graph_node") == pl.col("graph_node").first().over("replay_index")
+    number = begins.cum_sum().over("replay_index").alias("number")
+    return (
+        mine.with_columns(number)
+        .group_by("replay_index", "number", maintain_order=True)
+        .agg(pl.col("start_ns").min(), pl.col("end_ns").max())
+        .drop("number")
+    )
+
+
+def _waits(lane: RankWork, calls: pl.DataFrame, work: pl.DataFrame) -> pl.DataFrame:
+    """Return the waits of the threads that launched the lane's work."""
+    mine = (pl.col("role") == CallRole.WAIT) & pl.col("thread").is_in(work["thread"].unique().implode())
+    waits = calls.filter((pl.col("process") == lane.process) & mine)
+    return waits.select(
+        "launch_ns", "returned_ns", "thread", start_ns="launch_ns", end_ns="returned_ns", what=pl.lit(WAIT, pl.Int64),
+        exact=pl.struct(wait="call").hash(4), alike=pl.struct(wait="call").hash(5), inside=pl.lit(value=False),
+    )  # fmt: skip
+
+
+def set_up_end(timeline: Timeline, events: Events) -> int:
+    """Return the position of the first event behind the last stream capture, 0 if the program captures all along.
+
+    What comes before the graphs exist is set-up: weights, warm-up, and the captures themselves.
+    """
+    captured = timeline.calls.filter(pl.col("role") == CallRole.CAPTURE_END)["end_ns"].to_numpy()
+    if not len(captured):
+        return 0
+    first = int(np.searchsorted(events.launch_ns, captured.max()))
+    return first if len(events) - first >= thresholds.CAPTURES_LEFT * len(captured) else 0
+
+
+def event_boundaries(events: Events, begins: Ints) -> Ints:
+    """Return when each cycle begins on the GPU: at its first operation that doesn't run beside those of the one before.
+
+    Copies that a host running ahead puts beside the work of the step before don't begin a step if anything else does.
+    """
+    computes = events.what <= REPLAY
+    before = np.maximum.accumulate(np.where(computes, events.end_ns, 0))
+    ahead = ~computes & (events.start_ns < np.concatenate(([0], before[:-1])))
+    latest = np.iinfo(np.int64).max
+    works = np.where(ahead | (events.what == WAIT), latest, events.start_ns)
+    first = np.minimum.reduceat(works, begins)
+    anything = np.minimum.reduceat(np.where(events.what == WAIT, latest, events.start_ns), begins)
+    found = np.where(first < latest, first, anything)
+    return np.unique(found[found < latest])

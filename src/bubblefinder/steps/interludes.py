@@ -1,0 +1,149 @@
+"""What comes between steps and is none: prefills, waits for requests, and what precedes the first step."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from bubblefinder.steps import thresholds
+from bubblefinder.steps.events import READ, WAIT
+from bubblefinder.steps.model import HEAD, NO_LOAD, PREFILL, SET_UP, TAIL
+
+if TYPE_CHECKING:
+    from bubblefinder.intervals import Bools, Ints
+    from bubblefinder.steps.content import Content
+    from bubblefinder.steps.events import Events
+
+
+@dataclass(slots=True)
+class Pieces:
+    """Windows as they are cut: where each begins, and why it is no decode step."""
+
+    starts: list[int] = field(default_factory=list)
+    reasons: list[str | None] = field(default_factory=list)
+
+    def add(self, start: int, reason: str | None) -> None:
+        """Begin a window; one that begins where the last does replaces it, prefills follow each other."""
+        if self.starts and start <= self.starts[-1]:
+            self.starts.pop()
+            self.reasons.pop()
+        if reason == PREFILL and self.reasons[-1:] == [PREFILL]:
+            return
+        self.starts.append(start)
+        self.reasons.append(reason)
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """The operations of a lane as the GPU ran them: when each began, the latest end so far, whether it is a read."""
+
+    begun: Ints
+    ended: Ints
+    read: Bools
+
+    @classmethod
+    def of(cls, events: Events) -> Work:
+        """Return the operations of events, without the host's waits."""
+        works = np.flatnonzero(events.what != WAIT)
+        works = works[np.argsort(events.start_ns[works], kind="stable")]
+        ended = np.maximum.accumulate(events.end_ns[works])
+        return cls(events.start_ns[works], ended, events.what[works] == READ)
+
+    def next_after(self, after: int, until: int) -> int:
+        """Return when the first operation that is no read begins, of those behind `after`; `until` at the latest."""
+        low, high = np.searchsorted(self.begun, (after, until))
+        later = self.begun[low:high][~self.read[low:high]]
+        return int(later[0]) if len(later) else until
+
+    def idle_before(self, moment: int) -> int:
+        """Return since when nothing has run at a moment."""
+        place = int(np.searchsorted(self.begun, moment))
+        return min(int(self.ended[place - 1]), moment) if place else moment
+
+
+def with_interludes(events: Events, content: Content, waiting: Waiting, first_ns: int) -> Pieces:
+    """Cut the windows that carry prefill work into the step before, the prefill, and the step behind it.
+
+    A pause far longer than a step before a prefill, or in which the host slept in the operating system, is a wait for
+    requests and a window of its own; the step before it has no closing gap and is a tail. What precedes the first step
+    is set-up if it is far longer than a step, else the rest of a step that began before the capture did.
+    """
+    work = Work.of(events)
+    usual = float(np.median(content.ends - content.starts))
+    lull = max(thresholds.LULL_NS, thresholds.LULL_RATIO * usual)
+    pieces = Pieces()
+    for number, start in enumerate(content.starts.tolist()):
+        if content.prefill[number] or _begins_prefill(content, number):
+            _cut(pieces, content, work, number)
+        else:
+            pieces.add(start, None)
+    pieces.reasons[-1] = TAIL
+    return _with_head(_with_lulls(pieces, work, waiting, lull), first_ns, lull)
+
+
+def _cut(pieces: Pieces, content: Content, work: Work, number: int) -> None:
+    start = int(content.starts[number])
+    mine = np.flatnonzero(content.window == number)
+    foreign = mine[content.foreign[mine]]
+    before, behind = (mine[mine < foreign[0]], mine[mine > foreign[-1]]) if len(foreign) else (mine[:0], mine[:0])
+    first = start
+    if _whole(content, before):
+        pieces.add(start, None)
+        first = work.next_after(int(content.end_ns[before].max()), int(content.begin_ns[foreign[0]]))
+    pieces.add(first, PREFILL)
+    if _whole(content, behind):
+        pieces.add(work.next_after(int(content.end_ns[foreign].max()), int(content.begin_ns[behind[0]])), None)
+
+
+def _begins_prefill(content: Content, number: int) -> bool:
+    """Tell whether a prefill begins at the end of a window: the host paused behind its first kernels."""
+    if number + 1 == len(content.starts) or not content.prefill[number + 1]:
+        return False
+    mine = content.foreign[content.window == number]
+    return bool(len(mine) and mine[-1])
+
+
+def _whole(content: Content, events: Ints) -> bool:
+    """Tell whether events make up a step: nearly all kinds that steps have."""
+    found = np.isin(content.usual, content.alike[events])
+    return bool(len(found) and found.mean() >= thresholds.WHOLE_STEP)
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """When the launching threads slept in calls of the operating system."""
+
+    starts: Ints
+    ends: Ints
+
+    def covers(self, start: int, end: int) -> bool:
+        """Tell whether one call lasted nearly all of a pause."""
+        overlap = np.minimum(self.ends, end) - np.maximum(self.starts, start)
+        return bool(len(overlap) and overlap.max() >= thresholds.ASLEEP * (end - start))
+
+
+def _with_lulls(pieces: Pieces, work: Work, waiting: Waiting, lull: float) -> Pieces:
+    """Make waits for requests windows of their own."""
+    found = Pieces()
+    following = [*zip(pieces.starts[1:], pieces.reasons[1:], strict=True), (None, None)]
+    for start, reason, (then, why) in zip(pieces.starts, pieces.reasons, following, strict=True):
+        idle = None if then is None else work.idle_before(then)
+        if then is None or idle is None or then - idle <= lull or idle <= start:
+            found.add(start, reason)
+        elif why == PREFILL or waiting.covers(idle, then):
+            found.add(start, reason or TAIL)
+            found.add(idle, NO_LOAD)
+        else:
+            found.add(start, reason)
+    return found
+
+
+def _with_head(pieces: Pieces, first_ns: int, lull: float) -> Pieces:
+    """Put what precedes the first step in front."""
+    begin = pieces.starts[0]
+    if first_ns >= begin:
+        return pieces
+    reason = SET_UP if begin - first_ns > lull else HEAD
+    return Pieces([first_ns, *pieces.starts], [reason, *pieces.reasons])

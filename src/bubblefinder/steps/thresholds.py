@@ -1,0 +1,286 @@
+"""Every threshold by which steps are found: its value, what it decides, and what shows why.
+
+*Shown by* names a test, a sample capture or a kind of made-up engine (`tests/engines.py`) that is judged wrong without
+the threshold. Those of "points" weigh kinds of evidence against each other: they were set on made-up engines, and
+`benchmarks/confidence.py` measures what they are worth on others.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+# What an event is
+
+HOST_WORK_NS: Final = 20_000
+"""Pauses of the host shorter than this are the time between two calls, and say nothing of how long its work usually
+is. Shown by engines whose host works for a few microseconds before every launch."""
+
+LULL_NS: Final = 10_000_000
+"""Shorter pauses are work, however quick the steps: loading a module took 36 ms, a step of 16 ms is mostly host.
+Shown by hard_before.graph, and by a pause of the collector (30 ms) that must not move where steps begin."""
+
+LULL_RATIO: Final = 10
+"""A pause this many times as long as the usual one, or as a step, is no work of a step. Shown by
+test_waits_for_requests_are_windows_of_their_own."""
+
+PASSES: Final = 1.8
+"""A replay with this many times as many nodes as it has different ones runs its body again: a WHILE node. Shown by
+test_each_pass_of_a_while_node_is_a_step."""
+
+CAPTURES_LEFT: Final = 3
+"""At least this many events a stream capture come behind the last, else the program captures all along and has no
+set-up. Shown by test_a_program_that_captures_in_every_step_has_no_set_up."""
+
+# What recurs
+
+FEWEST: Final = 3
+"""What comes less often recurs by chance. Shown by test_without_repetition_there_are_no_steps."""
+
+BY_TURNS: Final = 0.9
+"""Share of cycles in which two things come once each, for both to be of one cycle. Lost records, prefills and chores
+disturb a few. Shown by test_steps_survive_whatever_disturbs_a_loop."""
+
+SPREAD: Final = 0.3
+"""Share of the reads, uploads and waits (or of the graph launches) that cycles of a usual length hold, at least.
+Shown by test_waits_for_requests_are_windows_of_their_own: the layers of three prefills are no steps."""
+
+LONG: Final = 3
+"""A cycle this many times as long as the usual one is not of a usual length. Shown with SPREAD."""
+
+MOST_MEMBERS: Final = 48
+"""Of so many things that come once a cycle, more tell nothing new: bounds the time on programs of many kernels."""
+
+AT_A_THING: Final = 0.8
+"""A cycle begins at something that comes once in it, if the host works nearly as long there as elsewhere nearby.
+Shown by engines that upload before each step and read behind it."""
+
+NEARBY: Final = (0, 1, -1, 2, -2, 3, -3)
+"""How many events from something that comes once a cycle its begin may lie: the uploads behind a read vary in size
+with the batch. Shown by engines of several batch sizes and uploads."""
+
+WHOLE_CYCLE: Final = 0.15
+"""By how much the events before the first begin may differ from a cycle's to be one. Shown by test_a_regular_loop."""
+
+# Which of what recurs is the step
+
+FILLED: Final = 0.8
+"""Share of cycles that compute anything: copies alone make no steps. Shown by engines with three uploads a step."""
+
+LEVEL: Final = 1.12
+"""Segmentations whose numbers differ by less are of one level, and not held against each other."""
+
+NEAR: Final = 1.3
+"""Segmentations whose numbers differ by more are not the same. Shown by
+test_an_optional_graph_leaves_the_steps_as_they_are."""
+
+SAME: Final = 0.85
+"""Share of cycles of one segmentation in which the other begins once, for both to be the same."""
+
+STRETCH: Final = 60_000
+"""Events from the middle of a long capture that are enough to tell the steps by: bounds time and memory."""
+
+MOST_LEVELS: Final = 8
+"""Segmentations with the most things that come once a cycle, that are held against each other: others come about by
+chance in programs of many kernels. Shown by eager_item."""
+
+UNCONTRADICTED: Final = 5.0
+"""Points for a segmentation each of whose cycles reads, uploads or waits, before any other is held against it."""
+
+UNLINKED: Final = 1.5
+"""The same where cycles pass nothing between host and GPU: layers don't either, so they are never surer than
+medium."""
+
+ALTERNATING: Final = 8
+"""Batch sizes by turns make cycles of at most this many steps, and every kernel of one size is lacking in the others:
+what boundaries lack counts against longer cycles up to here. Shown by
+test_batch_sizes_that_recur_in_a_pattern_make_no_longer_step."""
+
+MORE: Final = 0.5
+"""By how much the share of boundaries with a thing must be greater at those of the longer cycles: chores and prefills
+come at few of them. Shown by engines with a kernel more in every fourth step."""
+
+FEWER: Final = 0.3
+"""The same for what they lack: one of three batch sizes by turns is at a third of the boundaries."""
+
+BASE_POINTS: Final = -2.0
+"""Longer cycles need evidence of this many points. Shown by
+test_batch_sizes_that_recur_in_a_pattern_make_no_longer_step."""
+
+LINK_POINTS: Final = 1.5
+"""For each kind of read, upload or wait that only the boundaries of the longer cycles have, up to two: the token's
+way. Shown by test_layers_are_no_steps."""
+
+KERNEL_POINTS: Final = 0.5
+"""For each kind of kernel that only they have, up to four: embedding, head, sampling. Shown by
+test_layers_are_no_steps."""
+
+LACKING_POINTS: Final = 0.25
+"""Against, for each kind of kernel that only the others have. Shown by engines of several batch sizes."""
+
+LEAST_WORK: Final = -0.5
+"""What less host work at the boundaries of the longer cycles counts against them at most: experts on the CPU take
+longer than what lies between steps. Shown by test_layers_with_experts_on_the_cpu_are_no_steps."""
+
+MOST_WORK: Final = 2.0
+"""What more host work counts for them at most; the natural logarithm of how many times as much."""
+
+PREFILL_POINTS: Final = -5.0
+"""Against longer cycles at whose boundaries a pass of its own runs, where the shorter ones have links of their own:
+these are steps, and the pass is a prefill. Shown by test_prefills_that_come_regularly_make_no_longer_step."""
+
+DRAFTS: Final = 5.5
+"""Up to this many shorter cycles, such a pass is the target's behind its drafts. Shown by
+test_a_draft_model_and_its_target_make_one_step."""
+
+LINKED: Final = 0.9
+"""Links at each of the other boundaries from which on the shorter cycles have links of their own. Shown with
+DRAFTS."""
+
+PIECES_POINTS: Final = 2.0
+"""For longer cycles in which each of many graphs comes once: the pieces of one pass. Shown by
+torch_piecewise.node."""
+
+PASS_POINTS: Final = 8.0
+"""For the passes of a WHILE node that does most of the work. Shown by test_each_pass_of_a_while_node_is_a_step."""
+
+PASS_SHARE: Final = 0.8
+"""Share of the work from which on passes of WHILE nodes are the steps, and no part of one."""
+
+KNOWN_POINTS: Final = 4.0
+"""For ranges whose names are known to be those of a step. Shown by test_known_marks_are_taken."""
+
+OUTER_POINTS: Final = 1.5
+"""For ranges around nearly all launches, if no longer ones are: what the program calls a step, or a token. Shown by
+engines with ranges around tokens and around layers."""
+
+NEARLY_ALL: Final = 0.9
+"""Share of the launches that such ranges cover. Shown by test_a_range_around_a_part_of_the_step_does_not_cut_it."""
+
+MOST_NAMES: Final = 64
+"""Names of ranges that are tried, longest first: bounds the time on programs with thousands of names."""
+
+# How sure
+
+HIGH: Final = 2.0
+"""Points from which on steps are sure. Measured: see docs/steps.md."""
+
+MEDIUM: Final = 0.5
+"""Points from which on steps are fairly sure. Measured: see docs/steps.md."""
+
+MANY: Final = 5
+"""Fewer cycles are never sure. Shown by test_a_few_cycles_are_found_with_less_confidence."""
+
+LEFT_OUT: Final = 0.5
+"""Share of the capture, without waits for requests and set-up, that windows left out may take before steps lose a
+degree of confidence. Shown by test_windows_left_out_cost_confidence."""
+
+GRAPH_STEPS: Final = 0.5
+"""Share of the cycles that launch graphs, from which on steps are told by cadence. Shown by
+test_an_eager_program_steps_by_its_sequence."""
+
+# What is no step
+
+RARE: Final = 0.35
+"""What fewer windows have is foreign to the steps. Shown by test_one_graph_with_eager_prefills_in_between: every
+fourth."""
+
+USUAL: Final = 0.65
+"""What more windows have is a step's own."""
+
+WORTH: Final = 0.25
+"""Foreign work shorter than this share of a step is a chore. Shown by engines with a kernel more in every fourth
+step."""
+
+FAR_MORE: Final = 3
+"""Work this many times a step's is no larger batch. Shown by test_a_batch_size_that_comes_once_is_no_prefill."""
+
+NONE_LACKING: Final = 0.1
+"""A window that lacks less of a step's own has foreign work beside a step, not instead of it. Shown with FAR_MORE."""
+
+ALL_LACKING: Final = 0.9
+"""A window that lacks more has foreign work alone. Shown by
+test_known_marks_around_prefills_keep_the_decode_steps_clean."""
+
+HALF: Final = 0.5
+"""Share of a far longer window's work that is foreign, for it to mix prefill and decode. Shown by
+test_pieces_with_a_prefill_in_every_fourth_batch."""
+
+WHOLE_STEP: Final = 0.7
+"""Share of a step's own kinds that make a step of what lies before or behind a prefill. Shown by
+test_a_prefill_in_between_is_labelled."""
+
+ASLEEP: Final = 0.8
+"""Share of a pause in one call of the operating system, for it to be a wait. Shown by
+test_waits_for_requests_are_windows_of_their_own."""
+
+STANDS_OUT: Final = 1.015
+"""The first step is set aside if it is longer than the others by this factor and STANDS_OUT_MADS. Shown by
+tp2_after.graph."""
+
+STANDS_OUT_MADS: Final = 5
+"""Median deviations by which it must be longer besides, since steps vary. Shown by null_host_2.graph."""
+
+REGIME: Final = 5
+"""Fewer steps of another make are no regime. Shown by test_a_batch_size_that_comes_once_is_no_regime."""
+
+# What part a replay plays
+
+LENGTH_RATIO: Final = 1.5
+"""Graphs whose lengths differ by more are of different kinds, where nodes weren't recorded. Shown by
+test_graphs_captured_for_another_batch_size_play_the_same_role."""
+
+NODES_RATIO: Final = 1.25
+"""Graphs whose nodes differ by more are of different kinds. Shown by the same test in node mode."""
+
+STRANGERS: Final = 0.2
+"""Graphs of one size whose counts of names have a smaller cosine are of different kinds. Shown by
+test_graphs_of_one_size_with_a_read_before_each_are_told_apart_by_their_nodes."""
+
+MAX_PERIOD: Final = 2048
+"""Longest cycle of replays that is looked for: bounds the time."""
+
+PERIOD_STRETCH: Final = 8192
+"""Replays to each side of the middle in which it is looked for: bounds the time."""
+
+GOOD_PERIOD: Final = 0.5
+"""Share of replays that recur one period later, at least."""
+
+NEAR_BEST: Final = 0.85
+"""A period nearly as good as the best is taken if it is shorter: multiples of a period are as good."""
+
+TRUST_IDS: Final = 0.9
+"""Graphs that recur so strictly by id are the pieces of a step. Shown by
+test_piecewise_graphs_are_pieces_of_one_step."""
+
+SURE_PERIOD: Final = 0.6
+"""Below this, ids tell more than kinds. Shown by torch_adaptive.node."""
+
+SETTLED: Final = 0.8
+"""Share of a graph's replays in one place of the cycle, for the others to belong there. Shown by
+test_alternating_pieces_have_their_place_though_nothing_precedes_the_first."""
+
+RARE_WEIGHT: Final = 0.25
+"""Power of a symbol's count that weighs it: else the many alike pieces of a step would hide its end."""
+
+COMPARABLE: Final = 0.5
+"""Share of the usual host work before a step that begins one. Shown by
+test_a_step_whose_launches_were_lost_in_part_begins_where_the_host_worked."""
+
+ANOTHER_SIZE: Final = 4
+"""Another batch size makes no graph longer by more. Shown by test_a_prefill_captured_as_a_graph_is_no_step."""
+
+READ_MOSTLY: Final = 0.5
+"""Share of replays of a place behind a read of results, for a step to begin there."""
+
+GROWN_ALONE: Final = 2
+"""By what factor one graph a step may grow with the batch, for a longer cycle to be several steps."""
+
+GROWN_ALIKE: Final = 4
+"""The same where several graphs grow alike. Shown by test_two_graphs_of_one_size_stay_two_whatever_the_batch."""
+
+DOMINANT: Final = 1.5
+"""A replay that takes this many times as long as any other verifies. Shown by test_a_regular_loop."""
+
+PIECES: Final = 8
+"""Cycles of more replays are the pieces of a pass, none of which verifies. Shown by
+test_piecewise_graphs_are_pieces_of_one_step."""
