@@ -295,11 +295,19 @@ class Engine:
     def note(self, before: int, passes: int) -> None:
         """Note where the step began, or each pass of it."""
         begun = self.computed if self.begun is None else self.begun
+        starts = [begun] if passes == 1 else self._pass_starts(passes)
         length = (self.computed - begun) // passes
-        for turn in range(passes):
-            start = begun + turn * length
+        for turn, start in enumerate(starts):
             self.steps.append((start - length // 20 if turn else before, start, self.prefilled and not turn))
         self.prefilled = False
+
+    def _pass_starts(self, passes: int) -> list[int]:
+        """When the first node of each pass of the last launch ran."""
+        nodes = [row for row in self.machine.sketch.rows["operations"] if row.get("graph_node")]
+        first = [
+            row["start_ns"] for row in nodes if isinstance(row["graph_node"], int) and row["graph_node"] % 2**32 == 1
+        ]
+        return [start for start in first[-passes:] if isinstance(start, int)]
 
     # What disturbs the steps
 

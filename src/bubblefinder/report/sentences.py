@@ -33,9 +33,12 @@ CLASS_MEANINGS: Final = {
 }
 EXCLUDED_LABELS: Final = {
     "head": "before the first step",
-    "tail": "unclosed last window",
+    "tail": "unclosed last step",
     "capture_start": "capture start",
     "prefill": "prefill work",
+    "set_up": "set-up before the first step",
+    "no_load": "waiting for requests",
+    "other_regime": "steps of another regime",
     "not_selected": "not selected",
 }
 MODE_LABELS: Final = {

@@ -30,6 +30,7 @@ class Content:
         alike: what is like it, see `Events`.
         foreign: the event is of a kind that few windows have.
         usual: kinds that most windows have.
+        own: kinds that more than a few windows have.
         prefill: windows with work that is not a decode step's.
     """
 
@@ -41,6 +42,7 @@ class Content:
     alike: Ints
     foreign: Bools
     usual: Ints
+    own: Ints
     prefill: Bools
 
 
@@ -48,7 +50,8 @@ def content_of(events: Events, starts: Ints, ends: Ints) -> Content:
     """Return what the windows compute.
 
     A window carries prefill work where kinds of kernels or graphs that few windows have run for a quarter of a usual
-    step: beside all that a step does; instead of it, kernel by kernel or far longer; or as half of far longer work.
+    step: beside all that a step does; instead of it, kernel by kernel or far longer; or as half of far longer work,
+    or of what steps do by graphs.
     Busy time alone tells nothing: a step whose own kernel was slow is a slow step. A larger batch brings other graphs
     and kernels instead of the usual ones, and takes little longer.
     """
@@ -60,8 +63,9 @@ def content_of(events: Events, starts: Ints, ends: Ints) -> Content:
     foreign = (share_alike[alike] <= thresholds.RARE) & (window >= 0) & ~inside
     strange = (share_exact[exact] <= thresholds.RARE) & (window >= 0) & ~inside
     usual = np.flatnonzero(share_alike >= thresholds.USUAL)
-    chosen = (np.ones(len(begin), np.bool_), foreign, foreign & (what == COMPUTE))
-    busy, of_foreign, eager = (overlap_with(starts, ends, union(begin[mine], end[mine])) for mine in chosen)
+    own = np.flatnonzero(share_alike > thresholds.RARE)
+    chosen = (np.ones(len(begin), np.bool_), foreign, foreign & (what == COMPUTE), what == REPLAY)
+    busy, of_foreign, eager, replayed = (overlap_with(starts, ends, union(begin[mine], end[mine])) for mine in chosen)
     lacking = _lacking(alike, window, usual, len(starts))
     far = busy > thresholds.FAR_MORE * float(np.median(busy))
     beside = lacking <= thresholds.NONE_LACKING
@@ -69,10 +73,11 @@ def content_of(events: Events, starts: Ints, ends: Ints) -> Content:
     mixed = far & (of_foreign >= thresholds.HALF * busy)
     counts, strangers = _counts(window[window >= 0], len(starts)), _counts(window[strange], len(starts))
     rewritten = far & (strangers >= thresholds.HALF * np.maximum(counts, 1))
+    beside_graphs = (eager >= thresholds.HALF * busy) & (np.median(replayed) >= thresholds.HALF * np.median(busy))
     worth = of_foreign > thresholds.WORTH * np.median(ends - starts)
     told = np.mean(counts > 0) >= thresholds.HALF
-    prefill = ((worth & (beside | instead | mixed)) | rewritten) & told
-    return Content(starts, ends, begin, end, window, alike, foreign, usual, prefill)
+    prefill = ((worth & (beside | instead | mixed | beside_graphs)) | rewritten) & told
+    return Content(starts, ends, begin, end, window, alike, foreign, usual, own, prefill)
 
 
 def _counts(window: Ints, windows: int) -> Ints:

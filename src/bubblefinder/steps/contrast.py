@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _MOST_LINKS: Final = 2
 _MOST_KERNELS: Final = 4
-_HOST_NS: Final = 1_000
+_HOST_NS: Final = 500
 """Added to host work, so that ratios of next to nothing stay small."""
 
 
@@ -40,6 +40,7 @@ class Contrast:
         passes: kinds of kernels or graphs that come several times: a forward pass of its own.
         work: host work before the boundary, in multiples of that at the others.
         linked: reads, uploads and waits at the other boundaries.
+        graphs: kinds of graphs, where the other boundaries have no graphs, reads, uploads or waits.
         pieces: the shorter cycles are of different graphs, each of which comes once a longer cycle.
     """
 
@@ -50,6 +51,7 @@ class Contrast:
     passes: int
     work: float
     linked: float
+    graphs: int
     pieces: bool
 
     @property
@@ -59,9 +61,10 @@ class Contrast:
         kernels = thresholds.KERNEL_POINTS * min(self.kernels, _MOST_KERNELS)
         lacking = thresholds.LACKING_POINTS * min(self.kernels_back, _MOST_KERNELS)
         work = float(np.clip(np.log(self.work), thresholds.LEAST_WORK, thresholds.MOST_WORK))
+        graphs = thresholds.GRAPH_POINTS * min(self.graphs, 1)
         prefill = self.passes and self.each > thresholds.DRAFTS and self.linked > thresholds.LINKED
         whole = (thresholds.PREFILL_POINTS if prefill else 0) + (thresholds.PIECES_POINTS if self.pieces else 0)
-        return thresholds.BASE_POINTS + links + kernels - lacking + work + whole
+        return thresholds.BASE_POINTS + links + graphs + kernels - lacking + work + whole
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +96,7 @@ def contrast(events: Events, shorter: Ints, longer: Ints) -> Contrast | None:
     alike, exact = (_present(symbols, edges, major) for symbols in (events.alike, events.exact))
     kernel, link = (_are(events.alike, kind) for kind in (events.what == COMPUTE, events.links))
     to_the_byte = _are(events.exact, events.links)
+    linked = float(exact.theirs[to_the_byte].sum())
     host = np.maximum.reduceat(events.host_ns, edges[:-1])
     return Contrast(
         each=each,
@@ -101,9 +105,17 @@ def contrast(events: Events, shorter: Ints, longer: Ints) -> Contrast | None:
         kernels_back=int((alike.fewer & kernel).sum()) if each <= thresholds.ALTERNATING else 0,
         passes=_passes(events, shorter, major),
         work=float((np.median(host[major]) + _HOST_NS) / (np.median(host[~major]) + _HOST_NS)),
-        linked=float(exact.theirs[to_the_byte].sum()),
+        linked=linked,
+        graphs=_graphs(events, alike, linked),
         pieces=_pieces(events, longer, each),
     )
+
+
+def _graphs(events: Events, alike: _Present, linked: float) -> int:
+    """Count the kinds of graphs of the longer cycles' boundaries, where the others have no graphs and no links."""
+    graph = _are(events.alike, events.what == REPLAY)
+    alone = max(float(alike.theirs[graph].sum()), linked) < thresholds.FEWER
+    return int((alike.more & graph).sum()) if alone else 0
 
 
 def _passes(events: Events, shorter: Ints, major: Bools) -> int:
@@ -150,7 +162,7 @@ def _present(symbols: Ints, edges: Ints, major: Bools) -> _Present:
     symbol, ours = keys % kinds, major[keys // kinds]
     of_major, of_minor = max(int(major.sum()), 1), max(int((~major).sum()), 1)
     share = [np.bincount(symbol[mine], minlength=kinds) / of for mine, of in ((ours, of_major), (~ours, of_minor))]
-    several = counts > 1
+    several = counts >= thresholds.LAYERS
     often = (
         np.bincount(symbol[ours & several], minlength=kinds) / of_major
         - np.bincount(symbol[~ours & several], minlength=kinds) / of_minor

@@ -85,7 +85,7 @@ def _best(timeline: Timeline, lane: Detected, method: str | None, cadence: Caden
     if chosen.mark is not None:
         mark = next(mark for mark in marks if mark.text == chosen.mark)
         return replace(lane, method="nvtx", mark=mark.text, boundaries=mark.boundaries, confidence=_confidence(choice))
-    begins = with_first(chosen.begins)
+    begins = with_first(steady, chosen.begins)
     boundaries = _as_cadence(timeline, lane.lane, cadence, event_boundaries(steady, begins))
     if len(boundaries) < _CLOSED:
         return None
@@ -137,7 +137,7 @@ def _as_cadence(timeline: Timeline, lane: RankWork, cadence: Cadence | None, bou
     if cadence is None or len(boundaries) < _CLOSED:
         return boundaries
     begun = lane.replays["start_ns"].to_numpy()[cadence.starts]
-    starts = cadence.starts[begun >= boundaries[0]]
+    starts = cadence.starts[begun >= boundaries[0] - (boundaries[1] - boundaries[0])]
     same = len(starts) >= _CLOSED and agree(boundaries, lane.replays["start_ns"].to_numpy()[starts])
     return seam_boundaries(timeline, lane, starts) if same else boundaries
 

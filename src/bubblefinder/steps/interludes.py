@@ -80,7 +80,7 @@ def with_interludes(events: Events, content: Content, waiting: Waiting, first_ns
         else:
             pieces.add(start, None)
     pieces.reasons[-1] = TAIL
-    return _with_head(_with_lulls(pieces, work, waiting, lull), first_ns, lull)
+    return _with_head(_with_lulls(pieces, work, waiting, lull), content, first_ns, lull)
 
 
 def _cut(pieces: Pieces, content: Content, work: Work, number: int) -> None:
@@ -140,10 +140,31 @@ def _with_lulls(pieces: Pieces, work: Work, waiting: Waiting, lull: float) -> Pi
     return found
 
 
-def _with_head(pieces: Pieces, first_ns: int, lull: float) -> Pieces:
-    """Put what precedes the first step in front."""
+def _with_head(pieces: Pieces, content: Content, first_ns: int, lull: float) -> Pieces:
+    """Put what precedes the first step in front: set-up, and the prefill of the first request."""
     begin = pieces.starts[0]
     if first_ns >= begin:
         return pieces
-    reason = SET_UP if begin - first_ns > lull else HEAD
-    return Pieces([first_ns, *pieces.starts], [reason, *pieces.reasons])
+    usual = float(np.median(content.ends - content.starts))
+    prefill = None if pieces.reasons[0] == PREFILL else _prefill_before(content, usual, begin - lull)
+    reason = HEAD if prefill is None and begin - first_ns <= lull else SET_UP
+    front = Pieces()
+    if prefill is None or prefill > first_ns:
+        front.add(first_ns, reason)
+    if prefill is not None:
+        front.add(max(prefill, first_ns), PREFILL)
+    return Pieces([*front.starts, *pieces.starts], [*front.reasons, *pieces.reasons])
+
+
+def _prefill_before(content: Content, usual: float, since: float) -> int | None:
+    """Return when work foreign to the steps began, of what ran right before the first step; null for next to none."""
+    early = np.flatnonzero(content.window < 0)
+    foreign = early[~np.isin(content.alike[early], content.own)]
+    if not len(foreign) or not len(content.own):
+        return None
+    pauses = content.begin_ns[foreign[1:]] - content.end_ns[foreign[:-1]]
+    last = int(np.flatnonzero(pauses > thresholds.LULL_NS)[-1]) + 1 if (pauses > thresholds.LULL_NS).any() else 0
+    run = foreign[last:]
+    worked = int((content.end_ns[run] - content.begin_ns[run]).sum())
+    near = content.end_ns[run[-1]] >= since
+    return int(content.begin_ns[run[0]]) if near and worked > thresholds.WORTH * usual else None

@@ -8,13 +8,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bubblefinder.steps import thresholds
-from bubblefinder.steps.events import REPLAY
+from bubblefinder.steps.events import READ, REPLAY, WAIT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from bubblefinder.intervals import Bools, Ints
     from bubblefinder.steps.events import Events
+
+
+_MOSTLY = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +54,7 @@ def recurring(events: Events) -> list[Segmentation]:
         same = next((one for one in reversed(classes) if alternate(one[0][0], positions)), None)
         if same is None:
             classes.append(([positions], [single]))
-        elif len(same[0]) < thresholds.MOST_MEMBERS:
+        elif len(same[0]) < thresholds.MOST_MEMBERS or events.links[positions[0]]:
             same[0].append(positions)
             same[1].append(single)
     found = [Segmentation(_begins(events, members), sum(single), any(single)) for members, single in classes]
@@ -92,19 +95,33 @@ def alternate(one: Ints, other: Ints) -> bool:
 
 
 def _begins(events: Events, members: list[Ints]) -> Ints:
-    """Begin the cycle where the host works longest, at or a few events from one of the things that come once in it.
+    """Begin the cycle where the host goes on once it has its result, if it works there, else where it works longest.
 
-    At a thing itself, if the host works about as long there.
+    That is at or a few events from one of the things that come once in a cycle; at a thing itself, if the host works
+    about as long there.
     """
-    best, most = members[0], -1.0
-    for distance in thresholds.NEARBY:
-        for one in members:
-            place = one + distance
-            place = place[(place >= 0) & (place < len(events))]
-            worked = float(np.median(events.host_ns[place])) if len(place) else -1.0
-            if worked * (thresholds.AT_A_THING if distance else 1.0) > most:
-                best, most = place, worked if distance else worked / thresholds.AT_A_THING
-    return best
+    places = [(one + distance, distance) for distance in thresholds.NEARBY for one in members]
+    worked = [_worked(events, place) * (thresholds.AT_A_THING if distance else 1.0) for place, distance in places]
+    best = int(np.argmax(worked))
+    behind = [_behind(events, one) for one in members if np.mean(np.isin(events.what[one], (READ, WAIT))) > _MOSTLY]
+    goes_on = max(behind, key=lambda place: _worked(events, place), default=None)
+    if goes_on is not None and _worked(events, goes_on) >= thresholds.GOES_ON * worked[best]:
+        return goes_on
+    place = places[best][0]
+    return place[(place >= 0) & (place < len(events))]
+
+
+def _worked(events: Events, place: Ints) -> float:
+    """Return how long the host usually works before some events."""
+    inside = place[(place >= 0) & (place < len(events))]
+    return float(np.median(events.host_ns[inside])) if len(inside) else -1.0
+
+
+def _behind(events: Events, links: Ints) -> Ints:
+    """Return what follows reads and waits, and the reads and waits right behind them."""
+    following = np.append(np.flatnonzero(~np.isin(events.what, (READ, WAIT))), len(events))
+    place = following[np.searchsorted(following, links, side="right")]
+    return np.unique(place[place < len(events)])
 
 
 def agree(one: Ints, other: Ints) -> bool:
@@ -112,8 +129,23 @@ def agree(one: Ints, other: Ints) -> bool:
     return alternate(one, other) or alternate(other, one)
 
 
-def with_first(begins: Ints) -> Ints:
-    """Add the cycle before the first begin, if what precedes it is as long as a cycle."""
-    usual = float(np.median(np.diff(begins))) if len(begins) > 1 else 0.0
-    whole = begins[0] > 0 and abs(begins[0] - usual) <= thresholds.WHOLE_CYCLE * usual
-    return np.concatenate(([0], begins)) if whole else begins
+def with_first(events: Events, begins: Ints) -> Ints:
+    """Add the cycle before the first begin, if it begins as the others do, or is as long and computes the same."""
+    if len(begins) < thresholds.FEWEST or not begins[0]:
+        return begins
+    things, counts = np.unique(events.alike[begins], return_counts=True)
+    same = np.flatnonzero(events.alike[: begins[0]] == things[np.argmax(counts)])
+    lengths = np.array([np.median(np.diff(begins)), begins[1] - begins[0]])
+    as_long = (np.abs(begins[0] - lengths) <= thresholds.WHOLE_CYCLE * lengths).any()
+    if len(same) and events.links[same[0]] and (events.what[same[0] : begins[0]] <= REPLAY).any():
+        return np.concatenate((same[:1], begins))
+    if as_long and _computes_the_same(events, int(begins[0]), int(begins[1])):
+        return np.concatenate(([0], begins))
+    return begins
+
+
+def _computes_the_same(events: Events, first: int, second: int) -> bool:
+    """Tell whether what precedes the first begin computes most of what the cycle behind it does."""
+    computes = events.what <= REPLAY
+    here, there = (np.unique(events.alike[part][computes[part]]) for part in (slice(first), slice(first, second)))
+    return bool(len(there) and np.isin(there, here).mean() > _MOSTLY)

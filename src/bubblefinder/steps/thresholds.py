@@ -54,6 +54,10 @@ AT_A_THING: Final = 0.8
 """A cycle begins at something that comes once in it, if the host works nearly as long there as elsewhere nearby.
 Shown by engines that upload before each step and read behind it."""
 
+GOES_ON: Final = 0.2
+"""A cycle begins behind a read or a wait, if the host works there this share of the longest time it works anywhere:
+under a profiler it may take longer between two launches. Shown by torch_piecewise.node."""
+
 NEARBY: Final = (0, 1, -1, 2, -2, 3, -3)
 """How many events from something that comes once a cycle its begin may lie: the uploads behind a read vary in size
 with the batch. Shown by engines of several batch sizes and uploads."""
@@ -114,6 +118,10 @@ KERNEL_POINTS: Final = 0.5
 """For each kind of kernel that only they have, up to four: embedding, head, sampling. Shown by
 test_layers_are_no_steps."""
 
+GRAPH_POINTS: Final = 2.5
+"""For a graph that only they have, where the others have neither graphs nor reads, uploads or waits. Shown by
+test_a_long_run_of_kernel_launches_between_replays_is_an_eager_phase."""
+
 LACKING_POINTS: Final = 0.25
 """Against, for each kind of kernel that only the others have. Shown by engines of several batch sizes."""
 
@@ -121,7 +129,7 @@ LEAST_WORK: Final = -0.5
 """What less host work at the boundaries of the longer cycles counts against them at most: experts on the CPU take
 longer than what lies between steps. Shown by test_layers_with_experts_on_the_cpu_are_no_steps."""
 
-MOST_WORK: Final = 2.0
+MOST_WORK: Final = 2.3
 """What more host work counts for them at most; the natural logarithm of how many times as much."""
 
 PREFILL_POINTS: Final = -5.0
@@ -131,6 +139,10 @@ these are steps, and the pass is a prefill. Shown by test_prefills_that_come_reg
 DRAFTS: Final = 5.5
 """Up to this many shorter cycles, such a pass is the target's behind its drafts. Shown by
 test_a_draft_model_and_its_target_make_one_step."""
+
+LAYERS: Final = 4
+"""Times that a kind of kernel comes in a pass of its own, at least; a head whose kernels are called as a layer's are
+makes two. Shown by engines that share names."""
 
 LINKED: Final = 0.9
 """Links at each of the other boundaries from which on the shorter cycles have links of their own. Shown with

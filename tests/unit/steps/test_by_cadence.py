@@ -247,7 +247,7 @@ def test_what_only_ids_tell_is_said_with_doubt() -> None:
             loop.spend(200)
             loop.replay(VERIFY.at(batch))
     steps = steps_of(loop.sketch.trace())
-    assert (len(begins(steps)), steps.confidence) in ((30, "medium"), (10, "low"))
+    assert (len(begins(steps)), steps.confidence) == (29, "medium")  # the first is of another size than the second
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -301,5 +301,5 @@ def test_a_warm_up_with_reads_of_its_own_precedes_the_steps_of_one_graph(node_mo
     for _ in range(20):
         loop.step([VERIFY])
     steps = steps_of(loop.sketch.trace(), nvtx=False)
-    assert begins(steps) == loop.firsts
+    assert step_begins(steps) == loop.firsts
     assert Counter(steps.replays["role"]) == {"other": 5, "decode": 20}

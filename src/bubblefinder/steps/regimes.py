@@ -1,0 +1,74 @@
+"""Regimes: runs of steps that do the same in another way, by graphs or kernel by kernel, or at another batch size."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from bubblefinder.steps import thresholds
+from bubblefinder.steps.events import REPLAY
+
+if TYPE_CHECKING:
+    from bubblefinder.intervals import Bools, Ints
+    from bubblefinder.steps.events import Events
+
+_EAGER, _NOTHING = -1, -2
+
+
+def regimes_of(events: Events, starts: Ints, ends: Ints, steps: Bools) -> tuple[Ints, Ints]:
+    """Return the regime of each window, and the way in which its steps run; -1 for windows that are no steps.
+
+    Regimes are numbered as they come: by the graph that takes longest, or kernel by kernel. Ways are told by the kind
+    of that graph alone: another batch size is another regime of the same way.
+
+    Args:
+        events: the lane's.
+        starts: of the windows.
+        ends: of the windows.
+        steps: which windows are decode steps.
+    """
+    exact, alike = (_longest(events, symbols, starts, ends) for symbols in (events.exact, events.alike))
+    chosen = np.flatnonzero(steps)
+    found = np.full((2, len(starts)), -1, np.int64)
+    for row, labels in enumerate((exact, alike)):
+        found[row, chosen] = _numbered(_settled(labels[chosen]))
+    return found[0], found[1]
+
+
+def _longest(events: Events, symbols: Ints, starts: Ints, ends: Ints) -> Ints:
+    """Return the symbol of the graph that takes longest in each window, or _EAGER where kernels take longer."""
+    work = np.flatnonzero(events.what <= REPLAY)
+    window = np.searchsorted(starts, events.start_ns[work], side="right") - 1
+    inside = (window >= 0) & (events.start_ns[work] < ends[np.maximum(window, 0)])
+    work, window = work[inside], window[inside]
+    labels = np.where(events.what[work] == REPLAY, symbols[work], _EAGER)
+    took = events.end_ns[work] - events.start_ns[work]
+    kinds = int(labels.max(initial=0)) + 2
+    keys, place = np.unique(window * kinds + labels + 1, return_inverse=True)
+    total = np.bincount(place, weights=took, minlength=len(keys))
+    order = np.lexsort((total, keys // kinds))
+    found = np.full(len(starts), _NOTHING, np.int64)
+    found[keys[order] // kinds] = keys[order] % kinds - 1
+    return found
+
+
+def _settled(labels: Ints) -> Ints:
+    """Give runs too short for a regime the label of the steps before them, or else of those behind."""
+    if not len(labels):
+        return labels
+    bounds = np.concatenate(([0], np.flatnonzero(np.diff(labels)) + 1, [len(labels)]))
+    lengths = np.repeat(np.diff(bounds), np.diff(bounds))
+    kept = np.where(lengths >= thresholds.REGIME, labels, _NOTHING)
+    last = np.maximum.accumulate(np.where(kept == _NOTHING, -1, np.arange(len(kept))))
+    if last[-1] < 0:
+        return np.zeros(len(labels), np.int64)
+    return kept[np.where(last < 0, int(np.argmax(last >= 0)), last)]
+
+
+def _numbered(labels: Ints) -> Ints:
+    """Number labels as they come."""
+    different, first, places = np.unique(labels, return_index=True, return_inverse=True)
+    rank = np.empty(len(different), np.int64)
+    rank[np.argsort(first)] = np.arange(len(different))
+    return rank[places.reshape(-1)]
