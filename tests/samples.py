@@ -17,7 +17,7 @@ FOLDER = Path(__file__).parents[1] / "sample_traces"
 
 
 def path(name: str) -> Path:
-    """The sample of a name: `path("nextn_before.node")`."""
+    """The sample of a name: `path("nextn_before.node")`, `path("sglang/fi.graph")`."""
     candidates = [FOLDER / f"{name}.sqlite.xz", FOLDER / name]
     return next(one for one in candidates if one.exists())
 

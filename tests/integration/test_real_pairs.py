@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     from bubblefinder.compare.model import Change, Diff
 
 SAMPLES = Path(__file__).parents[2] / "sample_traces"
-NAMES = sorted(p.name.removesuffix(".sqlite.xz") for p in SAMPLES.iterdir() if p.suffix == ".xz" or p.is_dir())
+NAMES = sorted(
+    p.name.removesuffix(".sqlite.xz") for p in SAMPLES.iterdir() if p.suffix == ".xz" or p.name.endswith("dir")
+)
 MS = 1_000_000
 MIRROR = {"regression": "improvement", "improvement": "regression"}
 

@@ -15,8 +15,9 @@ from bubblefinder.causes.host_facts import hole_facts, late_calls
 from bubblefinder.causes.host_time import host_time, longest, main_thread
 from bubblefinder.causes.programs import find_programs
 from bubblefinder.causes.queue_facts import queue_facts
+from bubblefinder.causes.recurring import recurring_groups
 from bubblefinder.causes.role_facts import find_spans, role_facts, seam_facts, span_of_pieces
-from bubblefinder.causes.site_facts import site_facts
+from bubblefinder.causes.site_facts import facts_of_sites, site_facts
 from bubblefinder.intervals import Cover, inside, split, union
 from bubblefinder.timeline.apis import CallRole
 from bubblefinder.timeline.launches import LAUNCHES
@@ -57,8 +58,12 @@ def build_facts(timeline: Timeline, steps: Steps, causes: Causes) -> Facts:
 
 
 def _names_only(timeline: Timeline, causes: Causes, found: list[RankSteps]) -> Facts:
-    """Return the sites without what they cost, and the steps without any figure."""
-    sites = (_unpriced(site) for lane in found for site in site_facts(timeline, causes, lane))
+    """Return every wait that recurs, without what it costs, and the steps without any figure."""
+    sites = (
+        _unpriced(facts_of_sites(timeline, causes, lane, group))
+        for lane in found
+        for group in recurring_groups(causes, lane)
+    )
     steps = (
         StepFacts(gpu=lane.gpu, process=lane.process, mode=timeline.mode.value, steps=lane.steps) for lane in found
     )
@@ -67,7 +72,7 @@ def _names_only(timeline: Timeline, causes: Causes, found: list[RankSteps]) -> F
 
 def _unpriced(site: SiteFacts) -> SiteFacts:
     unknown: dict[str, Any] = dict.fromkeys(_COSTS)
-    return replace(site, members=tuple(_unpriced(member) for member in site.members), **unknown)
+    return replace(site, members=tuple(_unpriced(member) for member in site.members), held=False, **unknown)
 
 
 def _step(

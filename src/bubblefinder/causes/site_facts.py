@@ -54,7 +54,7 @@ def _in_steps(causes: Causes, lane: RankSteps) -> pl.Series:
 
 def facts_of_sites(timeline: Timeline, causes: Causes, lane: RankSteps, sites: tuple[int, ...]) -> SiteFacts:
     """Return the record of some sites together, whether or not they drained the GPU."""
-    rows = causes.sites.filter(pl.col("site").is_in(sites))
+    rows = causes.sites.filter(pl.col("site").is_in(sites) & pl.col("site").is_in(_in_steps(causes, lane).implode()))
     members = tuple(_site(timeline, causes, lane, row) for row in rows.iter_rows(named=True))
     found = members[0] if len(members) == 1 else _group(timeline, causes, lane, members)
     return replace(found, held=not rows["drained"].any())

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from bubblefinder.errors import UsageError
-from bubblefinder.overhead.model import Calibration, Cost, Costs, MeasuredRow
+from bubblefinder.overhead.model import FUNCTION_RANGE, Calibration, Cost, Costs, MeasuredRow
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -83,6 +83,7 @@ def _check(runs: Runs) -> None:
 def _node_costs(runs: Runs) -> Costs:
     kernel = _cost(_per_operation(runs.node, _is_kernels))
     return Costs(
+        function_range=FUNCTION_RANGE,
         kernel_node=kernel,
         branch_node=_cost(_per_operation(runs.node, lambda name, _: name.startswith(_BRANCHES))),
         dependent_node=_cost(_per_operation(runs.node, lambda _, counts: "dependent" in counts))
@@ -100,6 +101,7 @@ def _node_costs(runs: Runs) -> Costs:
 
 def _graph_costs(runs: Runs) -> Costs:
     return Costs(
+        function_range=FUNCTION_RANGE,
         replay=_replay_cost(runs.untraced, runs.graph),
         eager_operation=_cost(_eager(runs.graph)),
         **_call_costs(runs.graph),

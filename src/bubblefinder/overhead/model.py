@@ -83,7 +83,7 @@ class Costs:
     copy_call: Cost = ZERO
     other_call: Cost = ZERO
     around_call: Cost = ZERO
-    function_range: Cost = FUNCTION_RANGE
+    function_range: Cost = ZERO
 
     def least(self) -> Costs:
         """Return the costs that subtract the least."""

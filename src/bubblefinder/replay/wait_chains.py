@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from bubblefinder.causes.decode import lanes
+from bubblefinder.causes.recurring import recurring_groups
 from bubblefinder.causes.site_facts import facts_of_sites
 from bubblefinder.replay.changes import HostSpeed, RemoveWaits
 from bubblefinder.replay.handing_on import moved_to, preparing_of
@@ -36,9 +37,6 @@ LEAST: Final = 0.005
 """A wait that gives less of the step, alone or with the others gone, is no link."""
 WORTHWHILE: Final = 0.01
 """Waits that together give less of the step are no chain."""
-_MOST_SITES: Final = 16
-"""So many sites, those that hold the host longest or open the most idle, are tried."""
-_RECURS: Final = 0.5
 HALF_THE_WORK: Final = HostSpeed(2.0)
 
 _ALIKE: Final = (
@@ -100,7 +98,7 @@ def wait_chains(
 
 
 def _chain(timeline: Timeline, causes: Causes, model: Model, mine: RankSteps, rank: Rank) -> WaitChain | None:
-    ordered = _linked(causes, model, rank, _parts(causes, mine))
+    ordered = _linked(causes, model, rank, recurring_groups(causes, mine))
     if len(ordered) < 2:  # noqa: PLR2004 - one wait is no chain
         return None
     gains = _Gains(causes, model, rank)
@@ -157,30 +155,6 @@ class _Gains:
 
     def of(self, sites: frozenset[int]) -> int:
         return self.now - self._replayed(sites) if sites else 0
-
-
-def _parts(causes: Causes, mine: RankSteps) -> list[tuple[int, ...]]:
-    """Return the groups of sites that recur in the steps, in the order of the step."""
-    waits = causes.waits.filter(
-        (pl.col("gpu") == mine.gpu) & (pl.col("process") == mine.process) & (pl.col("thread") == pl.col("launcher"))
-    )
-    window = mine.own(waits["window_index"])
-    inside = pl.Series((window >= 0) & mine.decode[window])
-    rows = waits.with_columns(window=pl.Series(window)).filter(inside & ~waits["joined"])
-    begin = pl.Series(mine.starts[rows["window"].to_numpy()])
-    rows = rows.with_columns(offset=rows["start_ns"] - begin, cost=pl.col("blocked_ns") + pl.col("bubble_ns"))
-    sites = (
-        rows.group_by("site")
-        .agg(pl.col("offset").median(), pl.col("cost").sum(), steps=pl.col("window").n_unique())
-        .join(causes.sites.select("site", "group"), on="site")
-        .filter(pl.col("steps") >= _RECURS * mine.steps)
-        .sort("cost", descending=True)
-        .head(_MOST_SITES)
-        .sort("offset", "site")
-    )
-    groups = sites["group"].unique(maintain_order=True)
-    every = causes.sites.filter((pl.col("gpu") == mine.gpu) & (pl.col("process") == mine.process))
-    return [tuple(every.filter(pl.col("group") == group)["site"]) for group in groups]
 
 
 def on_every_rank(causes: Causes, sites: Iterable[int]) -> frozenset[int]:

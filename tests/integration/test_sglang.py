@@ -1,0 +1,165 @@
+"""Captures of the real SGLang 0.5.17 on an H200, and what is known of each: see sample_traces/README.md."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+from bubblefinder.pipeline import Analysis, with_names_of
+from bubblefinder.report.build import report_of
+from tests.samples import analysis, report
+
+if TYPE_CHECKING:
+    from bubblefinder.report.chains import WaitChainReport
+    from bubblefinder.report.model import Finding, Report
+
+MS = 1_000_000
+FLASHINFER = ("sglang/fi.graph", "sglang/fi.node", "sglang/fi_nvtx.node")
+TRITON = ("sglang/triton.graph", "sglang/triton.node", "sglang/triton_functions.graph")
+CHAIN = ("sglang/chain.graph", "sglang/chain_1.graph", "sglang/chain_2.graph", "sglang/chain_3.graph")
+WALKED = "sglang/fi_chains.node"
+FUNCTIONS = "sglang/fi_functions.graph"
+ROLES = ["draft", "verify", "draft-extend"]
+READS = {"SGL001", "SGL005", "FI001"}
+"""The lengths, the draft's index array, and plan()."""
+
+
+@dataclass(frozen=True, slots=True)
+class Untraced:
+    """The untraced step of the process that was captured, over the same tokens: the ends of five runs, in ms."""
+
+    low: float
+    high: float
+    bound_by_host: bool = True
+
+
+UNTRACED = {
+    "sglang/fi.graph": Untraced(9.25, 9.55),
+    "sglang/fi.node": Untraced(8.19, 8.67),
+    "sglang/fi_nvtx.node": Untraced(9.29, 9.77),
+    "sglang/fi_functions.graph": Untraced(8.35, 8.53),
+    "sglang/triton.graph": Untraced(8.12, 8.21, bound_by_host=False),
+    "sglang/triton.node": Untraced(7.92, 8.10, bound_by_host=False),
+    "sglang/chain.graph": Untraced(8.25, 8.88),
+    "sglang/chain_1.graph": Untraced(8.31, 8.60),
+    "sglang/chain_2.graph": Untraced(7.87, 8.36),
+    "sglang/chain_3.graph": Untraced(7.07, 7.20, bound_by_host=False),
+}
+
+
+def named(told: Report, rule: str) -> list[Finding]:
+    return [finding for finding in told.findings if finding.rule == rule]
+
+
+def chain(name: str) -> WaitChainReport:
+    (found,) = report(name).wait_chains
+    return found
+
+
+@pytest.mark.parametrize("name", [*FLASHINFER, *TRITON, *CHAIN, FUNCTIONS])
+def test_a_step_replays_draft_verify_and_draft_extend(name: str) -> None:
+    told = report(name)
+    assert told.steps.confidence == "high"
+    assert told.steps.count >= 13
+    assert [role.role for role in told.steps.roles] == ROLES
+    assert all(role.replays_per_step == 1 for role in told.steps.roles)
+
+
+@pytest.mark.parametrize("name", TRITON)
+def test_a_healthy_loop_has_nothing_above_low(name: str) -> None:
+    assert {finding.severity for finding in report(name).findings} <= {"info", "low"}
+
+
+@pytest.mark.parametrize("name", [*FLASHINFER, *CHAIN[:1], FUNCTIONS])
+def test_the_reads_of_flashinfer_are_named_and_one_chain(name: str) -> None:
+    told = report(name)
+    links = chain(name).links
+    rules = {link.rule for link in links}
+    assert READS - {"FI001"} <= rules
+    assert rules & {"FI001", "SGL003"}
+    assert links[0].rule == "SGL001" or links[0].recoverable_ns == 0
+    assert sum(link.in_turn_ns for link in links) == chain(name).joint.recoverable_ns
+    assert all(finding.in_turn_ns is not None for rule in READS for finding in named(told, rule))
+
+
+@pytest.mark.parametrize(("name", "gone"), [(CHAIN[0], 0), (CHAIN[1], 1), (CHAIN[2], 2)])
+def test_without_the_whole_chain_the_step_is_that_of_the_patched_engine(name: str, gone: int) -> None:
+    """The same machine and engine with the first, the first two, and all reads patched away."""
+    patched = report(CHAIN[3]).steps.per_step["duration"].p50
+    assert chain(name).joint.step_after_ns == pytest.approx(patched, rel=0.02)
+    assert ("SGL001" in {link.rule for link in chain(name).links}) == (gone == 0)
+
+
+def test_each_patch_alone_gives_what_was_said_of_it() -> None:
+    measured = [report(name).steps.per_step["duration"].p50 or 0 for name in CHAIN]
+    turns = np.cumsum([link.in_turn_ns for link in chain(CHAIN[0]).links])
+    assert measured[0] - turns[0] == pytest.approx(measured[1], rel=0.02)
+    assert measured[0] - turns[1] == pytest.approx(measured[2], rel=0.03)
+    assert measured[0] - turns[-1] == pytest.approx(measured[3], rel=0.02)
+
+
+def test_the_patched_engine_has_no_chain_and_nothing_above_low() -> None:
+    told = report(CHAIN[3])
+    assert told.wait_chains == []
+    assert {finding.severity for finding in told.findings} <= {"info", "low"}
+
+
+@pytest.mark.parametrize("name", FLASHINFER)
+def test_a_late_host_is_taken_apart(name: str) -> None:
+    told = report(name)
+    (late,) = named(told, "CUDA101")
+    assert told.host is not None
+    assert len(told.host.shorten) == 3
+    assert "draft-extend to draft" in late.message
+    whole = told.host.waiting_p50_ns + told.host.calls_p50_ns + told.host.between_p50_ns
+    assert whole == pytest.approx(told.host.step_p50_ns, rel=0.02)
+
+
+@pytest.mark.parametrize("name", UNTRACED)
+def test_the_correction_holds_the_step_of_the_same_process_untraced(name: str) -> None:
+    known, overhead = UNTRACED[name], report(name).overhead
+    low, high = overhead.range_ns or (0, 0)
+    middle = overhead.corrected_step_ns or 0
+    if known.bound_by_host:
+        assert low <= known.high * MS
+        assert high >= known.low * MS
+        assert high - low < 0.3 * middle
+    else:
+        assert known.low * MS * 0.98 <= middle <= known.high * MS * 1.02
+
+
+def test_walked_stacks_name_and_price_nothing() -> None:
+    told = report(WALKED)
+    assert [role.role for role in told.steps.roles] == ["verify", "draft-extend", "draft"]
+    assert {finding.site.frame for finding in told.findings} >= {"THPVariable_cpu", "THPVariable_to"}
+    assert {finding.severity for finding in told.findings} == {"info"}
+    assert all(finding.recoverable_ns is None and finding.bubble_ns.p50 is None for finding in told.findings)
+    assert told.devices[0].unrecorded_ns == 0
+
+
+@cache
+def carried() -> Report:
+    return report_of(with_names_of(Analysis(analysis(FLASHINFER[0]).trace), analysis(WALKED).trace))
+
+
+def test_names_carried_over_change_no_time() -> None:
+    told, light = carried(), report(FLASHINFER[0])
+    assert told.steps.per_step == light.steps.per_step
+    frames = {finding.site.frame for finding in told.findings if finding.site.frame}
+    assert frames >= {"THCPStream_synchronize", "THPVariable_cpu", "dispatch_set_item", "THPVariable_item"}
+    (note,) = (note for note in told.quality if note.code == "names-carried")
+    assert note.count
+
+
+def test_functions_that_nsys_wraps_name_the_code_of_a_stock_engine() -> None:
+    told = report(FUNCTIONS)
+    (lengths,) = named(told, "SGL001")
+    assert lengths.site.nvtx == "sglang.srt.managers.overlap_utils.FutureMap.resolve_seq_lens_cpu"
+    assert lengths.confidence == "high"
+    assert named(told, "SGL005")[0].confidence == "high"
+    ranges = {item.nvtx for item in told.host.ranges} if told.host else set()
+    assert "sglang.srt.speculative.eagle_worker_v2.EAGLEWorkerV2.verify" in ranges
