@@ -116,7 +116,7 @@ def _copy(database: sqlite3.Connection, source: Source, kept: Kept, scrubber: Sc
         return {}
     kinds = [shared.get(column.name, Shared(column.name)) for column in layout]
     rows = source.records(kept.stored, [column.name for column in layout], kept.places)
-    if scrubber:
+    if scrubber and any(kind.kind and (not kind.by_id or kind.kind == "thread") for kind in kinds):
         rows = _scrubbed(rows, kinds, scrubber, source)
     texts: dict[int, str] = {}
     _insert(database, kept.name, layout, _noted(rows, kinds, texts))
