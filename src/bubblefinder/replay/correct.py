@@ -9,7 +9,8 @@ import numpy as np
 
 from bubblefinder.overhead.calibration import bundled_calibrations, mismatch
 from bubblefinder.overhead.model import TOLD, Calibration, Cost, Costs, Overhead, Source, parameters_of
-from bubblefinder.replay.corrected import TracedSteps, traced_steps, without_tracing
+from bubblefinder.replay.corrected import TracedSteps, shares_of, traced_steps, without_tracing
+from bubblefinder.replay.predict import HOST_NOISE
 from bubblefinder.replay.reference import correct_by_reference
 from bubblefinder.replay.solve import solve
 from bubblefinder.replay.summary import summarise
@@ -41,6 +42,8 @@ _UNIFORM: Final = Costs(
 )
 """The shape assumed where nothing was measured: the same for every node, and for every launch."""
 _HOST_BOUND_SHARE: Final = 0.1
+"""Where so much of the time lies idle outside graphs, the range holds hosts of another speed, as of another run."""
+_NOISY: Final = " The GPU waits for the host here, whose own speed differs between runs: the range allows it an eighth."
 _MOST_IN_A_PROGRAM: Final = {"kernel_call": 6_000.0, "copy_call": 8_000.0, "around_call": 25_000.0}
 """What tracing added to calls of host-bound PyTorch programs on H200s, at most: see docs/overhead.md."""
 _HOST_UNKNOWN: Final = (
@@ -116,13 +119,19 @@ def _measured_costs(timeline: Timeline, gpu: int, source: Source) -> tuple[Costs
 
 def _by_costs(traced: TracedSteps, costs: Costs, method: Method, where: str) -> Overhead:
     middle = without_tracing(traced, costs)
-    ends = [without_tracing(traced, costs.least()), without_tracing(traced, in_a_program(costs.most()))]
+    has_replays = not traced.replays.is_empty()
+    outside = shares_of(middle.rows, has_replays=has_replays).inter_graph
+    noise = HOST_NOISE if outside is not None and outside >= _HOST_BOUND_SHARE else 0.0
+    ends = [
+        without_tracing(traced, costs.least(), host_speed=1 - noise),
+        without_tracing(traced, in_a_program(costs.most()), host_speed=1 + noise),
+    ]
     told = "assumed from measurements on" if method == "assumed" else "calibrated on"
     summary = summarise(traced, middle, ends, method, {**parameters_of(costs), "from": f"{told} {where}"})
     source = f"Costs are {told} {where}.{_left_out(traced)}"
     if _untold(summary):
         return _only_range(summary, f"{_HOST_UNKNOWN} {source}")
-    return replace(summary, message=_sentence(summary, source + _host_bound(summary)))
+    return replace(summary, message=_sentence(summary, source + (_NOISY if noise else "")))
 
 
 def _left_out(traced: TracedSteps) -> str:
@@ -155,13 +164,6 @@ def _only_range(overhead: Overhead, message: str) -> Overhead:
         parameters=overhead.parameters,
         message=message,
     )
-
-
-def _host_bound(overhead: Overhead) -> str:
-    outside = overhead.shares.inter_graph if overhead.shares else None
-    if outside is None or outside < _HOST_BOUND_SHARE:
-        return ""
-    return " The GPU waits for the host here, and a host's own speed differs between runs by more than these costs."
 
 
 def _by_untraced_step(traced: TracedSteps, measured: Costs | None, step_ns: float, where: str) -> Overhead:

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from bubblefinder.overhead.model import Shares
-from bubblefinder.replay.changes import draft_of
+from bubblefinder.replay.changes import HostSpeed, draft_of
 from bubblefinder.replay.ledger import INTER, Recorded, ledger_of, recorded_steps
 from bubblefinder.replay.run import replay
 from bubblefinder.replay.tracing import Tracing, remove_tracing, tracing_of
@@ -82,10 +82,10 @@ def replays_in(timeline: Timeline, steps: Steps, rows: pl.DataFrame, process: in
     return mine.with_columns(step=pl.Series(step)).filter(pl.Series(within, dtype=pl.Boolean))
 
 
-def without_tracing(steps: TracedSteps, costs: Costs, factor: float = 1.0) -> Corrected:
-    """Return the decode steps with `factor` times the costs taken off."""
+def without_tracing(steps: TracedSteps, costs: Costs, factor: float = 1.0, host_speed: float = 1.0) -> Corrected:
+    """Return the decode steps with `factor` times the costs taken off, and a host of another speed."""
     removed = remove_tracing(steps.tracing, costs, factor)
-    draft = draft_of(steps.model, [removed])
+    draft = draft_of(steps.model, [removed, *([HostSpeed(host_speed)] if host_speed != 1 else [])])
     times = replay(steps.model, draft.lag, draft.keep)
     rows = ledger_of(steps.model, steps.recorded, times, removed)
     blocks = steps.replays.join(
