@@ -463,3 +463,15 @@ def test_where_the_profilers_part_cannot_be_told_no_value_is_printed(sample: Cal
     assert {(f.recoverable_ns, f.step_after_ns) for f in report.findings} == {(None, None)}
     assert report.findings[0].recoverable_range_ns is not None
     assert "Removing it would give between" in verdict(report).gain
+
+
+def test_an_allocator_that_asks_twice_is_no_poll() -> None:
+    def step(host: Host, _: int) -> None:
+        host.work(100)
+        host.upload()
+        host.replay(GRAPH)
+        host.call("cudaEventQuery_v3020", 2, return_value=600)
+        host.work(1_700)
+        host.call("cudaEventQuery_v3020", 2)
+
+    assert all(finding.site.api is None for finding in told(loop(step)))

@@ -332,7 +332,8 @@ class StepFacts:
         seams: the stretches between them, in order.
         holes: holes without a CUDA call.
         queues: what held queued work back.
-        copies_alone_share: share of the decode time in which copies between host and GPU run and nothing else does.
+        copies_alone_share: share of the decode time in which copies between host and GPU of at least 10 us run and
+            nothing else does.
         copies_alone_kind: the direction in which most of them go.
         skews: skew between ranks seen from this rank as the late one.
         left_share: the part of its idle that surely remains without the profiler, by the what-if replay; 1 where that

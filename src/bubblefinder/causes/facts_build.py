@@ -18,6 +18,7 @@ from bubblefinder.causes.queue_facts import queue_facts
 from bubblefinder.causes.recurring import recurring_groups
 from bubblefinder.causes.role_facts import find_spans, role_facts, seam_facts, span_of_pieces
 from bubblefinder.causes.site_facts import facts_of_sites, site_facts
+from bubblefinder.causes.thresholds import OWN_COPY_NS
 from bubblefinder.intervals import Cover, inside, split, union
 from bubblefinder.timeline.apis import CallRole
 from bubblefinder.timeline.launches import LAUNCHES
@@ -67,7 +68,7 @@ def _names_only(timeline: Timeline, causes: Causes, found: list[RankSteps]) -> F
     steps = (
         StepFacts(gpu=lane.gpu, process=lane.process, mode=timeline.mode.value, steps=lane.steps) for lane in found
     )
-    return Facts(sites=tuple(sites), steps=tuple(steps))
+    return Facts(sites=tuple(sites), steps=tuple(steps), programs=find_programs(timeline.trace))
 
 
 def _unpriced(site: SiteFacts) -> SiteFacts:
@@ -134,10 +135,11 @@ def _shares(timeline: Timeline, lane: RankSteps) -> dict[str, Any]:
 
 
 def _copies_alone(timeline: Timeline, lane: RankSteps) -> dict[str, Any]:
-    """Return how much of the decode time goes into copies between host and GPU with nothing beside them."""
+    """Return how much of the decode time goes into longer copies between host and GPU with nothing beside them."""
     rows = on_gpu(timeline.operations.select("gpu", "kind", "copy_kind", "start_ns", "end_ns"), lane.gpu)
     moves = (pl.col("kind") == MEMCPY) & pl.col("copy_kind").is_in(_HOST_COPIES)
-    copies, others = rows.filter(moves), cover_of_any(rows.filter(~moves))
+    long = pl.col("end_ns") - pl.col("start_ns") >= OWN_COPY_NS
+    copies, others = rows.filter(moves & long), cover_of_any(rows.filter(~moves))
     if copies.is_empty() or not lane.steps:
         return {}
     cover = cover_of_any(copies)

@@ -92,12 +92,16 @@ def _group(timeline: Timeline, causes: Causes, lane: RankSteps, members: tuple[S
 def _figures(timeline: Timeline, causes: Causes, lane: RankSteps, sites: tuple[int, ...]) -> dict[str, Any]:
     """Return counts, percentiles per affected decode step, shares and evidence of some sites together."""
     waits = causes.waits.with_row_index("wait_index").filter(pl.col("site").is_in(sites))
+    charged = waits["wait_index"]
+    # A call that holds two launching threads up is two waits, and one call.
+    waits = waits.sort("drained", descending=True, maintain_order=True).unique("call_index", keep="first")
+    waits = waits.sort("wait_index")
     window, joined = lane.own(waits["window_index"]), waits["joined"].to_numpy()
     drained = waits["drained"].to_numpy() if waits["drained"].any() else ~joined
     counted = (window >= 0) & lane.counted[window]
     hit = np.isin(np.arange(len(lane.starts)), window[drained & counted])
     affected = hit & lane.decode
-    bubbles = _bubbles(causes, lane, waits["wait_index"])
+    bubbles = _bubbles(causes, lane, charged)
     blocked = lane.per_window(window, waits["blocked_ns"].to_numpy())
     in_decode = (window >= 0) & lane.decode[window]
     shown = spread(waits.filter(pl.Series(drained))["wait_index"])

@@ -42,7 +42,8 @@ _LATE: Final = (IdleClass.HOST_LATE, IdleClass.LAUNCHING)
 def find_polls(timeline: Timeline) -> pl.DataFrame:
     """Return the runs of cudaEventQuery or cudaStreamQuery that end in success, as one wait each.
 
-    A run is what one thread asks again and again with no other CUDA call between; its `call_index` is the last.
+    A run is what one thread asks again and again with no other CUDA call between; its `call_index` is the last. A few
+    queries are no poll: allocators ask so, now and then, whether memory is free again.
     """
     calls = timeline.calls.select("process", "thread", "start_ns", "end_ns", "api", "role", "return_value")
     if not (calls["role"] == CallRole.QUERY).any():
@@ -54,7 +55,7 @@ def find_polls(timeline: Timeline) -> pl.DataFrame:
         attempt=done.cast(pl.Int64).shift(1, fill_value=0).cum_sum().over("thread"), done=done
     ).group_by("process", "thread", "run", "attempt", "api", maintain_order=True)
     polls = runs.agg(pl.col("start_ns").first(), pl.col("end_ns", "call_index", "done").last(), asked=pl.len())
-    return _shaped(polls.filter(pl.col("done") & (pl.col("asked") > 1)))
+    return _shaped(polls.filter(pl.col("done") & (pl.col("asked") >= FEWEST)))
 
 
 def find_synchronous_launches(timeline: Timeline) -> pl.DataFrame:

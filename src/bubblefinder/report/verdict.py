@@ -146,10 +146,16 @@ def _gain(report: Report) -> str:
     traced = may_be_the_profilers_ns(report.overhead) if here else None
     most = "at most" if traced else "about"
     doubt = f" But up to {duration(traced)} of the step may be the profiler's own time." if traced else ""
-    handed = finding.in_turn_ns is not None and finding.in_turn_ns > _HANDED * finding.recoverable_ns
-    turn = f" Once the waits before it are gone it gives {duration(finding.in_turn_ns)}." if handed else ""
+    if _is_handed_on(finding):
+        turn = f"once the waits before it are gone it gives {duration(finding.in_turn_ns)}"
+        return f"Alone it would give {gain_words(finding)} a step, since another wait takes its place; {turn}.{doubt}"
     gives = f"{most} {gain_words(finding)} a step{where}{part}"
-    return f"Removing it would give {gives}.{turn}{bound}{doubt}"
+    return f"Removing it would give {gives}.{bound}{doubt}"
+
+
+def _is_handed_on(finding: Finding) -> bool:
+    """Return whether a wait gives much more when those before it in a chain are gone too."""
+    return finding.in_turn_ns is not None and finding.in_turn_ns > _HANDED * (finding.recoverable_ns or 0)
 
 
 def _at_most(finding: Finding, report: Report) -> str:
@@ -180,7 +186,8 @@ def _busy(report: Report, finding: Finding | None) -> str:
         kernels[name] = kernels.get(name, 0) + row.per_step_ns
     whole = sum(kernels.values())
     most = sorted(kernels.items(), key=lambda kernel: (-kernel[1], kernel[0]))[:_NAMED]
-    goes = ", ".join(f"{plain(name, 60)} {share(ns / whole, 0)}" for name, ns in most) if whole else ""
+    seen = whole and report.trace.capture_mode in ("node", "none")
+    goes = ", ".join(f"{plain(name, 60)} {share(ns / whole, 0)}" for name, ns in most) if seen else ""
     busy = f" Kernel time goes into {goes}." if goes else ""
     look = f" First to look at: {plain(finding.title)}." if finding else ""
     return f"{fine}{busy}{look}"
@@ -211,7 +218,9 @@ def _rest(report: Report) -> str:
     """Return how much of the idle time the leading finding leaves, and where it lies, if it explains less than half."""
     finding, step = leading_finding(report), report.steps.per_step.get("duration")
     idle, _ = idle_per_step_ns(report)
-    if finding is None or finding.idle_share is None or step is None or not step.mean or not idle or is_fed(report):
+    if finding is None or finding.idle_share is None or step is None or not step.mean or not idle:
+        return ""
+    if is_fed(report) or _is_handed_on(finding):
         return ""
     explained = finding.idle_share * step.mean
     if explained >= idle / 2:
