@@ -106,7 +106,7 @@ def test_no_removal_promises_anything_on_a_healthy_capture(capture: str) -> None
 @pytest.mark.parametrize("capture", SEEN)
 def test_an_unchanged_replay_is_the_recording(capture: str) -> None:
     model = study(capture).model
-    assert (replay(model, model.arcs.lag, model.arcs.lag == model.arcs.lag) == model.recorded).all()
+    assert (replay(model, model.edges.lag, model.edges.lag == model.edges.lag) == model.recorded).all()
     assert all(then.recoverable_ns == 0 for then in predict(model, []).values())
 
 

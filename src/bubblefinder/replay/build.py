@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from bubblefinder.causes.collectives import find_collectives, find_joint_replays
-from bubblefinder.replay.device_edges import device_arcs, inside_arcs
-from bubblefinder.replay.host_edges import host_arcs, place_waits
+from bubblefinder.replay.device_edges import device_edges, inside_edges
+from bubblefinder.replay.host_edges import host_edges, place_waits
 from bubblefinder.replay.model import Model
-from bubblefinder.replay.numbering import Moments
+from bubblefinder.replay.numbering import Nodes
 from bubblefinder.replay.record import find_blocks, find_calls, span_of_steps
 from bubblefinder.timeline.ledger import perhaps_busy_ns
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def build_model(timeline: Timeline, steps: Steps, causes: Causes) -> Model:
-    """Return the recorded run as moments and their dependencies."""
+    """Return the recorded run as nodes and their dependencies."""
     span = span_of_steps(timeline, steps, causes)
     blocks = find_blocks(timeline, causes, span)
     calls = find_calls(timeline, causes, blocks)
@@ -29,21 +29,21 @@ def build_model(timeline: Timeline, steps: Steps, causes: Causes) -> Model:
     blocks = blocks.join(numbered, on="call_index", how="left", maintain_order="left")
     waits = place_waits(causes, calls, blocks)
     meets = _meets(timeline, steps, blocks)
-    moments = Moments.of(calls, blocks, meets)
-    guesses = host_arcs(moments, timeline, calls, blocks, waits)
-    usual, seen = device_arcs(moments, timeline, calls, blocks)
-    inside_arcs(moments, blocks, meets)
-    recorded, place, arcs = moments.ordered()
+    nodes = Nodes.of(calls, blocks, meets)
+    guesses = host_edges(nodes, timeline, calls, blocks, waits)
+    usual, seen = device_edges(nodes, timeline, calls, blocks)
+    inside_edges(nodes, blocks, meets)
+    recorded, place, edges = nodes.ordered()
     blocks = blocks.with_columns(
-        begin=place[moments.blocks.begin],
-        end=place[moments.blocks.end],
+        begin=place[nodes.blocks.begin],
+        end=place[nodes.blocks.end],
         latency_ns=usual.latency,
         queued_ns=usual.queued,
     )
     return Model(
         recorded=recorded,
-        arcs=arcs,
-        calls=calls.with_columns(begin=place[moments.calls.begin], end=place[moments.calls.end]),
+        edges=edges,
+        calls=calls.with_columns(begin=place[nodes.calls.begin], end=place[nodes.calls.end]),
         blocks=blocks,
         windows=_windows(timeline, steps, blocks),
         waits=waits,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
-from bubblefinder.replay.model import Lag
+from bubblefinder.replay.model import EdgeKind
 from bubblefinder.timeline.apis import CallRole
 from bubblefinder.timeline.launches import LAUNCHES
 
@@ -32,7 +32,7 @@ NODE_GAP_NS: Final = 1_000
 
 
 @dataclass(slots=True)
-class Draft:
+class EditedGraph:
     """The lags of a model while changes are applied, and what has to be said of them."""
 
     model: Model
@@ -41,13 +41,13 @@ class Draft:
     notes: list[str] = field(default_factory=list)
 
     @classmethod
-    def of(cls, model: Model) -> Draft:
+    def of(cls, model: Model) -> EditedGraph:
         """Return the recorded run, unchanged."""
-        return cls(model, model.arcs.lag.copy(), np.ones(len(model.arcs.lag), np.bool_))
+        return cls(model, model.edges.lag.copy(), np.ones(len(model.edges.lag), np.bool_))
 
-    def arcs(self, kind: Lag, owners: Ints) -> Bools:
+    def edges(self, kind: EdgeKind, owners: Ints) -> Bools:
         """Tell the dependencies of one kind that belong to some calls or blocks."""
-        chosen: Bools = (self.model.arcs.kind == kind) & np.isin(self.model.arcs.owner, owners)
+        chosen: Bools = (self.model.edges.kind == kind) & np.isin(self.model.edges.owner, owners)
         return chosen
 
 
@@ -57,17 +57,17 @@ class RemoveWaits:
 
     sites: frozenset[int]
 
-    def apply(self, draft: Draft) -> None:
-        """Edit the draft."""
-        model = draft.model
+    def apply(self, edited: EditedGraph) -> None:
+        """Edit the edited."""
+        model = edited.model
         waits = model.waits.filter(pl.col("site").is_in(list(self.sites)))
         syncs, copies = (_calls(waits.filter(pl.col("synchronises") == which)) for which in (True, False))
-        draft.keep &= ~draft.arcs(Lag.AWAIT, np.concatenate([syncs, copies]))
-        draft.lag[draft.arcs(Lag.CALL, syncs)] = 0
-        inside = draft.arcs(Lag.CALL, copies)
-        draft.lag[inside] = np.minimum(draft.lag[inside], _async_copy_ns(model))
+        edited.keep &= ~edited.edges(EdgeKind.AWAIT, np.concatenate([syncs, copies]))
+        edited.lag[edited.edges(EdgeKind.CALL, syncs)] = 0
+        inside = edited.edges(EdgeKind.CALL, copies)
+        edited.lag[inside] = np.minimum(edited.lag[inside], _async_copy_ns(model))
         reads = model.blocks["copy_kind"].gather(waits["copy_block"]).is_in([2, 4]).fill_null(value=False)
-        _drop_blocks(draft, waits.filter(reads)["copy_block"].drop_nulls().cast(pl.Int64).to_numpy())
+        _drop_blocks(edited, waits.filter(reads)["copy_block"].drop_nulls().cast(pl.Int64).to_numpy())
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,16 +84,16 @@ class RemovePauses:
     starts: tuple[int, ...]
     ends: tuple[int, ...]
 
-    def apply(self, draft: Draft) -> None:
-        """Edit the draft."""
+    def apply(self, edited: EditedGraph) -> None:
+        """Edit the edited."""
         pauses = pl.DataFrame({"thread": self.threads, "at": self.ends, "length": np.subtract(self.ends, self.starts)})
-        calls = draft.model.calls.select("thread", at="start_ns").with_row_index("call").sort("at")
+        calls = edited.model.calls.select("thread", at="start_ns").with_row_index("call").sort("at")
         ended = pauses.sort("at").join_asof(calls, on="at", by="thread", strategy="forward", check_sortedness=False)
         ended = ended.drop_nulls("call")
         less = np.zeros(len(calls), np.int64)
         np.add.at(less, ended["call"].to_numpy(), ended["length"].to_numpy())
-        work = draft.model.arcs.kind == Lag.SEGMENT
-        draft.lag[work] = np.maximum(draft.lag[work] - less[draft.model.arcs.owner[work]], 0)
+        work = edited.model.edges.kind == EdgeKind.SEGMENT
+        edited.lag[work] = np.maximum(edited.lag[work] - less[edited.model.edges.owner[work]], 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,10 +102,10 @@ class HostSpeed:
 
     factor: float
 
-    def apply(self, draft: Draft) -> None:
-        """Edit the draft."""
-        host = np.isin(draft.model.arcs.kind, (Lag.SEGMENT, Lag.CALL))
-        draft.lag[host] = np.floor(draft.lag[host] / self.factor).astype(np.int64)
+    def apply(self, edited: EditedGraph) -> None:
+        """Edit the edited."""
+        host = np.isin(edited.model.edges.kind, (EdgeKind.SEGMENT, EdgeKind.CALL))
+        edited.lag[host] = np.floor(edited.lag[host] / self.factor).astype(np.int64)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -120,26 +120,26 @@ class ShortenHost:
     before_ns: Ints
     inside_ns: Ints
 
-    def apply(self, draft: Draft) -> None:
-        """Edit the draft."""
-        for kind, less in ((Lag.SEGMENT, self.before_ns), (Lag.CALL, self.inside_ns)):
-            chosen = draft.model.arcs.kind == kind
-            draft.lag[chosen] = np.maximum(draft.lag[chosen] - less[draft.model.arcs.owner[chosen]], 0)
+    def apply(self, edited: EditedGraph) -> None:
+        """Edit the edited."""
+        for kind, less in ((EdgeKind.SEGMENT, self.before_ns), (EdgeKind.CALL, self.inside_ns)):
+            chosen = edited.model.edges.kind == kind
+            edited.lag[chosen] = np.maximum(edited.lag[chosen] - less[edited.model.edges.owner[chosen]], 0)
 
 
 @dataclass(frozen=True, slots=True)
 class FreeLaunches:
     """Launch calls take no time, and work starts as soon after them as the quickest launch of the capture."""
 
-    def apply(self, draft: Draft) -> None:
-        """Edit the draft."""
-        model = draft.model
+    def apply(self, edited: EditedGraph) -> None:
+        """Edit the edited."""
+        model = edited.model
         launches = model.calls["api_role"].is_in([int(role) for role in LAUNCHES]) & ~model.calls["waits"]
-        draft.lag[draft.arcs(Lag.CALL, np.flatnonzero(launches.to_numpy()))] = 0
-        latency = model.arcs.kind == Lag.LAUNCH
+        edited.lag[edited.edges(EdgeKind.CALL, np.flatnonzero(launches.to_numpy()))] = 0
+        latency = model.edges.kind == EdgeKind.LAUNCH
         if latency.any():
             quickest = int(np.percentile(model.blocks["latency_ns"].to_numpy(), 5))
-            draft.lag[latency] = np.minimum(draft.lag[latency], quickest)
+            edited.lag[latency] = np.minimum(edited.lag[latency], quickest)
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,9 +148,9 @@ class CaptureEager:
 
     role: str
 
-    def apply(self, draft: Draft) -> None:
-        """Edit the draft."""
-        model = draft.model
+    def apply(self, edited: EditedGraph) -> None:
+        """Edit the edited."""
+        model = edited.model
         mine = model.blocks.with_row_index("block").filter(
             (pl.col("role") == self.role) & pl.col("replay_index").is_null()
         )
@@ -159,12 +159,12 @@ class CaptureEager:
         rest = launched.filter(pl.col("call") != first)
         heads = first.unique().cast(pl.Int64).to_numpy()
         tails, blocks = _calls(rest), rest["block"].cast(pl.Int64).to_numpy()
-        draft.lag[draft.arcs(Lag.CALL, heads)] = _graph_launch_ns(draft)
-        for kind in (Lag.CALL, Lag.SEGMENT):
-            draft.lag[draft.arcs(kind, tails)] = 0
-        draft.keep &= ~draft.arcs(Lag.LAUNCH, blocks[_chained(draft, blocks)])
-        queued = draft.arcs(Lag.QUEUE, blocks)
-        draft.lag[queued] = np.minimum(draft.lag[queued], _node_gap_ns(draft))
+        edited.lag[edited.edges(EdgeKind.CALL, heads)] = _graph_launch_ns(edited)
+        for kind in (EdgeKind.CALL, EdgeKind.SEGMENT):
+            edited.lag[edited.edges(kind, tails)] = 0
+        edited.keep &= ~edited.edges(EdgeKind.LAUNCH, blocks[_chained(edited, blocks)])
+        queued = edited.edges(EdgeKind.QUEUE, blocks)
+        edited.lag[queued] = np.minimum(edited.lag[queued], _node_gap_ns(edited))
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,11 +173,11 @@ class CloseGaps:
 
     share: float
 
-    def apply(self, draft: Draft) -> None:
-        """Edit the draft."""
-        idle = draft.model.blocks["intra_ns"].fill_null(0).to_numpy()
-        _shorten(draft, np.floor(idle * self.share).astype(np.int64))
-        draft.notes.append("a bound: no capture here shows how much of the gaps inside graphs can be closed")
+    def apply(self, edited: EditedGraph) -> None:
+        """Edit the edited."""
+        idle = edited.model.blocks["intra_ns"].fill_null(0).to_numpy()
+        _shorten(edited, np.floor(idle * self.share).astype(np.int64))
+        edited.notes.append("a bound: no capture here shows how much of the gaps inside graphs can be closed")
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,10 +192,10 @@ class DropKernels:
     name: str
     block_ns: tuple[int, ...]
 
-    def apply(self, draft: Draft) -> None:
-        """Edit the draft."""
-        _shorten(draft, np.array(self.block_ns, np.int64))
-        draft.notes.append(f"a bound: the kernels that match {self.name!r} are gone and nothing took over their work")
+    def apply(self, edited: EditedGraph) -> None:
+        """Edit the edited."""
+        _shorten(edited, np.array(self.block_ns, np.int64))
+        edited.notes.append(f"a bound: the kernels that match {self.name!r} are gone and nothing took over their work")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -224,24 +224,24 @@ class RemoveTracing:
     least_latency_ns: Floats
     ends: tuple[RemoveTracing, RemoveTracing] | None = None
 
-    def apply(self, draft: Draft) -> None:
-        """Edit the draft."""
-        _shorten(draft, np.rint(self.gaps_ns + self.inside_ns).astype(np.int64))
-        for kind, added in ((Lag.CALL, self.call_ns), (Lag.SEGMENT, self.segment_ns)):
-            _take(draft, draft.model.arcs.kind == kind, added)
-        begins = draft.model.blocks["begin"].to_numpy()
-        queued = np.isin(draft.model.arcs.kind, (Lag.QUEUE, Lag.SEEN))
-        queued[queued] = draft.model.arcs.target[queued] == begins[draft.model.arcs.owner[queued]]
-        _take(draft, queued, self.queue_ns)
-        self._launch_sooner(draft)
+    def apply(self, edited: EditedGraph) -> None:
+        """Edit the edited."""
+        _shorten(edited, np.rint(self.gaps_ns + self.inside_ns).astype(np.int64))
+        for kind, added in ((EdgeKind.CALL, self.call_ns), (EdgeKind.SEGMENT, self.segment_ns)):
+            _take(edited, edited.model.edges.kind == kind, added)
+        begins = edited.model.blocks["begin"].to_numpy()
+        queued = np.isin(edited.model.edges.kind, (EdgeKind.QUEUE, EdgeKind.SEEN))
+        queued[queued] = edited.model.edges.target[queued] == begins[edited.model.edges.owner[queued]]
+        _take(edited, queued, self.queue_ns)
+        self._launch_sooner(edited)
 
-    def _launch_sooner(self, draft: Draft) -> None:
-        launched = np.flatnonzero(draft.model.arcs.kind == Lag.LAUNCH)
-        block, lag = draft.model.arcs.owner[launched], draft.lag[launched]
-        call = draft.model.blocks["call"].cast(pl.Int64).fill_null(-1).to_numpy()[block]
+    def _launch_sooner(self, edited: EditedGraph) -> None:
+        launched = np.flatnonzero(edited.model.edges.kind == EdgeKind.LAUNCH)
+        block, lag = edited.model.edges.owner[launched], edited.lag[launched]
+        call = edited.model.blocks["call"].cast(pl.Int64).fill_null(-1).to_numpy()[block]
         floor = np.minimum(lag, self.least_latency_ns[block])
         sooner = np.maximum(floor, np.where(lag > 0, lag * self.kept[call], lag))
-        draft.lag[launched] = np.rint(sooner).astype(np.int64)
+        edited.lag[launched] = np.rint(sooner).astype(np.int64)
 
 
 Change = (
@@ -257,12 +257,12 @@ Change = (
 )
 
 
-def draft_of(model: Model, changes: Iterable[Change]) -> Draft:
+def edit(model: Model, changes: Iterable[Change]) -> EditedGraph:
     """Return the model's lags with all the changes applied together."""
-    draft = Draft.of(model)
+    edited = EditedGraph.of(model)
     for change in changes:
-        change.apply(draft)
-    return draft
+        change.apply(edited)
+    return edited
 
 
 def kernel_time(
@@ -291,35 +291,35 @@ def _calls(rows: pl.DataFrame) -> Ints:
     return rows["call"].drop_nulls().unique().cast(pl.Int64).to_numpy()
 
 
-def _drop_blocks(draft: Draft, blocks: Ints) -> None:
+def _drop_blocks(edited: EditedGraph, blocks: Ints) -> None:
     """Let blocks take no time: they begin when the work before them has ended, however late they are launched."""
-    draft.keep &= ~draft.arcs(Lag.LAUNCH, blocks[_chained(draft, blocks)])
-    for kind in (Lag.WORK, Lag.QUEUE):
-        mine = draft.arcs(kind, blocks)
-        draft.lag[mine] = np.minimum(draft.lag[mine], 0)
+    edited.keep &= ~edited.edges(EdgeKind.LAUNCH, blocks[_chained(edited, blocks)])
+    for kind in (EdgeKind.WORK, EdgeKind.QUEUE):
+        mine = edited.edges(kind, blocks)
+        edited.lag[mine] = np.minimum(edited.lag[mine], 0)
 
 
-def _chained(draft: Draft, blocks: Ints) -> Bools:
+def _chained(edited: EditedGraph, blocks: Ints) -> Bools:
     """Tell the blocks that have work before them: the others keep their launch, else nothing would tell their time."""
-    behind = draft.model.arcs.owner[draft.keep & (draft.model.arcs.kind == Lag.QUEUE)]
+    behind = edited.model.edges.owner[edited.keep & (edited.model.edges.kind == EdgeKind.QUEUE)]
     return np.isin(blocks, behind)
 
 
-def _take(draft: Draft, chosen: Bools, added: Floats) -> None:
+def _take(edited: EditedGraph, chosen: Bools, added: Floats) -> None:
     """Take time off dependencies, by their owner; none of them becomes negative by it."""
-    lag = draft.lag[chosen]
-    draft.lag[chosen] = np.maximum(
-        lag - np.rint(added[draft.model.arcs.owner[chosen]]).astype(np.int64), np.minimum(lag, 0)
+    lag = edited.lag[chosen]
+    edited.lag[chosen] = np.maximum(
+        lag - np.rint(added[edited.model.edges.owner[chosen]]).astype(np.int64), np.minimum(lag, 0)
     )
 
 
-def _shorten(draft: Draft, less: Ints) -> None:
+def _shorten(edited: EditedGraph, less: Ints) -> None:
     """Take time from the insides of blocks, spread over the stretches between their collectives."""
-    work = np.flatnonzero(draft.model.arcs.kind == Lag.WORK)
-    owner = draft.model.arcs.owner[work]
-    total = np.bincount(owner, weights=draft.lag[work], minlength=len(less))
+    work = np.flatnonzero(edited.model.edges.kind == EdgeKind.WORK)
+    owner = edited.model.edges.owner[work]
+    total = np.bincount(owner, weights=edited.lag[work], minlength=len(less))
     share = np.divide(less, total, out=np.zeros(len(less)), where=total > 0).clip(max=1)
-    draft.lag[work] -= np.floor(draft.lag[work] * share[owner]).astype(np.int64)
+    edited.lag[work] -= np.floor(edited.lag[work] * share[owner]).astype(np.int64)
 
 
 def _async_copy_ns(model: Model) -> int:
@@ -328,18 +328,18 @@ def _async_copy_ns(model: Model) -> int:
     return int(np.median(lengths)) if len(lengths) else ASYNC_COPY_NS
 
 
-def _graph_launch_ns(draft: Draft) -> int:
-    launches = draft.model.calls.filter(pl.col("api_role") == CallRole.LAUNCH_GRAPH)
+def _graph_launch_ns(edited: EditedGraph) -> int:
+    launches = edited.model.calls.filter(pl.col("api_role") == CallRole.LAUNCH_GRAPH)
     lengths = (launches["end_ns"] - launches["start_ns"]).to_numpy()
     if len(lengths):
         return int(np.median(lengths))
-    draft.notes.append(f"no graph launch in the capture: {GRAPH_LAUNCH_NS / 1000:.0f} us assumed for one")
+    edited.notes.append(f"no graph launch in the capture: {GRAPH_LAUNCH_NS / 1000:.0f} us assumed for one")
     return GRAPH_LAUNCH_NS
 
 
-def _node_gap_ns(draft: Draft) -> int:
-    inside = draft.model.blocks.filter(pl.col("intra_ns").is_not_null() & (pl.col("nodes") > 1))
+def _node_gap_ns(edited: EditedGraph) -> int:
+    inside = edited.model.blocks.filter(pl.col("intra_ns").is_not_null() & (pl.col("nodes") > 1))
     if len(inside):
         return int((inside["intra_ns"] / (inside["nodes"] - 1)).median() or 0)  # type: ignore[arg-type]
-    draft.notes.append(f"no graph nodes in the capture: {NODE_GAP_NS / 1000:.0f} us assumed between two of them")
+    edited.notes.append(f"no graph nodes in the capture: {NODE_GAP_NS / 1000:.0f} us assumed between two of them")
     return NODE_GAP_NS

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from bubblefinder.overhead.model import Shares
-from bubblefinder.replay.changes import HostSpeed, draft_of
+from bubblefinder.replay.changes import HostSpeed, edit
 from bubblefinder.replay.ledger import INTER, Recorded, ledger_of, recorded_steps
 from bubblefinder.replay.run import replay
 from bubblefinder.replay.tracing import Tracing, remove_tracing, tracing_of
@@ -85,8 +85,8 @@ def replays_in(timeline: Timeline, steps: Steps, rows: pl.DataFrame, process: in
 def without_tracing(steps: TracedSteps, costs: Costs, factor: float = 1.0, host_speed: float = 1.0) -> Corrected:
     """Return the decode steps with `factor` times the costs taken off, and a host of another speed."""
     removed = remove_tracing(steps.tracing, costs, factor)
-    draft = draft_of(steps.model, [removed, *([HostSpeed(host_speed)] if host_speed != 1 else [])])
-    times = replay(steps.model, draft.lag, draft.keep)
+    edited = edit(steps.model, [removed, *([HostSpeed(host_speed)] if host_speed != 1 else [])])
+    times = replay(steps.model, edited.lag, edited.keep)
     rows = ledger_of(steps.model, steps.recorded, times, removed)
     blocks = steps.replays.join(
         steps.model.blocks.select("replay_index", "begin", "end").drop_nulls("replay_index"),

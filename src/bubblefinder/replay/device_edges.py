@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
-from bubblefinder.replay.model import Lag
+from bubblefinder.replay.model import EdgeKind
 from bubblefinder.timeline.apis import CallRole
 
 if TYPE_CHECKING:
     from bubblefinder.intervals import Bools, Ints
-    from bubblefinder.replay.numbering import Moments
+    from bubblefinder.replay.numbering import Nodes
     from bubblefinder.timeline.model import Timeline
 
 QUEUED_NS: Final = 5_000
@@ -34,19 +34,19 @@ class Usual:
     queued: Ints
 
 
-def device_arcs(moments: Moments, timeline: Timeline, calls: pl.DataFrame, blocks: pl.DataFrame) -> tuple[Usual, int]:
+def device_edges(nodes: Nodes, timeline: Timeline, calls: pl.DataFrame, blocks: pl.DataFrame) -> tuple[Usual, int]:
     """Add the dependencies of the blocks; return what is usual, and how many had to be told by the order seen alone."""
     call = blocks["call"].cast(pl.Int64).fill_null(-1).to_numpy()
-    known = (call >= 0) & (moments.calls.starts[call] <= moments.blocks.starts) if len(calls) else call >= 0
+    known = (call >= 0) & (nodes.calls.starts[call] <= nodes.blocks.starts) if len(calls) else call >= 0
     before = _previous(blocks)
-    usual = _usual(moments, blocks, call, known, before)
+    usual = _usual(nodes, blocks, call, known, before)
     target = np.arange(len(blocks))
     chained = before >= 0
     pairs = [(before[chained], target[chained]), _event_pairs(timeline, calls, blocks)]
-    seen = _seen_pairs(moments, blocks, pairs, call, known, usual)
+    seen = _seen_pairs(nodes, blocks, pairs, call, known, usual)
     source, target = (np.concatenate([pair[side] for pair in (*pairs, seen)]) for side in (0, 1))
-    _starts(moments, call, known, usual, source, target, len(seen[0]))
-    _ends(moments, before)
+    _starts(nodes, call, known, usual, source, target, len(seen[0]))
+    _ends(nodes, before)
     return usual, len(seen[0])
 
 
@@ -59,14 +59,12 @@ def _previous(blocks: pl.DataFrame) -> Ints:
     return numbered["previous"].fill_null(-1).to_numpy()
 
 
-def _usual(moments: Moments, blocks: pl.DataFrame, call: Ints, known: Bools, before: Ints) -> Usual:
+def _usual(nodes: Nodes, blocks: pl.DataFrame, call: Ints, known: Bools, before: Ints) -> Usual:
     """Read usual latencies off blocks launched on an idle GPU, and usual gaps off blocks queued behind others."""
-    spans = moments.blocks
+    spans = nodes.blocks
     reach = pl.DataFrame({"gpu": blocks["gpu"], "end": spans.ends}).select(pl.col("end").cum_max().shift(1).over("gpu"))
     idle_since = reach.to_series().fill_null(np.iinfo(np.int64).max).to_numpy()
-    begun = (
-        np.where(known, moments.calls.starts[call], np.iinfo(np.int64).max) if len(moments.calls.starts) else idle_since
-    )
+    begun = np.where(known, nodes.calls.starts[call], np.iinfo(np.int64).max) if len(nodes.calls.starts) else idle_since
     late = known & (begun >= idle_since)
     kinds = [blocks.select("kind", "role"), blocks.select("kind"), blocks.select(kind=pl.repeat(0, pl.len()))]
     latency = _typical(kinds, spans.starts - begun, late, LATENCY_NS)
@@ -148,7 +146,7 @@ def _event_pairs(timeline: Timeline, calls: pl.DataFrame, blocks: pl.DataFrame) 
 
 
 def _seen_pairs(
-    moments: Moments,
+    nodes: Nodes,
     blocks: pl.DataFrame,
     pairs: list[tuple[Ints, Ints]],
     call: Ints,
@@ -156,12 +154,12 @@ def _seen_pairs(
     usual: Usual,
 ) -> tuple[Ints, Ints]:
     """Return (earlier, later) blocks of two streams where only the order seen explains the later one's start."""
-    spans = moments.blocks
+    spans = nodes.blocks
     ready = np.full(len(blocks), np.iinfo(np.int64).min)
     for source, target in pairs:
         np.maximum.at(ready, target, spans.ends[source] + usual.queued[target])
-    if len(moments.calls.starts):
-        ready = np.where(known, np.maximum(ready, moments.calls.starts[call] + usual.latency), ready)
+    if len(nodes.calls.starts):
+        ready = np.where(known, np.maximum(ready, nodes.calls.starts[call] + usual.latency), ready)
     unexplained = np.flatnonzero(spans.starts - ready > SLACK_NS) if len(blocks) else np.empty(0, np.int64)
     points = pl.DataFrame(
         {
@@ -184,71 +182,71 @@ def _seen_pairs(
     return earlier[near], later[near]
 
 
-def _starts(moments: Moments, call: Ints, known: Bools, usual: Usual, source: Ints, target: Ints, seen: int) -> None:
+def _starts(nodes: Nodes, call: Ints, known: Bools, usual: Usual, source: Ints, target: Ints, seen: int) -> None:
     """A block starts after its launch and after the work before it; what came last when recorded takes the exact lag.
 
     The last `seen` pairs are those that only the order seen tells.
     """
-    spans = moments.blocks
+    spans = nodes.blocks
     lowest = np.iinfo(np.int64).min
     launched = (
-        np.where(known, moments.calls.starts[call] + usual.latency, lowest)
-        if len(moments.calls.starts)
+        np.where(known, nodes.calls.starts[call] + usual.latency, lowest)
+        if len(nodes.calls.starts)
         else np.full(len(call), lowest)
     )
-    moment, distance = spans.after(source, spans.starts[target])
+    node, distance = spans.after(source, spans.starts[target])
     behind = spans.starts[target] - distance
     freed = np.full(len(call), lowest)
     np.maximum.at(freed, target, behind)
     by_launch = known & (launched >= freed + usual.queued)
     own = np.flatnonzero(known)
-    latency = spans.starts[own] - moments.calls.starts[call[own]]
+    latency = spans.starts[own] - nodes.calls.starts[call[own]]
     lag = np.where(by_launch[own] | (freed[own] == lowest), latency, np.minimum(latency, usual.latency[own]))
-    moments.add(Lag.LAUNCH, moments.calls.begin[call[own]], spans.begin[own], lag, own)
+    nodes.add(EdgeKind.LAUNCH, nodes.calls.begin[call[own]], spans.begin[own], lag, own)
     exact = ~by_launch[target] & (behind == freed[target])
     gap = np.where(exact, distance, np.minimum(distance, usual.queued[target]))
     told = len(source) - seen
-    for kind, part in ((Lag.QUEUE, slice(told)), (Lag.SEEN, slice(told, None))):
-        moments.add(kind, moment[part], spans.begin[target[part]], gap[part], target[part])
+    for kind, part in ((EdgeKind.QUEUE, slice(told)), (EdgeKind.SEEN, slice(told, None))):
+        nodes.add(kind, node[part], spans.begin[target[part]], gap[part], target[part])
 
 
-def _ends(moments: Moments, before: Ints) -> None:
+def _ends(nodes: Nodes, before: Ints) -> None:
     """Work that began before the work ahead of it in its stream was over (PDL) still ends after it, as recorded."""
-    spans = moments.blocks
+    spans = nodes.blocks
     early = np.flatnonzero((before >= 0) & (spans.ends[before] > spans.starts) & (spans.ends[before] < spans.ends))
     ahead = before[early]
-    moments.add(Lag.QUEUE, spans.end[ahead], spans.end[early], spans.ends[early] - spans.ends[ahead], early)
+    nodes.add(EdgeKind.QUEUE, spans.end[ahead], spans.end[early], spans.ends[early] - spans.ends[ahead], early)
 
 
-def inside_arcs(moments: Moments, blocks: pl.DataFrame, meets: pl.DataFrame) -> None:
+def inside_edges(nodes: Nodes, blocks: pl.DataFrame, meets: pl.DataFrame) -> None:
     """Add the insides of the blocks: one stretch each, or the stretches between their collectives, which join ranks."""
-    spans, joints = moments.blocks, moments.meets
+    spans, joints = nodes.blocks, nodes.meets
     block = meets["block"].to_numpy().astype(np.int64)
     plain = np.setdiff1d(np.arange(len(blocks)), block)
-    moments.add(Lag.WORK, spans.begin[plain], spans.end[plain], spans.ends[plain] - spans.starts[plain], plain)
+    nodes.add(EdgeKind.WORK, spans.begin[plain], spans.end[plain], spans.ends[plain] - spans.starts[plain], plain)
     first = np.flatnonzero(np.concatenate(([True], block[1:] != block[:-1]))[: len(block)])
     last = np.flatnonzero(np.concatenate((block[1:] != block[:-1], [True]))[-len(block) :]) if len(block) else first
     later = np.setdiff1d(np.arange(len(block)), first)
-    moments.add(
-        Lag.WORK,
+    nodes.add(
+        EdgeKind.WORK,
         spans.begin[block[first]],
         joints.begin[first],
         joints.starts[first] - spans.starts[block[first]],
         block[first],
     )
     source, distance = joints.after(later - 1, joints.starts[later])
-    moments.add(Lag.WORK, source, joints.begin[later], distance, block[later])
+    nodes.add(EdgeKind.WORK, source, joints.begin[later], distance, block[later])
     source, distance = joints.after(last, spans.ends[block[last]])
-    moments.add(Lag.WORK, source, spans.end[block[last]], distance, block[last])
-    _meet(moments, meets, block)
+    nodes.add(EdgeKind.WORK, source, spans.end[block[last]], distance, block[last])
+    _meet(nodes, meets, block)
 
 
-def _meet(moments: Moments, meets: pl.DataFrame, block: Ints) -> None:
+def _meet(nodes: Nodes, meets: pl.DataFrame, block: Ints) -> None:
     """A collective ends on every rank a fixed time after the last has arrived."""
-    joints = moments.meets
+    joints = nodes.meets
     rows = meets.select("collective").with_row_index("mine")
     pairs = rows.join(rows.rename({"mine": "theirs"}), on="collective")
     mine, theirs = pairs["mine"].to_numpy().astype(np.int64), pairs["theirs"].to_numpy().astype(np.int64)
     arrived = np.full(len(meets), np.iinfo(np.int64).min)
     np.maximum.at(arrived, mine, joints.starts[theirs])
-    moments.add(Lag.MEET, joints.begin[theirs], joints.end[mine], joints.ends[mine] - arrived[mine], block[mine])
+    nodes.add(EdgeKind.MEET, joints.begin[theirs], joints.end[mine], joints.ends[mine] - arrived[mine], block[mine])

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
-from bubblefinder.replay.changes import draft_of
-from bubblefinder.replay.model import Lag
+from bubblefinder.replay.changes import edit
+from bubblefinder.replay.model import EdgeKind
 from bubblefinder.replay.run import replay
 
 if TYPE_CHECKING:
@@ -47,11 +47,11 @@ def moved_to(model: Model, rank: Rank, parts: Sequence[Part], part: Part, remove
 
 def _blocked(model: Model, rank: Rank, change: RemoveWaits | None) -> dict[int, int]:
     """Return how long the waits of each site block a rank's steps in all, as replayed after a change."""
-    draft = draft_of(model, [change] if change else [])
-    times = replay(model, draft.lag, draft.keep)
-    inside = model.arcs.kind == Lag.CALL
+    edited = edit(model, [change] if change else [])
+    times = replay(model, edited.lag, edited.keep)
+    inside = model.edges.kind == EdgeKind.CALL
     own = np.zeros(len(model.calls), np.int64)
-    own[model.arcs.owner[inside]] = draft.lag[inside]
+    own[model.edges.owner[inside]] = edited.lag[inside]
     begin, end = (times[model.calls[side].to_numpy()] for side in ("begin", "end"))
     call = model.waits["call"].cast(pl.Int64).to_numpy()
     rows = model.waits.select("site", blocked=pl.Series((end - begin - own)[call]))

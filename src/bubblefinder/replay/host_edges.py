@@ -8,12 +8,12 @@ import numpy as np
 import polars as pl
 
 from bubblefinder.causes.waits import awaited_streams
-from bubblefinder.replay.model import Lag
+from bubblefinder.replay.model import EdgeKind
 
 if TYPE_CHECKING:
     from bubblefinder.causes.model import Causes
     from bubblefinder.intervals import Ints
-    from bubblefinder.replay.numbering import Moments
+    from bubblefinder.replay.numbering import Nodes
     from bubblefinder.timeline.model import Timeline
 
 RETURN_NS: Final = 5_000
@@ -49,31 +49,29 @@ def place_waits(causes: Causes, calls: pl.DataFrame, blocks: pl.DataFrame) -> pl
     )
 
 
-def host_arcs(
-    moments: Moments, timeline: Timeline, calls: pl.DataFrame, blocks: pl.DataFrame, waits: pl.DataFrame
-) -> int:
+def host_edges(nodes: Nodes, timeline: Timeline, calls: pl.DataFrame, blocks: pl.DataFrame, waits: pl.DataFrame) -> int:
     """Add the dependencies of the host; return how many waits had to be told by the order seen alone."""
-    _segments(moments, calls, waits)
+    _segments(nodes, calls, waits)
     awaited, guesses = _awaited(timeline, calls, blocks, waits.filter("awaits"))
-    _waiting(moments, calls, awaited)
+    _waiting(nodes, calls, awaited)
     return guesses
 
 
-def _segments(moments: Moments, calls: pl.DataFrame, waits: pl.DataFrame) -> None:
+def _segments(nodes: Nodes, calls: pl.DataFrame, waits: pl.DataFrame) -> None:
     """Each call begins after its thread's work since the one before; if another thread held it up, after that."""
     thread = calls["thread"].to_numpy()
     later = np.flatnonzero(thread[1:] == thread[:-1]) + 1
-    begins = moments.calls.starts[later]
-    source, distance = moments.calls.after(later - 1, begins)
+    begins = nodes.calls.starts[later]
+    source, distance = nodes.calls.after(later - 1, begins)
     held, blocked, ended = _handovers(calls, waits)
     shorter = np.zeros(len(calls), np.int64)
     shorter[held] = blocked
-    moments.add(Lag.SEGMENT, source, moments.calls.begin[later], np.maximum(distance - shorter[later], 0), later)
-    moments.add(
-        Lag.HANDOVER,
-        moments.calls.end[ended],
-        moments.calls.begin[held],
-        moments.calls.starts[held] - moments.calls.ends[ended],
+    nodes.add(EdgeKind.SEGMENT, source, nodes.calls.begin[later], np.maximum(distance - shorter[later], 0), later)
+    nodes.add(
+        EdgeKind.HANDOVER,
+        nodes.calls.end[ended],
+        nodes.calls.begin[held],
+        nodes.calls.starts[held] - nodes.calls.ends[ended],
         held,
     )
 
@@ -135,21 +133,21 @@ def _last_before(waits: pl.DataFrame, submitted: pl.DataFrame, by: list[str]) ->
     return found.filter(pl.col("block_end_ns") <= pl.col("end_ns"))
 
 
-def _waiting(moments: Moments, calls: pl.DataFrame, awaited: pl.DataFrame) -> None:
+def _waiting(nodes: Nodes, calls: pl.DataFrame, awaited: pl.DataFrame) -> None:
     """A wait returns when the latest of what it waits for has ended; every call takes its own time."""
     call, block = (awaited[name].to_numpy().astype(np.int64) for name in ("call", "block"))
     latest = np.full(len(calls), np.iinfo(np.int64).min)
-    np.maximum.at(latest, call, moments.blocks.ends[block])
-    length = moments.calls.ends - moments.calls.starts
-    blocked = latest > moments.calls.starts
-    returning = np.where(blocked, moments.calls.ends - latest, 0)
+    np.maximum.at(latest, call, nodes.blocks.ends[block])
+    length = nodes.calls.ends - nodes.calls.starts
+    blocked = latest > nodes.calls.starts
+    returning = np.where(blocked, nodes.calls.ends - latest, 0)
     usual_return = int(np.median(returning[blocked])) if blocked.any() else RETURN_NS
     at_once = calls["waits"].to_numpy() & ~blocked
     check = int(np.median(length[at_once])) if at_once.any() else CHECK_NS
     own = np.where(blocked, np.minimum(check, length), length)
     every = np.arange(len(calls))
-    moments.add(Lag.CALL, moments.calls.begin, moments.calls.end, own, every)
-    distance = moments.calls.ends[call] - moments.blocks.ends[block]
-    binding = blocked[call] & (moments.blocks.ends[block] == latest[call])
+    nodes.add(EdgeKind.CALL, nodes.calls.begin, nodes.calls.end, own, every)
+    distance = nodes.calls.ends[call] - nodes.blocks.ends[block]
+    binding = blocked[call] & (nodes.blocks.ends[block] == latest[call])
     lag = np.where(binding, distance, np.minimum(distance, usual_return))
-    moments.add(Lag.AWAIT, moments.blocks.end[block], moments.calls.end[call], lag, call)
+    nodes.add(EdgeKind.AWAIT, nodes.blocks.end[block], nodes.calls.end[call], lag, call)

@@ -43,7 +43,7 @@ class Shortening:
     Attributes:
         kind: ``phase`` (from the launch of one role to that of the next), ``range`` (an NVTX range's own time) or
             ``call`` (all calls of one API).
-        name: ``verify to draft-extend``, the range, or the API.
+        name: ``verify to edited-extend``, the range, or the API.
         taken: the share of it that is taken away.
         work_ns: what the host spends on it in a step: a mean, without waiting.
         then: the step after that.

@@ -1,11 +1,11 @@
-"""The recorded run as a graph of moments: each comes a fixed lag after the latest of those it waits for.
+"""The recorded run as a graph of events: each node comes a fixed lag after the latest of those it waits for.
 
-Moments are the begin and end of host calls, of blocks of GPU work, and of collectives inside blocks. A *block* is
-one graph replay, with its recorded inside, or a single operation. For every moment x that depends on others::
+Nodes are the begin and end of host calls, of blocks of GPU work, and of collectives inside blocks. A *block* is
+one graph replay, with its recorded inside, or a single operation. For every node x that depends on others::
 
     x = max(source + lag)        over its dependencies
 
-and a moment without any keeps its recorded time. The lags are cut from the recording, so that replaying
+and a node without any keeps its recorded time. The lags are cut from the recording, so that replaying
 it unchanged gives it back; a change edits lags, or takes dependencies away.
 """
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from bubblefinder.intervals import Ints
 
 
-class Lag(IntEnum):
+class EdgeKind(IntEnum):
     """What a dependency stands for.
 
     `owner` is a position in `Model.calls` for SEGMENT, CALL, AWAIT and HANDOVER, in `Model.blocks` for the rest.
@@ -49,8 +49,8 @@ class Lag(IntEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Arcs:
-    """Dependencies, sorted by the moment that depends: `target` comes at least `lag` after `source`."""
+class Edges:
+    """Dependencies, sorted by the node that depends: `target` comes at least `lag` after `source`."""
 
     source: Ints
     target: Ints
@@ -64,14 +64,14 @@ class Model:
     """A recorded run, ready to be replayed.
 
     Attributes:
-        recorded: when each moment was, in an order in which every moment follows what it depends on.
-        arcs: the dependencies.
+        recorded: when each node was, in an order in which every node follows what it depends on.
+        edges: the dependencies.
         calls: call_index (in `timeline.calls`), thread, process, api_role, start_ns, end_ns, waits
-            (Boolean), begin and end (moments).
+            (Boolean), begin and end (nodes of this graph).
         blocks: gpu, process, stream, kind, role, start_ns, end_ns, call (position in `calls`, null if
             unknown), op_index (first operation), replay_index, copy_kind, intra_ns (idle inside a
-            replay, null where not measured), nodes, begin and end (moments).
-        windows: one row a closed decode step that can be timed: gpu, process, begin and end (moments:
+            replay, null where not measured), nodes (of the CUDA graph), begin and end (nodes of this one).
+        windows: one row a closed decode step that can be timed: gpu, process, begin and end (nodes:
             the first operation of the step and of the next), recorded_ns, busy_ns (time with GPU work, or
             that may hold some without a record).
         waits: one row a wait: call (position in `calls`), site, group, copy_block (position in
@@ -82,7 +82,7 @@ class Model:
     """
 
     recorded: Ints
-    arcs: Arcs
+    edges: Edges
     calls: pl.DataFrame
     blocks: pl.DataFrame
     windows: pl.DataFrame

@@ -1,4 +1,4 @@
-"""Numbering of the moments of a run, and the dependencies gathered between them."""
+"""Numbering of the nodes of a run, and the dependencies gathered between them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bubblefinder.replay.model import Arcs, Lag
+from bubblefinder.replay.model import EdgeKind, Edges
 
 if TYPE_CHECKING:
     import polars as pl
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Spans:
-    """Intervals of one sort, with the numbers of the moments at which each begins and ends."""
+    """Intervals of one sort, with the numbers of the nodes at which each begins and ends."""
 
     starts: Ints
     ends: Ints
@@ -25,7 +25,7 @@ class Spans:
     end: Ints
 
     def after(self, positions: Ints, times: Ints) -> tuple[Ints, Ints]:
-        """Return the moment of each interval that later times hang on, and the distance from it.
+        """Return the node of each interval that later times hang on, and the distance from it.
 
         That is its end; the begin of one that takes no time or lasts beyond the time.
         """
@@ -35,17 +35,17 @@ class Spans:
 
 
 @dataclass(slots=True)
-class Moments:
-    """The moments of calls, blocks and collectives, numbered in this order, and their dependencies."""
+class Nodes:
+    """The nodes of calls, blocks and collectives, numbered in this order, and their dependencies."""
 
     calls: Spans
     blocks: Spans
     meets: Spans
-    arcs: list[tuple[Ints, Ints, Ints, Ints, Ints]] = field(default_factory=list)
+    edges: list[tuple[Ints, Ints, Ints, Ints, Ints]] = field(default_factory=list)
 
     @classmethod
-    def of(cls, calls: pl.DataFrame, blocks: pl.DataFrame, meets: pl.DataFrame) -> Moments:
-        """Number the moments of three frames with start_ns and end_ns."""
+    def of(cls, calls: pl.DataFrame, blocks: pl.DataFrame, meets: pl.DataFrame) -> Nodes:
+        """Number the nodes of three frames with start_ns and end_ns."""
         sorts: list[Spans] = []
         count = 0
         for rows in (calls, blocks, meets):
@@ -55,12 +55,12 @@ class Moments:
             count += 2 * len(rows)
         return cls(sorts[0], sorts[1], sorts[2])
 
-    def add(self, kind: Lag, source: Ints, target: Ints, lag: Ints, owner: Ints) -> None:
+    def add(self, kind: EdgeKind, source: Ints, target: Ints, lag: Ints, owner: Ints) -> None:
         """Take in dependencies of one kind."""
-        self.arcs.append((source, target, lag, np.full(len(source), int(kind)), owner))
+        self.edges.append((source, target, lag, np.full(len(source), int(kind)), owner))
 
-    def ordered(self) -> tuple[Ints, Ints, Arcs]:
-        """Return the recorded times in an order that follows the dependencies, each moment's place in it, and the arcs.
+    def ordered(self) -> tuple[Ints, Ints, Edges]:
+        """Return the recorded times in an order that follows the dependencies, each node's place in it, and the edges.
 
         Dependencies that the recorded times contradict (the clocks of host and GPU differ by a few us) are left out.
         """
@@ -71,11 +71,11 @@ class Moments:
         )
         place = np.empty(len(times), np.int64)
         place[order] = np.arange(len(times))
-        source, target, lag, kind, owner = (np.concatenate(column) for column in zip(*self.arcs, strict=True))
+        source, target, lag, kind, owner = (np.concatenate(column) for column in zip(*self.edges, strict=True))
         source, target = place[source], place[target]
         keep: Bools = source < target
         by_target = np.flatnonzero(keep)[np.argsort(target[keep], kind="stable")]
-        return times[order], place, Arcs(*(column[by_target] for column in (source, target, lag, kind, owner)))
+        return times[order], place, Edges(*(column[by_target] for column in (source, target, lag, kind, owner)))
 
 
 def _ranks(sort: int, spans: Spans) -> tuple[Ints, Ints]:

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from bubblefinder.replay.changes import HostSpeed, RemoveTracing, draft_of
+from bubblefinder.replay.changes import HostSpeed, RemoveTracing, edit
 from bubblefinder.replay.critical_path import Bound, bound_of
-from bubblefinder.replay.model import Lag
+from bubblefinder.replay.model import EdgeKind
 from bubblefinder.replay.run import replay
 from bubblefinder.timeline.rank import Rank
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from bubblefinder.intervals import Ints
-    from bubblefinder.replay.changes import Change, Draft
+    from bubblefinder.replay.changes import Change, EditedGraph
     from bubblefinder.replay.model import Model
 
 HOST_NOISE: Final = 0.125
@@ -62,13 +62,13 @@ class Prediction:
 
 def predict(model: Model, changes: Sequence[Change]) -> dict[Rank, Prediction]:
     """Return the step of every process and GPU with decode steps after all the changes together."""
-    draft, times = _cautious(model, changes)
+    edited, times = _cautious(model, changes)
     best, worst = _extreme(model, changes, 1 + HOST_NOISE), _extreme(model, changes, 1 - HOST_NOISE)
-    notes = (*draft.notes, *_notes(model))
+    notes = (*edited.notes, *_notes(model))
     found = {}
     for rank, windows in _windows(model).items():
-        least = _least(model, draft, windows)
-        now, step, low, high = (_step(windows, moments, least) for moments in (model.recorded, times, best, worst))
+        least = _least(model, edited, windows)
+        now, step, low, high = (_step(windows, moved, least) for moved in (model.recorded, times, best, worst))
         found[rank] = Prediction(
             gpu=rank.gpu,
             process=rank.process,
@@ -76,7 +76,7 @@ def predict(model: Model, changes: Sequence[Change]) -> dict[Rank, Prediction]:
             step_ns=min(step, now),
             low_ns=min(low, step, now),
             high_ns=min(max(high, step), now),
-            bound=Bound.GPU if step > _step(windows, times) else _bound(draft, times, windows),
+            bound=Bound.GPU if step > _step(windows, times) else _bound(edited, times, windows),
             notes=notes,
         )
     return found
@@ -84,9 +84,9 @@ def predict(model: Model, changes: Sequence[Change]) -> dict[Rank, Prediction]:
 
 def steps_after(model: Model, changes: Sequence[Change]) -> dict[Rank, int]:
     """Return only the predicted steps."""
-    draft, times = _cautious(model, changes)
+    edited, times = _cautious(model, changes)
     return {
-        rank: min(_step(windows, times, _least(model, draft, windows)), _step(windows, model.recorded))
+        rank: min(_step(windows, times, _least(model, edited, windows)), _step(windows, model.recorded))
         for rank, windows in _windows(model).items()
     }
 
@@ -96,15 +96,15 @@ def _windows(model: Model) -> dict[Rank, pl.DataFrame]:
     return {Rank(int(gpu), int(process)): windows for (gpu, process), windows in parts.items()}
 
 
-def _cautious(model: Model, changes: Sequence[Change]) -> tuple[Draft, Ints]:
+def _cautious(model: Model, changes: Sequence[Change]) -> tuple[EditedGraph, Ints]:
     """Replay the changes with the host as slow as its own variation allows.
 
     Unchanged, or only without the profiler, nothing is promised that noise could take back.
     """
     cures = [change for change in changes if not isinstance(change, RemoveTracing)]
     caution = host_spread(model) if cures else 0.0
-    draft = draft_of(model, [*changes, HostSpeed(1 / (1 + caution))])
-    return draft, replay(model, draft.lag, draft.keep)
+    edited = edit(model, [*changes, HostSpeed(1 / (1 + caution))])
+    return edited, replay(model, edited.lag, edited.keep)
 
 
 def host_spread(model: Model) -> float:
@@ -112,14 +112,14 @@ def host_spread(model: Model) -> float:
 
     The steadiest process counts, since the others may just wait for it.
     """
-    host = np.isin(model.arcs.kind, (Lag.SEGMENT, Lag.CALL))
-    moment, work = model.arcs.target[host], model.arcs.lag[host]
-    process = model.calls["process"].to_numpy()[model.arcs.owner[host]]
+    host = np.isin(model.edges.kind, (EdgeKind.SEGMENT, EdgeKind.CALL))
+    node, work = model.edges.target[host], model.edges.lag[host]
+    process = model.calls["process"].to_numpy()[model.edges.owner[host]]
     spreads = []
     for rank, windows in _windows(model).items():
         mine = process == rank.process
         edges = np.append(windows["begin"].to_numpy(), windows["end"].to_numpy()[-1])
-        step = np.searchsorted(edges, moment[mine], side="right") - 1
+        step = np.searchsorted(edges, node[mine], side="right") - 1
         inside = (step >= 0) & (step < len(windows))
         sums = np.bincount(step[inside], weights=work[mine][inside], minlength=len(windows))
         middle = float(np.median(sums))
@@ -128,17 +128,17 @@ def host_spread(model: Model) -> float:
 
 
 def _extreme(model: Model, changes: Sequence[Change], speed: float) -> Ints:
-    """Return the moments with a host of another speed, and the profiler's costs at that end of their range.
+    """Return the nodes with a host of another speed, and the profiler's costs at that end of their range.
 
     With the fast one, what only the order seen tells is dropped.
     """
     ends = [
         change.ends[speed < 1] if isinstance(change, RemoveTracing) and change.ends else change for change in changes
     ]
-    draft: Draft = draft_of(model, [*ends, HostSpeed(speed)])
+    edited: EditedGraph = edit(model, [*ends, HostSpeed(speed)])
     if speed > 1 and changes:
-        draft.keep &= model.arcs.kind != Lag.SEEN
-    return replay(model, draft.lag, draft.keep)
+        edited.keep &= model.edges.kind != EdgeKind.SEEN
+    return replay(model, edited.lag, edited.keep)
 
 
 def _step(windows: pl.DataFrame, times: Ints, least: Ints | int = 0) -> int:
@@ -147,20 +147,20 @@ def _step(windows: pl.DataFrame, times: Ints, least: Ints | int = 0) -> int:
     return _median(np.maximum(length, least))
 
 
-def _least(model: Model, draft: Draft, windows: pl.DataFrame) -> Ints:
+def _least(model: Model, edited: EditedGraph, windows: pl.DataFrame) -> Ints:
     """Return how long the GPU works in each step after the changes, if no more of its work overlaps than was recorded.
 
     Streams that had the GPU in turns would share it. Nothing is said of ranks that wait for each other at work.
     """
-    arcs = np.flatnonzero(np.isin(model.arcs.kind, (Lag.WORK, Lag.MEET)))
-    arcs = arcs[model.blocks["gpu"].to_numpy()[model.arcs.owner[arcs]] == windows["gpu"][0]]
-    if (model.arcs.kind[arcs] == Lag.MEET).any():
+    edges = np.flatnonzero(np.isin(model.edges.kind, (EdgeKind.WORK, EdgeKind.MEET)))
+    edges = edges[model.blocks["gpu"].to_numpy()[model.edges.owner[edges]] == windows["gpu"][0]]
+    if (model.edges.kind[edges] == EdgeKind.MEET).any():
         return np.zeros(len(windows), np.int64)
     begins, ends = (model.recorded[windows[side].to_numpy()] for side in ("begin", "end"))
-    starts = model.blocks["start_ns"].to_numpy()[model.arcs.owner[arcs]]
+    starts = model.blocks["start_ns"].to_numpy()[model.edges.owner[edges]]
     step = np.searchsorted(begins, starts, side="right") - 1
     inside = (step >= 0) & (starts < ends[np.maximum(step, 0)])
-    taken = np.bincount(step[inside], weights=(model.arcs.lag - draft.lag)[arcs][inside], minlength=len(windows))
+    taken = np.bincount(step[inside], weights=(model.edges.lag - edited.lag)[edges][inside], minlength=len(windows))
     least: Ints = np.maximum(windows["busy_ns"].to_numpy() - taken.astype(np.int64), 0)
     return least
 
@@ -169,8 +169,8 @@ def _median(values: NDArray[np.int64]) -> int:
     return round(float(np.median(values)))
 
 
-def _bound(draft: Draft, times: Ints, windows: pl.DataFrame) -> Bound:
-    return bound_of(draft, times, int(windows["begin"][0]), int(windows["end"][-1]), len(windows))
+def _bound(edited: EditedGraph, times: Ints, windows: pl.DataFrame) -> Bound:
+    return bound_of(edited, times, int(windows["begin"][0]), int(windows["end"][-1]), len(windows))
 
 
 def _notes(model: Model) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""The recurrence itself: when every moment comes, given the lags."""
+"""The recurrence itself: when every node comes, given the lags."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ if TYPE_CHECKING:
 
 
 def replay(model: Model, lag: Ints, keep: Bools) -> Ints:
-    """Return when each moment comes.
+    """Return when each node comes.
 
     Args:
         model: the recorded run.
         lag: the lag of each dependency.
-        keep: which dependencies hold; a moment left without any keeps its recorded time.
+        keep: which dependencies hold; a node left without any keeps its recorded time.
     """
     times: list[int] = model.recorded.tolist()
-    source: list[int] = model.arcs.source[keep].tolist()
+    source: list[int] = model.edges.source[keep].tolist()
     lags: list[int] = lag[keep].tolist()
     previous = -1
-    for position, target in enumerate(model.arcs.target[keep].tolist()):
+    for position, target in enumerate(model.edges.target[keep].tolist()):
         time = times[source[position]] + lags[position]
         if target != previous or time > times[target]:
             times[target] = time

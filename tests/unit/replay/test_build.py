@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 
 from bubblefinder.replay.changes import HostSpeed, RemoveWaits
-from bubblefinder.replay.model import Lag, Model
+from bubblefinder.replay.model import EdgeKind, Model
 from bubblefinder.replay.predict import predict
 from tests.modelled import model_drawn, steps_us
 from tests.unit.causes.test_collectives import RANKS
 from tests.unit.causes.test_sites import steps
 
 
-def kinds(model: Model) -> set[Lag]:
-    return {Lag(kind) for kind in np.unique(model.arcs.kind)}
+def kinds(model: Model) -> set[EdgeKind]:
+    return {EdgeKind(kind) for kind in np.unique(model.edges.kind)}
 
 
 PRIVATE = (
@@ -40,7 +40,7 @@ def test_an_event_orders_work_of_two_streams() -> None:
     model = model_drawn(PRIVATE)
     assert model.guesses == 0
     copies = model.blocks.with_row_index("block").filter(model.blocks["kind"] == "copy")["block"].to_numpy()
-    behind = model.arcs.source[(model.arcs.kind == Lag.QUEUE) & np.isin(model.arcs.owner, copies)]
+    behind = model.edges.source[(model.edges.kind == EdgeKind.QUEUE) & np.isin(model.edges.owner, copies)]
     assert set(behind) <= set(model.blocks["end"].to_list())
     assert len(behind) == 5 + 4  # the graph before each by the event, and the copy before by the stream
 
@@ -63,7 +63,7 @@ def wide(picture: str, times: int) -> str:
 
 def test_work_that_starts_long_after_its_launch_and_its_stream_waited_for_something_seen() -> None:
     model = model_drawn(wide(LONG, 5) + "\nG = graph 5 g\nC = copy DtoH 8 pinned\n")
-    assert Lag.SEEN in kinds(model)
+    assert EdgeKind.SEEN in kinds(model)
     assert model.guesses == 5
     (then,) = predict(model, [HostSpeed(2)]).values()
     assert then.notes == ("5 orders between streams or waits are told by the times seen alone",)
@@ -71,7 +71,7 @@ def test_work_that_starts_long_after_its_launch_and_its_stream_waited_for_someth
 
 def test_ranks_are_joined_by_their_collectives() -> None:
     model = model_drawn(RANKS)
-    assert Lag.MEET in kinds(model)
+    assert EdgeKind.MEET in kinds(model)
     assert steps_us(model) == [20, 20]
 
 
@@ -136,7 +136,7 @@ def test_a_thread_held_up_by_another_goes_on_when_that_ones_wait_is_gone() -> No
         + helper
         + "\nG = graph 5 g f\nC = copy DtoH 8 pageable via cudaMemcpy_v3020\nx = name pthread_cond_wait\n",
     )
-    assert Lag.HANDOVER in kinds(model)
+    assert EdgeKind.HANDOVER in kinds(model)
     assert steps_us(model) == [24]
     (then,) = steps_us(model, [RemoveWaits(frozenset(model.waits["site"]))])
     assert then < 24

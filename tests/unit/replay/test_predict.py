@@ -9,7 +9,7 @@ from hypothesis import given
 
 from bubblefinder.replay.changes import FreeLaunches, HostSpeed, RemoveWaits
 from bubblefinder.replay.critical_path import Bound
-from bubblefinder.replay.model import Lag
+from bubblefinder.replay.model import EdgeKind
 from bubblefinder.replay.predict import host_spread, predict, steps_after
 from bubblefinder.replay.sentences import sentence
 from bubblefinder.trace.model import KERNEL
@@ -125,7 +125,7 @@ def test_streams_that_had_the_gpu_in_turns_are_not_promised_to_share_it(monkeypa
 @given(captures())
 def test_no_host_makes_a_step_shorter_than_its_gpu_work(trace: Trace) -> None:
     model = model_of(trace)
-    if (model.arcs.kind == Lag.MEET).any():
+    if (model.edges.kind == EdgeKind.MEET).any():
         return
     for (gpu, process), then in predict(model, [HostSpeed(1e9)]).items():
         windows = model.windows.filter((pl.col("gpu") == gpu) & (pl.col("process") == process))

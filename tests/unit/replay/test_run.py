@@ -17,22 +17,22 @@ if TYPE_CHECKING:
 @given(captures())
 def test_an_unchanged_run_comes_back_exactly(trace: Trace) -> None:
     model = model_of(trace)
-    everything = np.ones(len(model.arcs.lag), np.bool_)
-    assert (replay(model, model.arcs.lag, everything) == model.recorded).all()
+    everything = np.ones(len(model.edges.lag), np.bool_)
+    assert (replay(model, model.edges.lag, everything) == model.recorded).all()
 
 
 @given(captures(), st.randoms(use_true_random=False))
 def test_shorter_lags_and_fewer_dependencies_never_make_a_moment_later(trace: Trace, random: object) -> None:
     model = model_of(trace)
     draws = np.random.default_rng(random.getrandbits(32))  # type: ignore[attr-defined]
-    first_of = np.searchsorted(model.arcs.target, model.arcs.target)
-    keep = (draws.random(len(model.arcs.lag)) < 0.8) | (first_of == np.arange(len(model.arcs.lag)))
-    lag = np.minimum(model.arcs.lag, (model.arcs.lag * draws.random(len(model.arcs.lag))).astype(np.int64))
+    first_of = np.searchsorted(model.edges.target, model.edges.target)
+    keep = (draws.random(len(model.edges.lag)) < 0.8) | (first_of == np.arange(len(model.edges.lag)))
+    lag = np.minimum(model.edges.lag, (model.edges.lag * draws.random(len(model.edges.lag))).astype(np.int64))
     assert (replay(model, lag, keep) <= model.recorded).all()
 
 
 @given(captures())
 def test_every_dependency_comes_before_what_depends_on_it(trace: Trace) -> None:
-    arcs = model_of(trace).arcs
-    assert (arcs.source < arcs.target).all()
-    assert (np.diff(arcs.target) >= 0).all()
+    edges = model_of(trace).edges
+    assert (edges.source < edges.target).all()
+    assert (np.diff(edges.target) >= 0).all()
