@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from bubblefinder.compare.delta.inside import Leaf
+from bubblefinder.compare.delta.side import Idle
 from bubblefinder.report.detail.host_account import HOST_WORK
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from bubblefinder.compare.delta.model import Kind
-    from bubblefinder.compare.delta.side import CallKey, Idle, IdleKey, Side
+    from bubblefinder.compare.delta.side import Side
+
+_Activity = tuple[str, "str | None", "str | None", "str | None"]
+"""The class of idle time, what the host did in it, where, and what ended it."""
+_OF_WAITS: Final = frozenset({"new wait", "gone wait"})
 
 ONCE: Final = 0.5
 """A call came or went if it is made this much more or less often a step; fewer is a call that some steps make."""
@@ -21,42 +26,102 @@ FEW: Final = 0.15
 """Time that half of lies in this share of the steps or less comes in pauses, not in every step."""
 HIDDEN: Final = 0.25
 """Where the host took longer for less than this share of what the GPU idles more, its work is exposed, not longer."""
+ALONE: Final = 0.75
+"""From this share on the host's own work accounts for the change by itself, though a wait came or went beside it."""
 STEADY: Final = 0.25
 """A pause moves the median step by less than this share of what it adds to the mean."""
 
 
+class _Change(NamedTuple):
+    """Idle time of one kind on both sides, and the wait that it hangs on, if on any."""
+
+    key: _Activity
+    wait: str | None
+    before: Idle | None
+    after: Idle | None
+
+    @property
+    def delta_ns(self) -> float:
+        """What it adds to the mean step."""
+        return (self.after.ns if self.after else 0.0) - (self.before.ns if self.before else 0.0)
+
+
 def changed_idle(base: Side, head: Side) -> Iterator[Leaf]:
     """Yield what became of the idle time outside replays, by what the host did in it; sums to its change."""
-    for key in dict.fromkeys([*head.idle, *base.idle]):
-        before, after = base.idle.get(key), head.idle.get(key)
-        _, wait, during, place, _ = key
-        kind = _kind(key, before, after, base, head)
-        name = wait if kind in {"new wait", "gone wait"} else place if during == HOST_WORK else during
-        what = _what(key, kind)
-        counts = _counts(base, head, during) if during and during != HOST_WORK else (None, None)
-        times = (before.ns if before else 0.0, after.ns if after else 0.0)
-        yield Leaf(kind, None, name, None, what, None, *_known(counts), *times)
+    for change in _changes(base, head):
+        _, during, place, _ = change.key
+        kind = _kind(change, base, head)
+        name = change.wait if kind in _OF_WAITS else place if during == HOST_WORK else during
+        counts = _counts(base, head, during) if during and during != HOST_WORK else (0.0, 0.0)
+        times = (change.before.ns if change.before else 0.0, change.after.ns if change.after else 0.0)
+        yield Leaf(kind, None, name, None, _what(change, kind), None, *counts, *times)
 
 
-def _known(counts: tuple[float | None, float | None]) -> tuple[float, float]:
-    return counts[0] or 0.0, counts[1] or 0.0
+def _changes(base: Side, head: Side) -> Iterator[_Change]:
+    """Pair the idle time of both sides by what the host did in it.
+
+    Where it hangs on other waits than before, what is there on both sides is the same idle time under another cause:
+    only the difference counts, and hangs on the wait that came or went.
+    """
+    before, after = _by_activity(base), _by_activity(head)
+    for key in dict.fromkeys([*after, *before]):
+        old, new = before.get(key, {}), after.get(key, {})
+        if old.keys() == new.keys():
+            for wait in old:
+                yield _Change(key, wait, old[wait], new[wait])
+        else:
+            net = _Change(key, None, _together(old), _together(new))
+            yield net._replace(wait=_responsible(net.delta_ns, old, new, base, head))
 
 
-def _kind(key: IdleKey, before: Idle | None, after: Idle | None, base: Side, head: Side) -> Kind:
-    gap_class, wait, during, _, _ = key
-    if wait and (came := _came(wait, base, head)):
+def _by_activity(side: Side) -> dict[_Activity, dict[str | None, Idle]]:
+    found: dict[_Activity, dict[str | None, Idle]] = {}
+    for (gap_class, wait, during, place, before), idle in side.idle.items():
+        found.setdefault((gap_class, during, place, before), {})[wait] = idle
+    return found
+
+
+def _together(rows: Mapping[str | None, Idle]) -> Idle | None:
+    """Return idle time of several waits as one; its shape is that of the largest part."""
+    if not rows:
+        return None
+    largest = max(rows.values(), key=lambda idle: idle.ns)
+    sums = (sum(idle.ns for idle in rows.values()), sum(idle.p50_ns for idle in rows.values()))
+    return Idle(largest.row, *sums, largest.half)
+
+
+def _responsible(
+    delta: float, old: Mapping[str | None, Idle], new: Mapping[str | None, Idle], base: Side, head: Side
+) -> str | None:
+    """Return the wait that a change hangs on: one that came with more idle time or went with it, else the largest."""
+    side, came = (new, 1) if delta > 0 else (old, -1)
+    waits = sorted((wait for wait in side if wait), key=lambda wait: -side[wait].ns)
+    return next((wait for wait in waits if _came(wait, base, head) == came), waits[0] if waits else None)
+
+
+def _kind(change: _Change, base: Side, head: Side) -> Kind:
+    gap_class, during, _, _ = change.key
+    came = _came(change.wait, base, head) if change.wait else 0
+    if came * change.delta_ns > 0 and not _host_alone(change, base, head):
         return "new wait" if came > 0 else "gone wait"
     if during is None:
         return "queued" if gap_class == "queued" else "not told"
-    kind = _of_call(_counts(base, head, during)) if during != HOST_WORK else _of_work(wait, before, after, base, head)
+    kind = _of_call(_counts(base, head, during)) if during != HOST_WORK else _of_work(change, base, head)
     steady = kind in {"call", "host work", "behind a wait"}
-    return "exposed" if steady and _exposed(key, before, after, base, head) else kind
+    return "exposed" if steady and _longer(change, base, head) < HIDDEN else kind
 
 
-def _of_work(wait: str | None, before: Idle | None, after: Idle | None, base: Side, head: Side) -> Kind:
-    if _is_pause(before, after):
+def _host_alone(change: _Change, base: Side, head: Side) -> bool:
+    """Tell a change for which the host took longer, or shorter, by as much at what it did before as well."""
+    _, during, place, _ = change.key
+    least = min(_host_ns(side, during, place) for side in (base, head))
+    return during == HOST_WORK and least > 0 and _longer(change, base, head) >= ALONE
+
+
+def _of_work(change: _Change, base: Side, head: Side) -> Kind:
+    if _is_pause(change.before, change.after):
         return "pause"
-    return "behind a wait" if wait and wait in _waits(base) & _waits(head) else "host work"
+    return "behind a wait" if change.wait in _waits(base) & _waits(head) else "host work"
 
 
 def _waits(side: Side) -> set[str]:
@@ -92,15 +157,14 @@ def _of_call(counts: tuple[float, float]) -> Kind:
     return "call"
 
 
-def _exposed(key: IdleKey, before: Idle | None, after: Idle | None, base: Side, head: Side) -> bool:
-    """Tell idle time that grew although the host took no longer for what it did, because the GPU hid it before.
+def _longer(change: _Change, base: Side, head: Side) -> float:
+    """Return by how much longer the host took for what it did, as a share of what the GPU idles more.
 
-    The other way round likewise: idle time that went because the GPU hides what the host does as before.
+    Near 0 its work is not longer, the GPU hid it before; and the other way round where idle time went.
     """
-    _, _, during, place, _ = key
-    more = (after.ns if after else 0.0) - (before.ns if before else 0.0)
+    _, during, place, _ = change.key
     longer = _host_ns(head, during, place) - _host_ns(base, during, place)
-    return more != 0 and longer / more < HIDDEN
+    return longer / change.delta_ns if change.delta_ns else 1.0
 
 
 def _host_ns(side: Side, during: str | None, place: str | None) -> float:
@@ -123,29 +187,18 @@ def _is_pause(before: Idle | None, after: Idle | None) -> bool:
     return longer.half <= FEW and abs(middle) < STEADY * abs(mean)
 
 
-def _what(key: IdleKey, kind: Kind) -> str | None:
+def _what(change: _Change, kind: Kind) -> str | None:
     """Return where the idle time lies, in words, beyond what the part is called by."""
-    gap_class, wait, during, place, before = key
+    gap_class, during, place, before = change.key
     told = []
-    if kind in {"new wait", "gone wait"} and during:
+    if kind in _OF_WAITS and during:
         told.append(f"in {during}" if during != HOST_WORK else "in host work behind it")
     if during != HOST_WORK and place:
         told.append(f"in {place}")
-    if wait and kind not in {"new wait", "gone wait"}:
-        told.append(f"behind {wait}")
+    if change.wait and kind not in _OF_WAITS:
+        told.append(f"behind {change.wait}")
     if before:
         told.append(f"before {before}")
     if during is None and gap_class != "queued":
         told.append(gap_class)
     return ", ".join(told) or None
-
-
-def made_more(base: Side, head: Side) -> list[tuple[CallKey, float]]:
-    """Return the calls that head makes more or less often a step than base, and by how much."""
-    keys = dict.fromkeys([*head.calls, *base.calls])
-    counts = [(key, _count(head, key) - _count(base, key)) for key in keys]
-    return [(key, more) for key, more in counts if abs(more) >= ONCE]
-
-
-def _count(side: Side, key: CallKey) -> float:
-    return side.calls[key].count if key in side.calls else 0.0

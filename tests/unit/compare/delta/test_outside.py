@@ -87,3 +87,19 @@ def test_what_no_call_explains() -> None:
     unknown = an_idle(7, gap_class="unattributed", during=None, place=None, before=None)
     assert kinds(side(), side(queued, unknown)) == {"queued": None, "not told": None}
     assert [leaf.what for leaf in changed_idle(side(), side(unknown))] == ["unattributed"]
+
+
+def test_idle_time_under_another_cause_changed_only_by_the_difference() -> None:
+    reads = a_call("cudaStreamSynchronize", 50, waits=True)
+    charged = an_idle(300, wait="cudaStreamSynchronize in resolve")
+    base, head = side(charged, calls=(work(400), reads)), side(an_idle(290), calls=(work(400),))
+    (leaf,) = changed_idle(base, head)
+    assert (leaf.kind, leaf.name, round(leaf.delta_ns)) == ("gone wait", "cudaStreamSynchronize in resolve", -10 * US)
+    (back,) = changed_idle(head, base)
+    assert (back.kind, round(back.delta_ns)) == ("new wait", 10 * US)
+
+
+def test_longer_work_of_the_host_is_its_own_though_a_wait_came_too() -> None:
+    reads = a_call("cudaMemcpyAsync", 50, waits=True)
+    base, head = side(an_idle(10), calls=(work(100),)), side(an_idle(310, wait=READ), calls=(work(400), reads))
+    assert kinds(base, head) == {"host work": "prepare"}
