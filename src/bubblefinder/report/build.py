@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+import polars as pl
+
 from bubblefinder._version import __version__
 from bubblefinder.errors import CannotAnswerError
 from bubblefinder.overhead.model import Source
@@ -19,7 +21,9 @@ from bubblefinder.report.ledgers import (
     decode_rows,
     device_report,
     per_step,
+    regimes,
     roles,
+    stats,
     step_rows,
     windows_with_ledger,
 )
@@ -32,6 +36,7 @@ from bubblefinder.report.model import (
     ProcessInfo,
     Quality,
     Report,
+    RivalSteps,
     Run,
     StepsReport,
     Tool,
@@ -39,6 +44,7 @@ from bubblefinder.report.model import (
 )
 from bubblefinder.report.overhead import overhead_report
 from bubblefinder.report.overhead_sentences import may_be_the_profilers_ns
+from bubblefinder.report.selection import selection
 from bubblefinder.report.verdict import verdict
 from bubblefinder.rules.config import Config
 from bubblefinder.rules.engine import run_rules
@@ -48,8 +54,6 @@ from bubblefinder.timeline.rank import Rank, ranks_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    import polars as pl
 
     from bubblefinder.timeline.model import Timeline
     from bubblefinder.trace.model import QualityNote, Trace
@@ -186,6 +190,17 @@ def _steps(analysis: Analysis, windows: pl.DataFrame, rank: Rank | None) -> Step
         else BubbleShare(intra_graph=None, inter_graph=None, total=None),
         rows=step_rows(windows),
         mark=told.mark,
+        excluded_ns=dict(
+            mine.drop_nulls("excluded")
+            .group_by("excluded")
+            .agg(pl.col("duration_ns").sum())
+            .sort("excluded")
+            .iter_rows()
+        ),
+        regimes=regimes(timeline, steps, windows, rank) if rank else [],
+        rival=RivalSteps(count=told.rival.steps, step_by=told.rival.step_by) if told.rival else None,
+        requests=stats(rows["requests"]) if rows["requests"].count() else None,
+        selection=selection(analysis, rank),
     )
 
 

@@ -15,10 +15,12 @@ from bubblefinder.report.model import (
     DeviceReport,
     InterGraph,
     Launches,
+    Regime,
     Role,
     Stats,
     StepRow,
 )
+from bubblefinder.steps.model import REGIME
 from bubblefinder.timeline.ledger import COLUMNS, cover_of, device_ledger, window_ledger
 from bubblefinder.timeline.model import CaptureMode, Device, IdleClass, Timeline, on_gpu
 from bubblefinder.trace.model import pid_of
@@ -120,6 +122,26 @@ def step_rows(windows: pl.DataFrame) -> list[StepRow]:
     return [
         StepRow(pid=pid_of(process), **dict(zip(columns, values, strict=True)))
         for process, *values in windows.select("process", *columns).iter_rows()
+    ]
+
+
+def regimes(timeline: Timeline, steps: Steps, windows: pl.DataFrame, rank: Rank) -> list[Regime]:
+    """Return the regimes of a rank's steps with their own figures, if there are several."""
+    counted = pl.col("excluded").is_null() | (pl.col("excluded") == REGIME)
+    mine = windows.filter(rank.mine & pl.col("regime").is_not_null() & counted)
+    parts = mine.partition_by("regime", maintain_order=True)
+    replays = not on_gpu(timeline.replays, rank.gpu).is_empty()
+    return [
+        Regime(
+            count=len(rows),
+            headline=bool(rows["excluded"].is_null().any()),
+            indexes=[int(rows["index"][0]), int(rows["index"][-1])],
+            roles=roles(timeline, steps, rows, rank),
+            per_step=per_step(rows),
+            bubble_share=bubble_share(rows, has_replays=replays),
+        )
+        for rows in parts
+        if len(parts) > 1
     ]
 
 

@@ -198,6 +198,47 @@ class StepRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Regime:
+    """A run of steps that do the same in one way: by one graph, or kernel by kernel; figures of its own.
+
+    `headline`: its steps are among those of `per_step`; another batch size is, another way to run isn't. `indexes` are
+    those of its first and its last step.
+    """
+
+    count: int
+    headline: bool
+    indexes: list[int]
+    roles: list[Role]
+    per_step: dict[str, Stats]
+    bubble_share: BubbleShare
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RivalSteps:
+    """Another way to cut the capture into steps that is nearly as good, and the `--step-by` that takes it."""
+
+    count: int
+    step_by: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Selection:
+    """What the user chose to look at, and the figures of the whole beside it.
+
+    `window_ns`: ns from the capture's start; `steps`: indexes, the last one not included. `count` and `step_p50_ns` are
+    those of the whole capture, `confidence` that of its steps found without `step_by`.
+    """
+
+    window_ns: list[int] | None
+    steps: list[int] | None
+    step_by: str | None
+    count: int
+    step_p50_ns: float | None
+    method: str
+    confidence: Confidence
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StepsReport:
     """How the steps were found, and what a step costs."""
 
@@ -214,6 +255,15 @@ class StepsReport:
     rows: list[StepRow]
     mark: str | None = None
     """The NVTX name or pattern, or kernel pattern, that cut the steps; null for other methods."""
+    excluded_ns: dict[str, int] = field(default_factory=dict)
+    """How long the windows of each reason took together."""
+    regimes: list[Regime] = field(default_factory=list)
+    """Where there are several, in the order in which they come."""
+    rival: RivalSteps | None = None
+    requests: Stats | None = None
+    """How many requests a step serves, where NVTX ranges say so."""
+    selection: Selection | None = None
+    """Null where the whole capture was asked for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,10 +6,10 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from bubblefinder.report.prediction_sentences import to_recover_words
-from bubblefinder.units import count, duration, plural, printable
+from bubblefinder.units import count, duration, plural, printable, share
 
 if TYPE_CHECKING:
-    from bubblefinder.report.model import Finding, Quality, Report, Site
+    from bubblefinder.report.model import Finding, Quality, Report, Selection, Site
 
 CLASS_LABELS: Final = {
     "busy": "busy",
@@ -33,12 +33,12 @@ CLASS_MEANINGS: Final = {
 }
 EXCLUDED_LABELS: Final = {
     "head": "before the first step",
-    "tail": "unclosed last step",
+    "tail": "unclosed last window",
     "capture_start": "capture start",
     "prefill": "prefill work",
     "set_up": "set-up before the first step",
     "no_load": "waiting for requests",
-    "other_regime": "steps of another regime",
+    "other_regime": "of another regime",
     "not_selected": "not selected",
 }
 MODE_LABELS: Final = {
@@ -144,5 +144,50 @@ def scope_words(report: Report) -> str:
     if not steps.count:
         return "no decode steps"
     left_out = sum(steps.excluded.values())
-    excluded = f", {plural(left_out, 'window')} left out" if left_out else ""
+    took = f" ({duration(sum(steps.excluded_ns.values()))})" if steps.excluded_ns else ""
+    excluded = f", {plural(left_out, 'window')} left out{took}" if left_out else ""
     return f"{plural(steps.count, 'decode step')}{excluded}, found by {steps.method} ({steps.confidence} confidence)"
+
+
+def left_out_words(report: Report) -> str:
+    """Return which windows were left out of the statistics, in number and in time; nothing if none were."""
+    steps = report.steps
+    parts = []
+    for reason, number in steps.excluded.items():
+        took = f" ({duration(steps.excluded_ns[reason])})" if reason in steps.excluded_ns else ""
+        parts.append(f"{number:,} {EXCLUDED_LABELS.get(reason, plain(reason))}{took}")
+    return ", ".join(parts)
+
+
+def steps_sentences(report: Report) -> list[str]:
+    """Return what else must be known of the steps behind the figures: what was chosen, other regimes, another way."""
+    steps = report.steps
+    said = [_selection_words(steps.selection)] if steps.selection else []
+    said += [
+        f"Regime {number} of {len(steps.regimes)}, windows {one.indexes[0]:,} to {one.indexes[1]:,}: "
+        f"{plural(one.count, 'step')} of {duration(one.per_step['duration'].p50)}"
+        + (f", {share(one.bubble_share.total)} idle" if one.bubble_share.total is not None else "")
+        + ("." if one.headline else ", not in the figures of the headline.")
+        for number, one in enumerate(steps.regimes, start=1)
+    ]
+    if steps.rival:
+        said.append(
+            f"Nearly as well the capture has {plural(steps.rival.count, 'step')}: "
+            f"`--step-by '{plain(steps.rival.step_by, 120)}'` takes them."
+        )
+    if steps.requests and steps.requests.p50 is not None:
+        said.append(f"A step serves {steps.requests.p50:g} requests (p50; at most {steps.requests.max}).")
+    return said
+
+
+def _selection_words(chosen: Selection) -> str:
+    """Return what the user chose, and what the whole capture says."""
+    parts = []
+    if chosen.window_ns:
+        parts.append(f"work from {duration(chosen.window_ns[0])} to {duration(chosen.window_ns[1])} (--window)")
+    if chosen.steps:
+        parts.append(f"steps {chosen.steps[0]:,} to {chosen.steps[1] - 1:,} (--steps)")
+    if chosen.step_by:
+        parts.append(f"steps by {plain(chosen.step_by, 120)} (--step-by)")
+    whole = f"{plural(chosen.count, 'step')} of {duration(chosen.step_p50_ns)}" if chosen.count else "no steps"
+    return f"Asked for: {', '.join(parts)}. The whole capture has {whole}, by {chosen.method} ({chosen.confidence})."

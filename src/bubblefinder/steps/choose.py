@@ -14,6 +14,8 @@ from bubblefinder.steps.events import COMPUTE, REPLAY
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from numpy.typing import NDArray
+
     from bubblefinder.intervals import Ints
     from bubblefinder.steps.events import Events
     from bubblefinder.steps.recurrence import Segmentation
@@ -31,35 +33,57 @@ class Choice:
     next_best: Segmentation | None
     next_margin: float
 
+    @property
+    def rival(self) -> Segmentation | None:
+        """Another segmentation that is nearly as good; null if none is."""
+        return self.next_best if self.margin - self.next_margin < thresholds.NEARLY_AS_GOOD else None
 
-def choose(events: Events, found: Sequence[Segmentation]) -> Choice | None:
-    """Return the segmentation that the others contradict least."""
+
+def choose(events: Events, found: Sequence[Segmentation], about: int | None = None) -> Choice | None:
+    """Return the segmentation that the others contradict least, or the one with about so many cycles."""
     levels = _levels(events, found)
     if not levels:
         return None
+    margins = _margins(events, levels)
+    margins[[_doubtful(events, one, found) for one in levels]] = 0
+    order = np.argsort(-margins, kind="stable").tolist()
+    if about is not None:
+        order.sort(key=lambda number: abs(len(levels[number]) - about))
+    second = order[1] if len(order) > 1 else None
+    return Choice(
+        levels[order[0]],
+        float(margins[order[0]]),
+        None if second is None else levels[second],
+        -thresholds.UNCONTRADICTED if second is None else float(margins[second]),
+    )
+
+
+def _margins(events: Events, levels: Sequence[Segmentation]) -> NDArray[np.float64]:
+    """Return the least points of each segmentation against any other."""
     linked = np.array([_linked(events, one) for one in levels])
     margins = np.where(linked, thresholds.UNCONTRADICTED, thresholds.UNLINKED)
     begins, stretch = _stretch(events, levels)
     for i, shorter in enumerate(begins):
         for j, longer in enumerate(begins):
-            if (
-                len(shorter) >= thresholds.LEVEL * len(longer)
-                and len(longer)
-                and (found_ := contrast(stretch, shorter, longer))
-            ):
-                margins[j] = min(margins[j], found_.points)
-                margins[i] = min(margins[i], -found_.points)
+            apart = len(longer) and len(shorter) >= thresholds.LEVEL * len(longer)
+            if apart and (compared := contrast(stretch, shorter, longer)):
+                margins[j] = min(margins[j], compared.points)
+                margins[i] = min(margins[i], -compared.points)
     if len(levels) == 1 and not linked[0]:
         margins[0] = 0.0
-    margins += [one.bonus for one in levels]
-    order = np.argsort(-margins, kind="stable")
-    second = int(order[1]) if len(order) > 1 else None
-    return Choice(
-        levels[int(order[0])],
-        float(margins[order[0]]),
-        None if second is None else levels[second],
-        -thresholds.UNCONTRADICTED if second is None else float(margins[second]),
-    )
+    return np.asarray(margins + [one.bonus for one in levels], np.float64)
+
+
+def _doubtful(events: Events, one: Segmentation, found: Sequence[Segmentation]) -> bool:
+    """Tell cycles without links, of which one succession of kernels tells that they are many to a longer, even cycle.
+
+    Layers whose pass begins with a kernel that they have as well show themselves so.
+    """
+    if _linked(events, one):
+        return False
+    longer = (other.begins for other in found if not other.solid)
+    many = (begins for begins in longer if thresholds.FEWEST <= len(begins) < len(one) / thresholds.ALTERNATING)
+    return any(np.ptp(np.diff(begins)) == 0 for begins in many)
 
 
 def _linked(events: Events, one: Segmentation) -> bool:

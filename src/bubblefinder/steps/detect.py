@@ -16,6 +16,7 @@ from bubblefinder.steps.by_cadence import find_cadence
 from bubblefinder.steps.by_nvtx import asked_mark, marks_of
 from bubblefinder.steps.choose import Choice, choose
 from bubblefinder.steps.events import REPLAY, event_boundaries, graph_passes, lane_events, set_up_end
+from bubblefinder.steps.model import Rival
 from bubblefinder.steps.recurrence import Segmentation, agree, recurring, with_first
 from bubblefinder.steps.roles import replay_roles, role_frame
 from bubblefinder.steps.signatures import replay_signatures
@@ -45,6 +46,7 @@ class Detected:
     mark: str | None
     boundaries: Ints
     roles: pl.DataFrame
+    rival: Rival | None = None
 
 
 def detect(timeline: Timeline, lane: RankWork, method: str | None, pattern: str) -> Detected | None:
@@ -59,38 +61,69 @@ def detect(timeline: Timeline, lane: RankWork, method: str | None, pattern: str)
         return _by_kernel(timeline, lane, events, pattern)
     cadence = find_cadence(signatures) if signatures and len(lane.replays) > 1 else None
     roles = role_frame(lane, replay_roles(timeline, lane, cadence), cadence) if cadence else _no_roles(lane)
-    if pattern:
+    if pattern and method == "nvtx":
         asked = asked_mark(timeline, lane, pattern)
         return Detected(lane, events, "nvtx", "high", asked.text, asked.boundaries, roles) if asked else None
-    return _best(timeline, Detected(lane, events, "", "low", None, np.empty(0, np.int64), roles), method, cadence)
+    nothing = Detected(lane, events, "", "low", None, np.empty(0, np.int64), roles)
+    return _best(timeline, nothing, _Asked(method, int(pattern) if pattern else None), cadence)
 
 
-def _best(timeline: Timeline, lane: Detected, method: str | None, cadence: Cadence | None) -> Detected | None:
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What the user asked for: a method, and about how many steps; null for the best there is."""
+
+    method: str | None
+    about: int | None
+
+    @property
+    def only(self) -> str | None:
+        """The method that alone counts; asked for a number, all segmentations do."""
+        return self.method if self.about is None else None
+
+
+def _best(timeline: Timeline, lane: Detected, asked: _Asked, cadence: Cadence | None) -> Detected | None:
     """Choose among all segmentations, or among those of the method asked for."""
+    method = asked.only
     steady = lane.events.after(set_up_end(timeline, lane.events))
     if not len(steady):
         return None
     marks = marks_of(timeline, lane.lane, int(steady.launch_ns[0])) if method in (None, "nvtx") else []
-    named = [_of_mark(steady, mark) for mark in marks]
-    considered = _considered(steady, method)
-    found = [one.at(considered) for one in recurring(steady.at(considered))] if method != "nvtx" else []
-    if cadence is not None and method in (None, "cadence"):
-        found.append(_of_cadence(steady, lane.lane, cadence))
-    if (passes := _of_passes(steady, lane.lane)) is not None:
-        found.append(passes)
-    choice = choose(steady, [*(one for one in named if len(one) > 1), *(one for one in found if len(one) > 1)])
+    choice = choose(steady, _segmentations(steady, lane.lane, marks, method, cadence), asked.about)
     if choice is None:
         return None
-    chosen = choice.chosen
-    if chosen.mark is not None:
-        mark = next(mark for mark in marks if mark.text == chosen.mark)
-        return replace(lane, method="nvtx", mark=mark.text, boundaries=mark.boundaries, confidence=_confidence(choice))
-    begins = with_first(steady, chosen.begins)
+    found = replace(lane, confidence=_confidence(choice), rival=_rival(choice))
+    if choice.chosen.mark is not None and asked.about is None:
+        mark = next(mark for mark in marks if mark.text == choice.chosen.mark)
+        return replace(found, method="nvtx", mark=mark.text, boundaries=mark.boundaries)
+    begins = with_first(steady, choice.chosen.begins)
     boundaries = _as_cadence(timeline, lane.lane, cadence, event_boundaries(steady, begins))
     if len(boundaries) < _CLOSED:
         return None
-    by = "cadence" if method == "cadence" or (method is None and _by_replays(lane.lane, boundaries)) else "sequence"
-    return replace(lane, method=by, boundaries=boundaries, confidence=_confidence(choice))
+    by = asked.method or ("cadence" if _by_replays(lane.lane, boundaries) else "sequence")
+    return replace(found, method=by, boundaries=boundaries)
+
+
+def _segmentations(
+    events: Events, lane: RankWork, marks: list[Mark], method: str | None, cadence: Cadence | None
+) -> list[Segmentation]:
+    """Return every way to cut the events that has a closed step, of one method or of all."""
+    considered = _considered(events, method)
+    found = [_of_mark(events, mark) for mark in marks]
+    found += [one.at(considered) for one in recurring(events.at(considered))] if method != "nvtx" else []
+    if cadence is not None and method in (None, "cadence"):
+        found.append(_of_cadence(events, lane, cadence))
+    if (passes := _of_passes(events, lane)) is not None:
+        found.append(passes)
+    return [one for one in found if len(one) >= _CLOSED]
+
+
+def _rival(choice: Choice) -> Rival | None:
+    """Return the segmentation that is nearly as good as the one chosen, and how it is asked for."""
+    other = choice.rival
+    if other is None:
+        return None
+    by = f"sequence:{len(other)}" if other.mark is None else f"nvtx:^{re.escape(other.mark)}$"
+    return Rival(len(other), by)
 
 
 def _considered(events: Events, method: str | None) -> Bools:

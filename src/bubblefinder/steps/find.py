@@ -2,24 +2,33 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
 from bubblefinder.errors import CannotAnswerError, UsageError
+from bubblefinder.steps import thresholds
 from bubblefinder.steps.detect import detect
 from bubblefinder.steps.kept import take_up
 from bubblefinder.steps.lane import lanes
-from bubblefinder.steps.model import StepDetection, Steps
+from bubblefinder.steps.model import NO_LOAD, PREFILL, REGIME, SET_UP, StepDetection, Steps
 from bubblefinder.steps.windows import lane_windows
+from bubblefinder.timeline.model import CaptureMode
 from bubblefinder.timeline.rank import Rank
 from bubblefinder.trace.model import QualityNote
 
 if TYPE_CHECKING:
     from bubblefinder.steps.detect import Detected
+    from bubblefinder.steps.model import Confidence
     from bubblefinder.timeline.model import Timeline
 
 METHODS: Final = ("nvtx", "cadence", "sequence", "kernel")
+_NOTHING: Final = "no repeating decode step was found: the ledger covers the whole capture; name one with --step-by"
+_UNSEEN: Final = (
+    "graph launches left no GPU rows, so decode isn't in this export and no steps are counted: capture with "
+    "--cuda-graph-trace=node (or graph) and export with Nsight Systems 2024.1 or newer"
+)
 _ORDER: Final = ("low", "medium", "high")
 
 
@@ -28,9 +37,9 @@ def find_steps(timeline: Timeline, step_by: str | None = None) -> Steps:
 
     Args:
         timeline: the timeline.
-        step_by: ``nvtx:REGEX``, ``kernel:REGEX``, ``nvtx``, ``cadence``, ``sequence``, or null for the
-            best there is: the steps that a part of a capture keeps, else a good NVTX mark, else graph
-            launches, else the sequence of operations.
+        step_by: ``nvtx:REGEX``, ``kernel:REGEX``, ``nvtx``, ``cadence``, ``sequence``, ``cadence:N`` or
+            ``sequence:N`` (the segmentation with about N steps), or null for the best there is: the steps
+            that a part of a capture keeps, else what recurs and no other segmentation contradicts.
 
     Raises:
         UsageError: `step_by` is none of these.
@@ -41,13 +50,14 @@ def find_steps(timeline: Timeline, step_by: str | None = None) -> Steps:
         return take_up(timeline, part)
     method, pattern = _parse(step_by)
     found = [steps for lane in lanes(timeline) if (steps := detect(timeline, lane, method, pattern)) is not None]
-    if not found:
-        if method:
+    if not found or timeline.mode is CaptureMode.UNSEEN:
+        if method and not found:
             raise _not_there(method, pattern)
         return _none(timeline)
     windows = pl.concat(
         [lane_windows(timeline, steps.lane, steps.events, steps.boundaries, steps.roles) for steps in found]
     )
+    found = [_less_sure(steps, windows) for steps in found]
     return Steps(
         detections={Rank(steps.lane.gpu, steps.lane.process): _detection(steps, found) for steps in found},
         windows=windows,
@@ -56,10 +66,24 @@ def find_steps(timeline: Timeline, step_by: str | None = None) -> Steps:
     )
 
 
+def _less_sure(steps: Detected, windows: pl.DataFrame) -> Detected:
+    """Doubt steps beside which more than a few percent of the capture is left out, other than for good reasons."""
+    rank = Rank(steps.lane.gpu, steps.lane.process)
+    mine = windows.filter(rank.mine).with_columns(length=pl.col("end_ns") - pl.col("start_ns"))
+    counted = mine.filter(~pl.col("excluded").fill_null("").is_in([SET_UP, NO_LOAD, PREFILL, REGIME]))
+    usual = counted.filter(pl.col("excluded").is_null())["length"].median()
+    if not isinstance(usual, float):
+        return replace(steps, confidence="low")
+    excess = counted.filter(pl.col("excluded").is_not_null()).select((pl.col("length") - usual).clip(lower_bound=0))
+    left_out = float(excess.to_series().sum()) > thresholds.LEFT_OUT * float(counted["length"].sum())
+    lower: Confidence = "medium" if steps.confidence == "high" else "low"
+    return replace(steps, confidence=lower) if left_out else steps
+
+
 def _detection(steps: Detected, found: list[Detected]) -> StepDetection:
     """Return how the steps of a lane were found; no surer than the least sure of the lanes found the same way."""
     alike = (other.confidence for other in found if other.method == steps.method)
-    return StepDetection(steps.method, min(alike, key=_ORDER.index), steps.mark)
+    return StepDetection(steps.method, min(alike, key=_ORDER.index), steps.mark, steps.rival)
 
 
 def _not_there(method: str, pattern: str) -> CannotAnswerError:
@@ -78,9 +102,11 @@ def _parse(step_by: str | None) -> tuple[str | None, str]:
     method, _, pattern = (step_by or "").partition(":")
     if not step_by:
         return None, ""
-    if method not in METHODS or (method == "kernel") > bool(pattern) or (pattern and method in ("cadence", "sequence")):
+    numbered = pattern and method in ("cadence", "sequence")
+    if method not in METHODS or (method == "kernel") > bool(pattern) or (numbered and not pattern.isdecimal()):
         raise UsageError(
-            f"--step-by {step_by!r} is not a method", hint="use nvtx:REGEX, kernel:REGEX, nvtx, cadence or sequence"
+            f"--step-by {step_by!r} is not a method",
+            hint="use nvtx:REGEX, kernel:REGEX, nvtx, cadence, sequence, or sequence:N for about N steps",
         )
     return method, pattern
 
@@ -94,13 +120,12 @@ def _none(timeline: Timeline) -> Steps:
             "start_ns": pl.Int64,
             "end_ns": pl.Int64,
             "excluded": pl.String,
+            "regime": pl.Int64,
+            "requests": pl.Int64,
         },
     )
-    note = QualityNote(
-        "no-steps",
-        "warn",
-        "no repeating decode step was found: the ledger covers the whole capture; name one with --step-by",
-    )
+    said = _UNSEEN if timeline.mode is CaptureMode.UNSEEN else _NOTHING
+    note = QualityNote("no-steps", "warn", said)
     return Steps({}, windows, _replay_frame(timeline, [], windows), (note,))
 
 

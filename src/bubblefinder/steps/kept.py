@@ -58,7 +58,8 @@ def take_up(timeline: Timeline, part: Part) -> Steps:
     ranks = [rank for rank in Rank.in_rows(part.ranks) if rank.gpu in devices]
     found = [_windows(rows, devices[rank.gpu]) for rank in ranks if len(rows := part.steps.filter(rank.mine))]
     windows = pl.concat(found) if found else part.steps.clear().with_columns(end_ns="start_ns")
-    windows = windows.select("index", *_RANK, "start_ns", "end_ns", "excluded")
+    unknown = pl.lit(None, pl.Int64)
+    windows = windows.select("index", *_RANK, "start_ns", "end_ns", "excluded", regime=unknown, requests=unknown)
     told = {
         Rank(gpu, process): StepDetection(method, cast("Confidence", confidence), mark)
         for gpu, process, method, confidence, mark in part.ranks.iter_rows()

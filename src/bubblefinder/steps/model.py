@@ -28,6 +28,14 @@ captures; a wait for requests; a step of another regime."""
 
 
 @dataclass(frozen=True, slots=True)
+class Rival:
+    """Another way to cut the lane that is nearly as good: how many steps it has, and the `--step-by` that takes it."""
+
+    steps: int
+    step_by: str
+
+
+@dataclass(frozen=True, slots=True)
 class StepDetection:
     """How the steps of a lane were found.
 
@@ -35,11 +43,13 @@ class StepDetection:
         method: nvtx, cadence, sequence, kernel or none.
         confidence: low, medium or high; the lowest of all lanes whose steps were found the same way.
         mark: the NVTX text or the pattern that bounds the steps, else null.
+        rival: another way that is nearly as good, else null.
     """
 
     method: str
     confidence: Confidence
     mark: str | None
+    rival: Rival | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +59,9 @@ class Steps:
     Attributes:
         detections: how they were found, by rank, the first one first; empty if there are none.
         windows: index (per GPU and process), gpu, process, start_ns, end_ns, excluded (null for a
-            decode step, else head, tail, capture_start or prefill). The windows of one (GPU,
-            process) tile the GPU's span. Sorted by (gpu, process, start_ns).
+            decode step, else one of REASONS), regime (null for windows that are no steps), requests (null
+            where unknown). The
+            windows of one (GPU, process) tile the GPU's span. Sorted by (gpu, process, start_ns).
         replays: one row a replay of the timeline, in its order: window_index (position in `windows`,
             null before the first), role (String), and position in the step.
         notes: what finding the steps found out.

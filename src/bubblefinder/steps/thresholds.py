@@ -173,6 +173,9 @@ MOST_NAMES: Final = 64
 
 # How sure
 
+NEARLY_AS_GOOD: Final = 2.0
+"""A segmentation with so few points less is named beside the one chosen. Shown by test_a_rival_is_named."""
+
 HIGH: Final = 2.0
 """Points from which on steps are sure. Measured: see docs/steps.md."""
 
@@ -182,9 +185,9 @@ MEDIUM: Final = 0.5
 MANY: Final = 5
 """Fewer cycles are never sure. Shown by test_a_few_cycles_are_found_with_less_confidence."""
 
-LEFT_OUT: Final = 0.5
-"""Share of the capture, without waits for requests and set-up, that windows left out may take before steps lose a
-degree of confidence. Shown by test_windows_left_out_cost_confidence."""
+LEFT_OUT: Final = 0.05
+"""Share of the capture, without set-up, prefills and waits for requests, by which windows left out may be longer than
+steps, before steps lose a degree of confidence. Shown by test_windows_left_out_cost_confidence."""
 
 GRAPH_STEPS: Final = 0.5
 """Share of the cycles that launch graphs, from which on steps are told by cadence. Shown by

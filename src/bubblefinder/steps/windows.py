@@ -11,7 +11,9 @@ from bubblefinder.steps import thresholds
 from bubblefinder.steps.boundaries import lane_launches, mark_boundaries
 from bubblefinder.steps.content import content_of
 from bubblefinder.steps.interludes import Waiting, with_interludes
-from bubblefinder.steps.model import CAPTURE_START, HEAD, PREFILL
+from bubblefinder.steps.model import CAPTURE_START, HEAD, PREFILL, REGIME, TAIL
+from bubblefinder.steps.regimes import regimes_of
+from bubblefinder.steps.requests import requests_of
 from bubblefinder.timeline.ranges import own_name, user_ranges
 
 if TYPE_CHECKING:
@@ -28,7 +30,7 @@ _FEWEST: Final = 2
 def lane_windows(
     timeline: Timeline, lane: RankWork, events: Events, boundaries: Ints, roles: pl.DataFrame
 ) -> pl.DataFrame:
-    """Return the windows that tile the GPU's span: index, gpu, process, start_ns, end_ns, excluded.
+    """Return the windows that tile the GPU's span: index, gpu, process, start_ns, end_ns, excluded, regime, requests.
 
     Args:
         timeline: the timeline.
@@ -52,6 +54,10 @@ def lane_windows(
         and _stands_out(lane, starts, ends, steady, roles)
     ):
         excluded[steady[0]] = CAPTURE_START
+    steps = np.array([reason in (None, TAIL, CAPTURE_START) for reason in excluded.tolist()])
+    regime, way = regimes_of(events, starts, ends, steps)
+    others = (way >= 0) & (way != np.bincount(way[way >= 0]).argmax()) if steps.any() else np.zeros(len(way), np.bool_)
+    excluded[others & (excluded != TAIL)] = REGIME
     return pl.DataFrame(
         {
             "index": np.arange(len(starts), dtype=np.int64),
@@ -60,6 +66,8 @@ def lane_windows(
             "start_ns": starts,
             "end_ns": ends,
             "excluded": pl.Series(excluded.tolist(), dtype=pl.String),
+            "regime": pl.Series(regime).set(pl.Series(regime < 0), None),
+            "requests": requests_of(timeline, lane, starts),
         },
     )
 

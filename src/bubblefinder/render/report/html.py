@@ -190,5 +190,6 @@ def _environment() -> Environment:
         "EXCLUDED_LABELS": sentences.EXCLUDED_LABELS,
         "MODE_LABELS": sentences.MODE_LABELS,
         "scope_words": sentences.scope_words,
+        "steps_sentences": sentences.steps_sentences,
     }
     return made

@@ -13,15 +13,16 @@ from bubblefinder.report.model import LEDGER_CLASSES
 from bubblefinder.report.overhead_sentences import overhead_words
 from bubblefinder.report.prediction_sentences import to_recover_words
 from bubblefinder.report.sentences import (
-    EXCLUDED_LABELS,
     MODE_LABELS,
     class_label,
     cost_words,
+    left_out_words,
     note_count,
     plain,
     reference_url,
     scope_words,
     site_words,
+    steps_sentences,
 )
 from bubblefinder.report.verdict import verdict
 from bubblefinder.units import count, duration, milliseconds, share
@@ -62,6 +63,7 @@ def _comment(report: Report, shown: int, report_url: str) -> str:
     parts = [
         _verdict(report),
         _steps_table(report),
+        "\n\n".join(escape(sentence, 400) for sentence in steps_sentences(report)),
         _provenance(report, report_url),
         *[_finding(number, finding, report) for number, finding in enumerate(report.findings[:shown], start=1)],
         _left_out(len(report.findings) - shown, report_url),
@@ -183,10 +185,7 @@ def _capture(report: Report) -> str:
         "CUDA": trace.cuda_version,
     }
     lines = ["Versions: " + ", ".join(f"{name} {escape(value or 'unknown', 60)}" for name, value in versions.items())]
-    lines += [
-        f"Left out of the statistics: {count(number)} x {escape(EXCLUDED_LABELS.get(why, why))}"
-        for why, number in report.steps.excluded.items()
-    ]
+    lines += [f"Left out of the statistics: {escape(words, 600)}"] if (words := left_out_words(report)) else []
     lines += [f"{escape(key, 60)}: {escape(value)}" for key, value in list(report.run.meta.items())[:20]]
     lines += [f"{note.level}: {escape(note.message, 400)} {note_count(note)}".rstrip() for note in report.quality[:40]]
     lines += [

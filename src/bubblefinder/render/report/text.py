@@ -20,14 +20,15 @@ from bubblefinder.report.prediction_sentences import gain_words
 from bubblefinder.report.sentences import (
     CLASS_MEANINGS,
     EVERY_STEP,
-    EXCLUDED_LABELS,
     bound_words,
     class_label,
     counted_words,
+    left_out_words,
     per_step_words,
     plain,
     scope_words,
     site_words,
+    steps_sentences,
 )
 from bubblefinder.report.verdict import leading_finding, verdict
 from bubblefinder.units import count, duration, milliseconds, plural, share
@@ -116,10 +117,9 @@ def _steps(report: Report, width: int) -> Iterator[RenderableType]:
         rows.append((*cells, *((CLASS_MEANINGS.get(name, ""),) if width >= _WIDE else ())))
     yield _table(("class", "p50 ms", "p95 ms", "share", *extra), rows)
     if steps.excluded:
-        counted = ", ".join(
-            f"{number} {EXCLUDED_LABELS.get(reason, plain(reason))}" for reason, number in steps.excluded.items()
-        )
-        yield Text(f"  left out of the statistics: {counted}", style="dim")
+        yield Text(f"  left out of the statistics: {left_out_words(report)}", style="dim")
+    for sentence in steps_sentences(report):
+        yield Text(f"  {sentence}")
 
 
 def _host(report: Report, *, verbose: bool) -> Iterator[RenderableType]:
