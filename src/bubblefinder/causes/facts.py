@@ -126,6 +126,7 @@ class RoleFacts:
         role: as in `steps.replays`, or the name given to the eager phase.
         eager: whether it runs as single launches.
         siblings_replay: whether at least one other role of the same step is a graph replay.
+        replays: the roles of the step that are graph replays.
         per_step_count: replays of the role per step; for an eager phase 1 if it is in every step.
         span_p50_ns: median span of one replay, or of the phase from its first to its last operation.
         span_share: median span times count over the median step.
@@ -153,6 +154,7 @@ class RoleFacts:
     role: str
     eager: bool
     siblings_replay: bool
+    replays: tuple[str, ...] = ()
     per_step_count: float | None = None
     span_p50_ns: float | None = None
     span_share: float | None = None

@@ -81,11 +81,11 @@ def role_facts(timeline: Timeline, lane: RankSteps, spans: pl.DataFrame, owner: 
     )
     replayed = set(decode.filter(~pl.col("eager"))["role"])
     for mine in decode.partition_by("role", maintain_order=True):
-        yield _role(timeline, lane, spans, mine, owner, siblings=bool(replayed - {mine["role"][0]}))
+        yield _role(timeline, lane, spans, mine, owner, replayed=replayed)
 
 
 def _role(
-    timeline: Timeline, lane: RankSteps, spans: pl.DataFrame, mine: pl.DataFrame, owner: Ints, *, siblings: bool
+    timeline: Timeline, lane: RankSteps, spans: pl.DataFrame, mine: pl.DataFrame, owner: Ints, *, replayed: set[str]
 ) -> RoleFacts:
     role, eager = mine["role"][0], bool(mine["eager"][0])
     length = p50((mine["end_ns"] - mine["start_ns"]).to_numpy())
@@ -102,7 +102,8 @@ def _role(
         process=lane.process,
         role=role,
         eager=eager,
-        siblings_replay=siblings,
+        siblings_replay=bool(replayed - {role}),
+        replays=tuple(sorted(replayed)),
         per_step_count=count,
         span_p50_ns=length,
         span_share=length * count / step if length is not None and count and step else None,

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from bubblefinder.causes.programs import find_programs
 from bubblefinder.errors import CannotAnswerError
 from bubblefinder.pipeline import Analysis
+from bubblefinder.rules.packs import load_packs
 from bubblefinder.timeline.model import CaptureMode
 from bubblefinder.timeline.ranges import user_ranges
 from bubblefinder.trace.model import GRAPH, KERNEL, MEMCPY, MEMSET, QualityNote
 from bubblefinder.units import share
 
 if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator
+
+    from bubblefinder.rules.model import Pack
     from bubblefinder.timeline.model import Timeline
     from bubblefinder.trace.model import Trace, TraceInfo
 
@@ -77,6 +83,7 @@ def examine(trace: Trace) -> Examination:
             else "no: nothing repeats; name steps with --step-by",
         ),
         *_answers(timeline),
+        *_naming(timeline),
     )
     return Examination(
         trace.info,
@@ -135,7 +142,7 @@ def _answers(timeline: Timeline) -> tuple[tuple[str, str], ...]:
     frames = (
         "yes"
         if len(timeline.trace.frames)
-        else "no: no call chains; capture with --cudabacktrace=all to name the line (slow)"
+        else "no: no call chains; --cudabacktrace=all:0 names the calls of a capture whose times then mean nothing"
     )
     return (
         (
@@ -146,6 +153,27 @@ def _answers(timeline: Timeline) -> tuple[tuple[str, str], ...]:
         ("which part of the program waits", named),
         ("which line of code waits", frames),
     )
+
+
+def _naming(timeline: Timeline) -> Iterator[tuple[str, str]]:
+    """Yield what would name the code of each engine that the capture shows and doesn't name."""
+    # Engines borrow each other's kernels: their own threads and ranges tell which one runs.
+    seen = find_programs(replace(timeline.trace, names={}))
+    named = set(user_ranges(timeline.trace.nvtx)["text"])
+    for pack in load_packs().packs:
+        if pack.switch is not None and pack.pack.replace("-", "_") in seen and not _is_named(pack, named):
+            switch = pack.switch
+            how = (
+                f"{switch.set}: {switch.names}; cost: {switch.cost}. Or ranges around its functions, 10 to 120 us each"
+            )
+            file = f"`bubblefinder rules functions {pack.pack} -o FILE`"
+            yield f"what would name {pack.pack}'s code", f"{how}: --python-functions-trace=FILE, from {file}"
+
+
+def _is_named(pack: Pack, named: Collection[str]) -> bool:
+    functions = {f"{listed.module}.{name}" for listed in pack.functions for name in listed.names}
+    opens = re.compile(pack.switch.opens) if pack.switch else None
+    return any(text in functions or (opens and opens.search(text)) for text in named)
 
 
 def _between(mode: CaptureMode) -> str:

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from bubblefinder.rules.packs import Packs
 
 STATUSES: Final = {
-    "verified": "seen to fire on a real capture",
-    "drawn": "proven on drawn timelines; no real capture of it has been seen",
+    "verified": "fired, and was right, on the capture named",
+    "drawn": "proven on drawn timelines; no capture of it has been seen",
     "unverified": "written from sources alone; no capture of this program has been seen, so it stays at low",
 }
 _PREFACE: Final = """\
@@ -106,6 +106,7 @@ def _facts(pack: Pack, rule: Rule) -> str:
         ("pack", pack.pack),
         ("about", f"a {rule.about}"),
         ("status", f"{rule.status}: {STATUSES[rule.status]}"),
+        *(("fired on", "; ".join(f"{one.program} ({one.capture})" for one in rule.fired_on)),) * bool(rule.fired_on),
         ("since", rule.since),
         ("severity", "by the share of the step" + (f", at most {rule.severity_at_most}" if _capped(rule) else "")),
         ("confidence", _confidence(rule)),

@@ -59,6 +59,15 @@ class Advice(BaseModel):
     candidates: tuple[Line, ...] = Field(default=(), description="its code that leaves this shape")
 
 
+class Fired(BaseModel):
+    """A capture on which a rule fired and was right."""
+
+    model_config = _STRICT
+
+    program: Line = Field(description="what was captured, with its version")
+    capture: Line = Field(description="which capture shows it: a sample, or a file of your own")
+
+
 class Rule(BaseModel):
     """A rule: what it is called, what it looks for, what it says and how far it may go."""
 
@@ -68,9 +77,10 @@ class Rule(BaseModel):
     name: RuleName = Field(description="a few words with hyphens that read well after 'ignore'")
     title: Line = Field(description="the headline of the finding; {field} and [optional {field}] are filled in")
     status: Status = Field(
-        description="verified: seen on a real capture; drawn: on drawn timelines alone; unverified: on neither a "
-        "capture of that program nor one of its shape, severity at most low",
+        description="verified: fired, and was right, on a capture that `fired_on` names (of its engine, for an "
+        "engine's rule); drawn: on drawn timelines alone; unverified: on neither, severity at most low",
     )
+    fired_on: tuple[Fired, ...] = Field(default=(), description="captures on which it fired and was right")
     since: str = Field(pattern=r"^\d+\.\d+\.\d+$", description="the version that brought the rule")
     generic: bool = Field(default=False, description="says what happened but not which code did it: confidence low")
     seen: Program | None = Field(
@@ -118,6 +128,12 @@ class Rule(BaseModel):
             raise ValueError(f"no such check{did_you_mean(name, CODE)}")
         return name
 
+    @model_validator(mode="after")
+    def _verified_where(self) -> Self:
+        if (self.status == "verified") != bool(self.fired_on):
+            raise ValueError("a verified rule names a capture in fired_on, and no other rule does")
+        return self
+
     @property
     def about(self) -> str:
         """The kind of subject the rule is about."""
@@ -145,6 +161,17 @@ class Rule(BaseModel):
         return self
 
 
+class Switch(BaseModel):
+    """What makes an engine open NVTX ranges of its own."""
+
+    model_config = _STRICT
+
+    set: Line = Field(description="the variable or option, as it is given")
+    opens: Pattern = Field(description="what the names of these ranges look like")
+    names: Line = Field(description="what then has a name")
+    cost: Line = Field(description="what it was seen to cost, on which version; or that it wasn't measured")
+
+
 class Pack(BaseModel):
     """A file of rules for one program or library."""
 
@@ -154,6 +181,7 @@ class Pack(BaseModel):
     prefix: str = Field(pattern=r"^[A-Z]+$", description="what the ids of its rules start with")
     about: Line = Field(description="what the pack covers")
     checked: Line | None = Field(default=None, description="the versions its facts were read from")
+    switch: Switch | None = Field(default=None, description="what makes the engine name its parts by itself")
     functions: tuple[Functions, ...] = Field(
         default=(), description="Python functions around which Nsight Systems can open ranges by itself"
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
 from typer.testing import CliRunner
 
 from bubblefinder.cli.app import app
@@ -34,3 +35,15 @@ def test_kinds_of_personal_data_as_text_and_as_json() -> None:
     kinds = {row["kind"] for row in told["personal"]}
     assert "processes of the machine" in kinds
     assert all(any(line.startswith(kind) for line in asked("--privacy").splitlines()) for kind in kinds)
+
+
+@pytest.mark.parametrize(
+    ("capture", "told"),
+    [("sglang/fi.graph", True), ("sglang/fi_nvtx.node", False), ("sglang/fi_functions.graph", False)],
+)
+def test_the_switch_that_names_an_engines_code_is_told_where_the_capture_lacks_names(capture: str, told: bool) -> None:
+    done = CliRunner().invoke(app, ["doctor", str(SAMPLES / f"{capture}.sqlite.xz"), "--json"])
+    answers = json.loads(done.stdout)["answers"]
+    assert not any("tensorrt" in question for question in answers)
+    assert ("what would name sglang's code" in answers) == told
+    assert not told or "SGLANG_ENABLE_NVTX_SCHEDULER=1" in answers["what would name sglang's code"]
