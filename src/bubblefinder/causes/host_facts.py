@@ -53,7 +53,8 @@ def hole_facts(timeline: Timeline, causes: Causes, lane: RankSteps, others: list
     mine = numbered.filter((pl.col("gpu") == lane.gpu) & (pl.col("process") == lane.process))
     for pauses in mine.partition_by("thread", "reason", "detail", maintain_order=True):
         idle = charged.filter(pl.col("pause_index").is_in(pauses["pause_index"].implode()))
-        if len(idle):
+        window = lane.windows(idle["start_ns"].to_numpy())
+        if ((window >= 0) & lane.counted[window]).any():
             held = pauses.filter(pl.col("pause_index").is_in(idle["pause_index"].implode()))
             yield _hole(timeline, causes, lane, held, idle, others)
 

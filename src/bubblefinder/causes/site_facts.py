@@ -46,10 +46,11 @@ def site_facts(timeline: Timeline, causes: Causes, lane: RankSteps) -> Iterator[
 
 
 def _in_steps(causes: Causes, lane: RankSteps) -> pl.Series:
-    """Return the sites with a wait of their own in some step."""
+    """Return the sites with a wait of their own in some decode step; in any step where none is closed."""
     waits = causes.waits.filter(~pl.col("joined"))
     window = lane.own(waits["window_index"])
-    return waits["site"].filter(pl.Series((window >= 0) & lane.counted[window])).unique()
+    steps = lane.decode if lane.steps else lane.counted
+    return waits["site"].filter(pl.Series((window >= 0) & steps[window])).unique()
 
 
 def facts_of_sites(timeline: Timeline, causes: Causes, lane: RankSteps, sites: tuple[int, ...]) -> SiteFacts:
