@@ -63,7 +63,10 @@ def open_gaps(timeline: Timeline, gpu: int) -> OpenGaps:
 
 def waiting_for_others(timeline: Timeline, waits: pl.DataFrame) -> pl.DataFrame:
     """Leave out the short copies on a GPU that was idle when their call began: they wait for nothing but themselves."""
-    idle = timeline.gaps.select(copy_index="after_index", idle_ns="start_ns")
+    copies = waits["copy_index"].drop_nulls().unique()
+    idle = timeline.gaps.select(copy_index="after_index", idle_ns="start_ns").filter(
+        pl.col("copy_index").is_in(copies.implode())
+    )
     idle = idle.unique("copy_index", keep="first", maintain_order=True)
     found = waits.join(idle, on="copy_index", how="left", maintain_order="left")
     short = pl.Series(timeline.operations["end_ns"] - timeline.operations["start_ns"]).gather(waits["copy_index"])

@@ -173,11 +173,11 @@ def _without(causes: Causes, hole: HoleFacts) -> RemovePauses:
 
 
 def _together(model: Model, causes: Causes, facts: Facts) -> dict[Rank, Prediction]:
-    """Return the step without all waits and pauses: gains don't add up."""
+    """Return the step without all waits and pauses, if there are several: gains don't add up."""
     sites = frozenset[int]().union(*(everywhere(causes, site.sites) for site in facts.sites))
     pauses = [_without(causes, hole) for step in facts.steps for hole in step.holes]
     changes: list[Change] = [*([RemoveWaits(sites)] if sites else []), *pauses]
-    return predict(model, changes) if changes else {}
+    return predict(model, changes) if len(facts.sites) + len(pauses) > 1 else {}
 
 
 def _by_site(model: Model, causes: Causes, facts: Facts) -> Iterable[tuple[tuple[int, ...], Prediction]]:
