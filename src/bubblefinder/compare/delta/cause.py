@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from bubblefinder.compare.delta.build import deltas_of, speed_between, untold
-from bubblefinder.compare.delta.normalise import accounted_for
+from bubblefinder.compare.delta.normalise import accounted_for, slower_machine
 from bubblefinder.compare.delta.suspect import WARM_UP, suspects
 from bubblefinder.compare.delta.warmup import warming_ns
 
@@ -57,6 +57,7 @@ def cause_of(base: Sequence[Report], head: Sequence[Report], rows: Sequence[Chan
     found = suspects(deltas, speed, warming_ns(base, head)) if moved and longer and speed else []
     warming = any(one.kind == WARM_UP for one in found)
     excuse = accounted_for(rows, speed, alone=len(base) == len(head) == 1) if moved and not warming else None
-    return Cause(
-        tuple(deltas), speed, () if excuse else tuple(found), excuse, tuple(untold(base, head)) if moved else ()
-    )
+    notes = untold(base, head) if moved else []
+    if moved and not excuse and (slower := slower_machine(speed)):
+        notes = [slower, *notes]
+    return Cause(tuple(deltas), speed, () if excuse else tuple(found), excuse, tuple(notes))

@@ -46,6 +46,15 @@ def accounted_for(rows: Sequence[Change], speed: Speed | None, *, alone: bool) -
     return f"{' and '.join(told)}; at one speed the step moves by less than the noise, so the program may be the same."
 
 
+def slower_machine(speed: Speed | None) -> str:
+    """Return in words that host or GPU ran at another speed, where that accounts for part of a change at most."""
+    if speed is None:
+        return ""
+    host = _host_words(speed, _beyond(speed.host, OTHER_HOST))
+    told = " and ".join(words for words in (host, _gpu_words(_beyond(speed.gpu, SAME_GPU))) if words)
+    return f"{told[:1].upper()}{told[1:]}: part of the change may be that." if told else ""
+
+
 def _beyond(ratio: float | None, same: float) -> float | None:
     """Return a ratio that tells another speed, else null."""
     return ratio if ratio is not None and max(ratio, 1 / ratio) > 1 + same else None

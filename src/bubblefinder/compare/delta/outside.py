@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from bubblefinder.compare.delta.inside import Leaf
 from bubblefinder.compare.delta.side import Idle
+from bubblefinder.compare.delta.speed import host_pace
 from bubblefinder.report.detail.host_account import HOST_WORK
 
 if TYPE_CHECKING:
@@ -48,9 +49,10 @@ class _Change(NamedTuple):
 
 def changed_idle(base: Side, head: Side) -> Iterator[Leaf]:
     """Yield what became of the idle time outside replays, by what the host did in it; sums to its change."""
+    pace = host_pace(base, head) or 1.0
     for change in _changes(base, head):
         _, during, place, _ = change.key
-        kind = _kind(change, base, head)
+        kind = _kind(change, base, head, pace)
         name = change.wait if kind in _OF_WAITS else place if during == HOST_WORK else during
         counts = _counts(base, head, during) if during and during != HOST_WORK else (0.0, 0.0)
         times = (change.before.ns if change.before else 0.0, change.after.ns if change.after else 0.0)
@@ -99,23 +101,23 @@ def _responsible(
     return next((wait for wait in waits if _came(wait, base, head) == came), waits[0] if waits else None)
 
 
-def _kind(change: _Change, base: Side, head: Side) -> Kind:
+def _kind(change: _Change, base: Side, head: Side, pace: float) -> Kind:
     gap_class, during, _, _ = change.key
     came = _came(change.wait, base, head) if change.wait else 0
-    if came * change.delta_ns > 0 and not _host_alone(change, base, head):
+    if came * change.delta_ns > 0 and not _host_alone(change, base, head, pace):
         return "new wait" if came > 0 else "gone wait"
     if during is None:
         return "queued" if gap_class == "queued" else "not told"
     kind = _of_call(_counts(base, head, during)) if during != HOST_WORK else _of_work(change, base, head)
     steady = kind in {"call", "host work", "behind a wait"}
-    return "exposed" if steady and _longer(change, base, head) < HIDDEN else kind
+    return "exposed" if steady and _longer(change, base, head, pace) < HIDDEN else kind
 
 
-def _host_alone(change: _Change, base: Side, head: Side) -> bool:
+def _host_alone(change: _Change, base: Side, head: Side, pace: float) -> bool:
     """Tell a change for which the host took longer, or shorter, by as much at what it did before as well."""
     _, during, place, _ = change.key
     least = min(_host_ns(side, during, place) for side in (base, head))
-    return during == HOST_WORK and least > 0 and _longer(change, base, head) >= ALONE
+    return during == HOST_WORK and least > 0 and _longer(change, base, head, pace) >= ALONE
 
 
 def _of_work(change: _Change, base: Side, head: Side) -> Kind:
@@ -157,14 +159,17 @@ def _of_call(counts: tuple[float, float]) -> Kind:
     return "call"
 
 
-def _longer(change: _Change, base: Side, head: Side) -> float:
+def _longer(change: _Change, base: Side, head: Side, pace: float) -> float:
     """Return by how much longer the host took for what it did, as a share of what the GPU idles more.
 
-    Near 0 its work is not longer, the GPU hid it before; and the other way round where idle time went.
+    Near 0 its work is not longer, the GPU hid it before; and the other way round where idle time went. A host that is
+    slower at everything does no more: of its times as they are and at base's pace, those count that say less.
     """
     _, during, place, _ = change.key
-    longer = _host_ns(head, during, place) - _host_ns(base, during, place)
-    return longer / change.delta_ns if change.delta_ns else 1.0
+    before, after = _host_ns(base, during, place), _host_ns(head, during, place)
+    if not change.delta_ns:
+        return 1.0
+    return min((after - before) / change.delta_ns, (after / pace - before) / change.delta_ns)
 
 
 def _host_ns(side: Side, during: str | None, place: str | None) -> float:

@@ -43,16 +43,21 @@ def speed_of(base: Side, head: Side) -> Speed:
     The host's is the median over kinds of calls that don't wait, each by its median length. The GPU's is the middle
     ratio of the kernels that kept their name and launch shape, weighted by time, where most of them changed alike.
     """
-    calls = list(_calls(base, head))
     kernels = list(_kernels(base, head))
     return Speed(
-        host=float(np.median(calls)) if len(calls) >= FEWEST_CALLS else None,
-        calls=len(calls),
+        host=host_pace(base, head),
+        calls=len(list(_calls(base, head))),
         gpu=_gpu(kernels) if kernels else None,
         nodes=len(kernels),
         base_host_ns=_host_ns(base),
         head_host_ns=_host_ns(head),
     )
+
+
+def host_pace(base: Side, head: Side) -> float | None:
+    """Return how many times as long the host's calls took on head; null where too few kinds are on both sides."""
+    calls = list(_calls(base, head))
+    return float(np.median(calls)) if len(calls) >= FEWEST_CALLS else None
 
 
 def _host_ns(side: Side) -> float:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from bubblefinder.compare.delta.normalise import accounted_for
+from bubblefinder.compare.delta.normalise import accounted_for, slower_machine
 from bubblefinder.compare.model import Change, Measured
 from tests.unit.compare.delta.parts import a_speed
 
@@ -67,3 +67,10 @@ def test_counts_have_no_speed_and_what_did_not_move_needs_no_excuse() -> None:
     count = a_change("waits.per_step", 1, 3, threshold=0.1, gated=True)
     assert accounted_for([*step(1_000, 1_900), count], a_speed(1.9, host_ns=1_000 * US), alone=True) is None
     assert accounted_for(step(1_000, 1_000), a_speed(1.9), alone=True) is None
+
+
+def test_a_slower_machine_that_accounts_for_part_is_told() -> None:
+    assert slower_machine(a_speed(1.5)).startswith("The host was 1.5 times slower in head")
+    assert slower_machine(a_speed(1.2)) == ""
+    assert "the GPU was 1.050 times slower" in slower_machine(a_speed(1.6, 1.05))
+    assert slower_machine(None) == ""

@@ -103,3 +103,13 @@ def test_longer_work_of_the_host_is_its_own_though_a_wait_came_too() -> None:
     reads = a_call("cudaMemcpyAsync", 50, waits=True)
     base, head = side(an_idle(10), calls=(work(100),)), side(an_idle(310, wait=READ), calls=(work(400), reads))
     assert kinds(base, head) == {"host work": "prepare"}
+
+
+def test_a_host_that_is_slower_at_everything_does_no_more() -> None:
+    apis = ("cudaGraphLaunch", "cudaEventRecord", "cudaMemsetAsync")
+    reads = a_call("cudaMemcpyAsync", 50, waits=True)
+    base = side(calls=(work(1_000), *(a_call(api, 5) for api in apis)))
+    slower = (work(1_300), *(a_call(api, 6.5) for api in apis))
+    head = side(an_idle(300, wait=READ), calls=(*slower, reads))
+    assert kinds(base, head) == {"new wait": READ}
+    assert kinds(base, side(an_idle(300), calls=slower)) == {"exposed": "prepare"}
