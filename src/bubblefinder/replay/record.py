@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from bubblefinder.steps.model import Steps
     from bubblefinder.timeline.model import Timeline
 
-MOST_LAUNCHES: Final = 24_000
-"""No more steps are replayed than hold so many launches, from the middle of a capture: one replay then takes a tenth of
-a second, and a report needs some dozens ..."""
+MOST_LAUNCHES: Final = 12_000
+"""No more steps are replayed than hold so many launches, from the middle of a capture: one replay then takes some
+10 ms, and a report needs up to a hundred ..."""
 FEWEST_STEPS: Final = 8
 """... but so many steps at least, so that their median means something."""
 
