@@ -9,6 +9,7 @@ from typer.main import get_command
 
 from bubblefinder.cli.app import app
 from bubblefinder.compare.metrics import METRICS
+from bubblefinder.compare.scenario import SERVING
 from bubblefinder.compare.sentences import metric_label
 from bubblefinder.trace.columns import FRAMES, MEANINGS
 
@@ -57,11 +58,16 @@ def commands_page() -> str:
 def metrics_page() -> str:
     head = "What can be limited, gated and tracked; `bubblefinder metrics` lists it too.\n"
     rows = [
-        f"| `{m.id}` | {metric_label(m.id)} | {m.unit} | {m.better} | {', '.join(m.dimensions) or '-'} | {m.meaning} |"
-        for m in METRICS.values()
+        f"| `{m.id}` | {_label(m.id)} | {m.unit} | {m.better} | {', '.join(m.dimensions) or '-'} | {m.meaning} |"
+        for m in (*METRICS.values(), *SERVING.values())
     ]
     table = "\n".join(["| id | is called | unit | better | by | meaning |", "|---|---|---|---|---|---|", *rows])
     return f"{NOTE}\n# Metrics\n\n{head}\n{table}\n"
+
+
+def _label(metric: str) -> str:
+    label = metric_label(metric)
+    return "-" if label == metric else label
 
 
 def frames_page() -> str:
