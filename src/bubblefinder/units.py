@@ -13,6 +13,7 @@ _SECONDS: Final = {"ns": 1, "us": NS_PER_US, "µs": NS_PER_US, "ms": NS_PER_MS, 
 _TIME: Final = re.compile(r"\s*([0-9]+(?:\.[0-9]*)?|\.[0-9]+)\s*(ns|us|µs|ms|s|)\s*")
 _BRACKETS: Final = re.compile(r"([<>()])")
 _PARTNERS: Final = {">": "<", ")": "("}
+_DOTTED: Final = re.compile(r"\w+(?:\.\w+){2,}")
 _CONTROL: Final = re.compile(
     r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2066-\u2069\ufeff\ufff9-\ufffb\ufffe\uffff\ud800-\udfff]"
 )
@@ -92,6 +93,11 @@ def _forget(places: list[int], start: int) -> None:
     """Drop the brackets that were removed with what stood between others."""
     while places and places[-1] >= start:
         places.pop()
+
+
+def code_name(name: str) -> str:
+    """Return a function's dotted name without its module: ``Class.method`` of ``package.module.Class.method``."""
+    return ".".join(name.split(".")[-2:]) if _DOTTED.fullmatch(name) else name
 
 
 def _significant(value: float) -> str:

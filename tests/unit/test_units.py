@@ -9,7 +9,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bubblefinder.units import count, duration, kernel_name, milliseconds, parse_time, plural, printable, share
+from bubblefinder.units import (
+    code_name,
+    count,
+    duration,
+    kernel_name,
+    milliseconds,
+    parse_time,
+    plural,
+    printable,
+    share,
+)
 
 
 @pytest.mark.parametrize(
@@ -100,3 +110,16 @@ def test_a_name_is_shortened_in_one_pass(name: str) -> None:
     begun = time.process_time()
     kernel_name(name)
     assert time.process_time() - begun < 5
+
+
+@pytest.mark.parametrize(
+    ("name", "short"),
+    [
+        ("sglang.srt.managers.overlap_utils.FutureMap.publish", "FutureMap.publish"),
+        ("scheduler.run_batch", "scheduler.run_batch"),
+        ("gpu_model_runner: preprocess", "gpu_model_runner: preprocess"),
+        ("", ""),
+    ],
+)
+def test_a_functions_module_is_left_out(name: str, short: str) -> None:
+    assert code_name(name) == short

@@ -15,7 +15,7 @@ from bubblefinder.replay.changes import ShortenHost
 from bubblefinder.replay.predict import predict, steps_after
 from bubblefinder.replay.sentences import NOTHING
 from bubblefinder.timeline.rank import Rank
-from bubblefinder.units import duration
+from bubblefinder.units import code_name, duration
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -58,7 +58,7 @@ class Shortening:
     @property
     def text(self) -> str:
         """What to do and what it gives."""
-        how = f"no {self.name} calls" if self.kind == "call" else f"half the work in {self.name}"
+        how = f"no {self.name} calls" if self.kind == "call" else f"half the work in {code_name(self.name)}"
         return f"{how} ({duration(self.work_ns)} now): {duration(self.then.recoverable_ns)} a step"
 
 

@@ -125,7 +125,10 @@ def _blameless(report: Report) -> str:
     if 2 * outside["unattributed"] > sum(outside.values()):
         return "No host call can be blamed: the capture lacks the launch calls of the work that ended most gaps."
     if outside["host_late"] > _LATE * means.get("duration", 0):
-        return "No single host call is to blame: the host's own work keeps the GPU waiting."
+        overhead = report.overhead
+        added = (overhead.traced_step_ns or 0) - overhead.range_ns[0] if overhead.range_ns else 0
+        doubt = f" Up to {duration(added)} of the step may be the profiler's own time." if added else ""
+        return f"No single host call is to blame: the host's own work keeps the GPU waiting.{doubt}"
     return "No host call is to blame for idle time."
 
 

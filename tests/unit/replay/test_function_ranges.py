@@ -45,12 +45,18 @@ def test_each_function_range_is_taken_off_and_no_other_range(names: list[str], l
     assert before - after == pytest.approx(8 * TAX_US * 1000 if left else 0, rel=0.35, abs=20)
 
 
+@pytest.mark.parametrize("driver", ["known", None], ids=["driver known", "no driver named"])
 @pytest.mark.parametrize(("work_us", "least", "most"), [(40, 0.0, 0.05), (400, 0.5, 1.0)])
-def test_a_host_that_only_the_ranges_made_late_costs_nothing(work_us: float, least: float, most: float) -> None:
+def test_a_host_that_only_the_ranges_made_late_costs_nothing(
+    work_us: float, least: float, most: float, driver: str | None
+) -> None:
     analysis = loop(PARTS, TAX_US, work_us)
     known = bundled_calibrations()[0]
     info = replace(
-        analysis.trace.info, cupti_version=known.cupti, driver_version=known.driver, gpus=(Gpu(0, known.gpu),)
+        analysis.trace.info,
+        cupti_version=known.cupti,
+        driver_version=driver and known.driver,
+        gpus=(Gpu(0, known.gpu),),
     )
     measured = Judged(replace(analysis.trace, info=info))
     (step,) = measured.facts.steps

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from bubblefinder.render.kit.table import Table
 from bubblefinder.report.sentences import plain
-from bubblefinder.units import count, milliseconds
+from bubblefinder.units import code_name, count, milliseconds
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -47,7 +47,7 @@ def _phases(host: HostReport) -> Iterator[Row]:
 
 def _ranges(ranges: Iterable[HostRange]) -> Iterator[Row]:
     for item in ranges:
-        name = plain(item.nvtx, _NAME) or "outside all ranges"
+        name = plain(code_name(item.nvtx), _NAME) if item.nvtx else "outside all ranges"
         yield name, item.per_step_count, item.p50_ns, item.waiting_p50_ns, item.calls_p50_ns, item.between_p50_ns
 
 
