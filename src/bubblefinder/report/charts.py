@@ -9,7 +9,7 @@ from bubblefinder.report.account import Account  # noqa: TC001 - decoding reads 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GapRow:
-    """A recurring gap: where it opens and closes, and the host call that ended it."""
+    """A recurring gap: where it opens and closes, the host call that ended it, and where its longest one begins."""
 
     gap_class: str
     after_role: str | None
@@ -20,6 +20,7 @@ class GapRow:
     p50_ns: float
     max_ns: int
     total_ns: int
+    longest_start_ns: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 MAX_MARKS: Final = 20_000
 MAX_STEPS: Final = 400
 MAX_LEADS: Final = 3_000
+_CUT: Final = 1.6
+"""The axis of the steps ends at so many of the longest decode step: higher bars are cut, decode keeps its height."""
 SYMBOLS: Final = ("circle", "diamond", "square", "triangle-up", "cross")
 
 
@@ -52,6 +54,11 @@ def leading_rows(report: Report) -> list[StepRow]:
 def filled_histograms(report: Report) -> list[Histogram]:
     """Return the histograms that count something."""
     return [histogram for histogram in report.detail.histograms if sum(histogram.counts)]
+
+
+def is_cut(rows: Sequence[StepRow]) -> bool:
+    """Say whether windows of the run are longer than the chart of its steps shows."""
+    return bool(_reach(chunks(rows, MAX_STEPS)))
 
 
 def steps_over_the_run(rows: Sequence[StepRow]) -> Figure:
@@ -152,8 +159,16 @@ def _steps_layout(bins: Sequence[Sequence[StepRow]]) -> Figure:
         showlegend=True,
         margin={"l": 48, "r": 8, "t": 48, "b": 44},
         xaxis=axis(title="window", showspikes=False),
-        yaxis=axis(title="ms", fixedrange=True),
+        yaxis=axis(title="ms", fixedrange=True, **_reach(bins)),
     )
+
+
+def _reach(bins: Sequence[Sequence[StepRow]]) -> dict[str, object]:
+    """Return an axis that fits the decode steps, where a head or tail many times as long would flatten them."""
+    lengths = [(_mean(row.duration_ns for row in part), any(row.excluded for row in part)) for part in bins]
+    longest = max((length for length, excluded in lengths if not excluded), default=0)
+    cut = [length for length, _ in lengths if length > _CUT * longest]
+    return {"range": [0, ms(_CUT * longest)]} if longest and cut else {}
 
 
 def _row_name(axis_name: str, row: int) -> str:

@@ -11,7 +11,15 @@ from typing import TYPE_CHECKING, Any, Final
 
 from bubblefinder.render.kit.html import environment, harmless, page, themes
 from bubblefinder.render.report import economics, html_charts
-from bubblefinder.render.report.charts import MAX_MARKS, MAX_STEPS, figures, filled_histograms, leading_rows, marks
+from bubblefinder.render.report.charts import (
+    MAX_MARKS,
+    MAX_STEPS,
+    figures,
+    filled_histograms,
+    is_cut,
+    leading_rows,
+    marks,
+)
 from bubblefinder.report import json, sentences
 from bubblefinder.report.model import LEDGER_CLASSES, Quality
 from bubblefinder.report.overhead_sentences import overhead_words
@@ -109,6 +117,7 @@ def _parts(report: Report) -> dict[str, Any]:
         "ledger_known": html_charts.ledger_known(report.steps.per_step),
         "shown_rows": rows[:TABLE_ROWS],
         "binned": len(rows) > MAX_STEPS,
+        "is_cut": is_cut(rows),
         "histograms": filled_histograms(report),
         "lead_stats": _lead_stats(report),
         "sections": _sections(report, rows),
@@ -129,10 +138,10 @@ def notable(timeline: StepTimeline) -> list[TimelineBar]:
 def _sections(report: Report, rows: Sequence[StepRow]) -> list[tuple[str, str]]:
     detail = report.detail
     known = (
+        ("findings", "Findings", True),
         ("step", "Where the step goes", html_charts.ledger_known(report.steps.per_step)),
         ("timelines", "Inside a step", bool(detail.timelines)),
         ("run", "Steps over the run", bool(rows)),
-        ("findings", "Findings", True),
         ("gaps", "Gaps", bool(detail.gaps)),
         ("leads", "Launch lead", bool(detail.leads)),
         ("kernels", "Kernels", bool(detail.kernels)),

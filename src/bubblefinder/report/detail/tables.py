@@ -58,6 +58,7 @@ def gap_rows(timeline: Timeline, steps: Steps, pieces: pl.DataFrame, count: int)
         after_role=labels(timeline, steps, around["before_index"]),
         before_role=labels(timeline, steps, around["after_index"]),
         ended_by=timeline.calls["api"].gather(around["call_index"]),
+        start_ns=timeline.gaps["start_ns"].gather(gaps["gap_index"]),
     )
     length = pl.col("length")
     grouped = sides.group_by("inner", *_AROUND).agg(
@@ -66,6 +67,7 @@ def gap_rows(timeline: Timeline, steps: Steps, pieces: pl.DataFrame, count: int)
         p50_ns=length.median(),
         max_ns=length.max(),
         total_ns=length.sum(),
+        longest_start_ns=pl.col("start_ns").sort_by("length", pl.col("start_ns"), descending=[True, False]).first(),
     )
     texts = grouped.with_columns(pl.col(_AROUND).cast(pl.String)).drop("inner")
     return [

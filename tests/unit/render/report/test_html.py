@@ -106,7 +106,7 @@ def test_the_report_inside_the_page_is_the_report(report: Report) -> None:
 def test_sections_come_in_the_order_people_read() -> None:
     ids = Page(html.render(sample_report(gpus=2))).attribute("section", "id")
     assert ids == [
-        "verdict", "step", "timelines", "run", "findings", "gaps", "leads", "kernels", "ranks", "quality", "reading",
+        "verdict", "findings", "step", "timelines", "run", "gaps", "leads", "kernels", "ranks", "quality", "reading",
         "provenance",
     ]  # fmt: skip
 
