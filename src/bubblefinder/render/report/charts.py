@@ -58,7 +58,7 @@ def filled_histograms(report: Report) -> list[Histogram]:
 
 def is_cut(rows: Sequence[StepRow]) -> bool:
     """Say whether windows of the run are longer than the chart of its steps shows."""
-    return bool(_reach(chunks(rows, MAX_STEPS)))
+    return bool(rows) and bool(_reach(chunks(rows, MAX_STEPS)))
 
 
 def steps_over_the_run(rows: Sequence[StepRow]) -> Figure:

@@ -93,3 +93,15 @@ def test_every_class_has_a_colour_and_no_two_look_alike() -> None:
     assert len(set(COLOURS.values())) == len(COLOURS)
     idle = [name for name in LEDGER_CLASSES if name not in ("busy", "host_late")]
     assert len({PATTERNS[name] for name in idle}) == len(idle)
+
+
+def test_one_long_window_does_not_flatten_the_decode_steps() -> None:
+    rows = sample_report().steps.rows
+    longest = max(row.duration_ns for row in rows if row.excluded is None)
+    assert not charts.is_cut([replace(row, duration_ns=longest) for row in rows])
+    head = replace(rows[0], duration_ns=40 * longest, excluded="head")
+    drawn = charts.steps_over_the_run([head, *rows[1:]])
+    low, high = drawn["layout"]["yaxis"]["range"]
+    assert (low, charts.is_cut([head, *rows[1:]])) == (0, True)
+    assert longest / 1e6 < high < 2 * longest / 1e6
+    assert not charts.is_cut([])
