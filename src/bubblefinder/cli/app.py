@@ -27,6 +27,7 @@ app = typer.Typer(
 
 _COMMANDS: Final = (
     "analyze",
+    "batch",
     "calibrate",
     "capture",
     "diff",
@@ -40,7 +41,7 @@ _COMMANDS: Final = (
     "speculation",
     "whatif",
 )
-_GROUPS: Final[tuple[str, ...]] = ("budget", "history", "rules")
+_GROUPS: Final[tuple[str, ...]] = ("budget", "history", "recipe", "rules")
 
 
 get_completion_inspect_parameters()  # makes shells' scripts known, as typer does for options of its own

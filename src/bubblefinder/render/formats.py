@@ -15,7 +15,7 @@ from bubblefinder.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-Document = Literal["report", "diff", "budget", "prediction", "trend", "floor", "speculation"]
+Document = Literal["report", "diff", "budget", "prediction", "trend", "floor", "speculation", "fleet"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +63,7 @@ _MODULES: Final[dict[Document, str]] = {
     "trend": "render.trend",
     "floor": "render.floor",
     "speculation": "render.speculation",
+    "fleet": "render.fleet",
 }
 """Where a document's `sheet` and `records` are made, of which the kit writes most formats."""
 _OF_SHEETS: Final[tuple[tuple[str, tuple[str, ...], str, Literal["", "width", "url"]], ...]] = (
@@ -85,6 +86,8 @@ _OWN: Final = (
     Format("trend", "json", (".json",), "render.trend:json"),
     Format("floor", "json", (".json",), "render.floor:json"),
     Format("speculation", "json", (".json",), "render.speculation:json"),
+    Format("fleet", "json", (".json",), "render.fleet:json"),
+    Format("fleet", "parquet", (".parquet",), "render.fleet:parquet"),
 )
 _SHARED: Final = (
     *(

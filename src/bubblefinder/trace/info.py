@@ -54,6 +54,7 @@ def read_info(
         start_ns=_origin(source, export.get("EXPORT_CONFIG_TIME_SHIFT"), first_ns),
         gpus=_gpus(source, gpus),
         processes=_processes(source, processes),
+        utc_ns=min(source.read(schema.SESSIONS).frame["utc_ns"].drop_nulls(), default=None),
     )
 
 

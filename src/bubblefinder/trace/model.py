@@ -106,7 +106,7 @@ class TraceInfo:
 
     `cupti_version` is the collector's (named by DIAGNOSTIC_EVENT), never the exporter's.
     `duration_ns` is ANALYSIS_DETAILS.duration, `start_ns` the time that seconds on the command
-    line are counted from (0 unless the export was shifted or normalised to UTC).
+    line are counted from (0 unless the export was shifted or normalised to UTC). `utc_ns` is when the session began.
     """
 
     name: str
@@ -120,6 +120,7 @@ class TraceInfo:
     start_ns: int = 0
     gpus: tuple[Gpu, ...] = ()
     processes: tuple[Process, ...] = ()
+    utc_ns: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
