@@ -86,9 +86,9 @@ def _headline(fleet: Fleet) -> str:
 
 def _idle(row: Row) -> str:
     if row.bubble_ns is not None and row.step_ns:
-        return f"{duration(row.bubble_ns)} ({share(row.bubble_ns / row.step_ns)}) of it idle"
+        return f"{duration(row.bubble_ns)} ({share(row.bubble_ns / row.step_ns)}) of a step idle"
     if row.inter_ns is not None and row.step_ns:
-        return f"at least {duration(row.inter_ns)} ({share(row.inter_ns / row.step_ns)}) of it idle"
+        return f"at least {duration(row.inter_ns)} ({share(row.inter_ns / row.step_ns)}) of a step idle"
     return "idle time unknown"
 
 

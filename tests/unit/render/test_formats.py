@@ -15,6 +15,7 @@ from bubblefinder.compare.budget import BudgetFile
 from bubblefinder.compare.diff import diff
 from bubblefinder.compare.judge import judge
 from bubblefinder.errors import UsageError
+from bubblefinder.fleet.model import Failure, Fleet, Row
 from bubblefinder.pipeline import Analysis
 from bubblefinder.render.formats import FORMATS, Document, encoded, format_for, formats_of, render, write
 from bubblefinder.replay.answer import answer as of_study
@@ -141,6 +142,7 @@ COMMANDS: dict[Document, str] = {
     "trend": "history trend",
     "floor": "floor",
     "speculation": "speculation",
+    "fleet": "batch",
 }
 
 
@@ -162,15 +164,25 @@ def answer() -> Answer:
     return replace(of_study(study, study.ranks[0], None, 3.0), name=HOSTILE[0])
 
 
+def a_row(**changed: str) -> Row:
+    return Row(
+        **{"mode": "node", "confidence": "high", **changed},
+        gpu=0, pid=1, steps=9, step_ns=7e6, busy_ns=6e6, bubble_ns=1e6, inter_ns=3e5,
+    )  # fmt: skip
+
+
 DOCUMENTS: dict[Document, object] = {
     "diff": diff([a_report(HOSTILE[0])], [a_report(HOSTILE[0], host_late=2 * MS)]),
     "budget": judge(a_report(HOSTILE[0]), LIMITS, None, date(2026, 11, 29)),
     "prediction": answer(),
     "trend": a_trend(*[7e6] * 4, *[7.7e6] * 4),
+    "fleet": Fleet((a_row(capture=HOSTILE[0], path=f"/{HOSTILE[0]}", first=HOSTILE[0]),), (Failure("/x", HOSTILE[0]),)),
 }
 
 
-@pytest.mark.parametrize(("document", "form"), [(kind, form) for kind in DOCUMENTS for form in formats_of(kind)])
+@pytest.mark.parametrize(
+    ("document", "form"), [(kind, form) for kind in DOCUMENTS for form in formats_of(kind) if form != "parquet"]
+)
 def test_every_document_is_written_in_its_formats_and_names_do_nothing(document: Document, form: str) -> None:
     first, second = (encoded(render(document, DOCUMENTS[document], form)).decode() for _ in range(2))
     assert first == second
