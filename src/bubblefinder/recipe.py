@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 NOTEBOOK = "analysis.ipynb"
 
 
-class Bubblefinder(recipe.Recipe):  # type: ignore[misc] - Nsight Systems' own classes have no types
+class Bubblefinder(recipe.Recipe):  # type: ignore[misc]
     """Analyses every report, through the export beside it or one that nsys makes."""
 
     @staticmethod

@@ -43,7 +43,7 @@ def run(nsys: Path, reports: Path, out: Path, mode: str) -> subprocess.Completed
     environment = {
         **os.environ, "NSYS_RECIPE_PATH": str(SOURCES), "PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin",
     }  # fmt: skip
-    command = [nsys, "recipe", "bubblefinder", "--input", reports, "--output", out, "--mode", mode]
+    command = [str(nsys), "recipe", "bubblefinder", "--input", str(reports), "--output", str(out), "--mode", mode]
     return subprocess.run(command, capture_output=True, text=True, check=False, timeout=300, env=environment)
 
 

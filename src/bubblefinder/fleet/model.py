@@ -71,7 +71,8 @@ class Fleet:
 def rows_of(report: Report, path: Path, started_ns: int | None) -> list[Row]:
     """Return a row for each rank with decode steps, or one without figures."""
     ranks = sorted((one for one in report.steps.by_device if one.count), key=lambda one: (one.gpu, one.pid))
-    return [_row(report, path, started_ns, rank) for rank in ranks or [None]]
+    known: list[DeviceSteps | None] = [*ranks] or [None]
+    return [_row(report, path, started_ns, rank) for rank in known]
 
 
 def _row(report: Report, path: Path, started_ns: int | None, rank: DeviceSteps | None) -> Row:

@@ -17,7 +17,7 @@ PROGRAM = Path(sys.executable).with_name("bubblefinder")
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [PROGRAM, "batch", *arguments]
+    command = [str(PROGRAM), "batch", *arguments]
     return subprocess.run(
         command, capture_output=True, text=True, check=False, timeout=300, env={**os.environ, "CI": ""}
     )

@@ -7,7 +7,7 @@ import re
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 import pytest
 
@@ -164,9 +164,10 @@ def answer() -> Answer:
     return replace(of_study(study, study.ranks[0], None, 3.0), name=HOSTILE[0])
 
 
-def a_row(**changed: str) -> Row:
+def a_row(**changed: Any) -> Row:
+    known: dict[str, Any] = {"mode": "node", "confidence": "high", **changed}
     return Row(
-        **{"mode": "node", "confidence": "high", **changed},
+        **known,
         gpu=0, pid=1, steps=9, step_ns=7e6, busy_ns=6e6, bubble_ns=1e6, inter_ns=3e5,
     )  # fmt: skip
 
