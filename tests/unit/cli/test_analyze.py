@@ -12,14 +12,17 @@ import pytest
 
 from bubblefinder import analyze
 from bubblefinder.errors import CannotAnswerError
+from tests.command import run
 
 SAMPLES = Path(__file__).parents[3] / "sample_traces"
 SAMPLE = SAMPLES / "nextn_before.node.sqlite.xz"
 
 
-def run(*arguments: object, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "bubblefinder", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, check=False, cwd=cwd)
+def test_it_runs_in_a_process_of_its_own() -> None:
+    command = [sys.executable, "-m", "bubblefinder", "analyze", str(SAMPLE)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == run("analyze", SAMPLE).stdout
 
 
 def test_the_verdict_comes_first() -> None:
