@@ -61,6 +61,15 @@ def test_both_commands_give_one_answer_and_the_truth_lies_in_its_range(sample: S
     assert answer["range_ns"] == overhead.range_ns
 
 
+@pytest.mark.parametrize("name", ["torch_eager", "nextn_before.node"])
+def test_where_it_cant_be_told_every_answer_says_how_much_may_be_the_profilers(sample: Sample, name: str) -> None:
+    said = CliRunner().invoke(app, ["whatif", str(sample(name)), "--json"], catch_exceptions=False)
+    overhead = samples.report(name).overhead
+    low, _ = overhead.range_ns or (0, 0)
+    told = (overhead.traced_step_ns or 0) - low if name in CANT_TELL else None
+    assert json.loads(said.output)["profilers_ns"] == told
+
+
 @pytest.mark.parametrize("name", sorted(CANT_TELL))
 def test_no_gain_on_top_of_the_untraced_step_is_told_where_that_step_cant_be(sample: Sample, name: str) -> None:
     with pytest.raises(CannotAnswerError, match="lies between"):

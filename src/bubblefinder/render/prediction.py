@@ -33,6 +33,7 @@ def json(answer: Answer) -> str:
     """Return the answer as JSON: `now`, then `asked`, or `fixes` and `order`."""
     rank = answer.rank
     document: dict[str, Any] = {"schema": SCHEMA, "gpu": rank.gpu, "pid": rank.pid, "step_ns": answer.now.now_ns}
+    document["profilers_ns"] = answer.profilers_ns
     if answer.asked:
         document["asked"] = _prediction(answer, answer.asked)
     else:
@@ -81,7 +82,12 @@ def records(answer: Answer) -> list[dict[str, object]]:
 def now(answer: Answer) -> str:
     """Return what the step takes now."""
     head = f"A decode step on GPU {answer.rank.gpu}, process {answer.rank.pid}, takes {duration(answer.now.now_ns)} now"
-    return head + _tokens(answer, answer.now.now_ns)
+    doubt = (
+        f", of which up to {duration(answer.profilers_ns)} may be the profiler's own time"
+        if answer.profilers_ns
+        else ""
+    )
+    return head + _tokens(answer, answer.now.now_ns) + doubt
 
 
 def _asked(answer: Answer, then: Prediction) -> Iterator[str]:

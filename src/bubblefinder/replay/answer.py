@@ -27,6 +27,7 @@ class Answer:
         fixes: if nothing was asked for, what can be fixed, each with the step after it alone.
         order: the fixes in the order that pays most, each with the step after all up to it.
         accept_length: tokens accepted a step, null if unknown.
+        profilers_ns: how much of the step, and so of a gain, may be the profiler's own time, where that can't be told.
     """
 
     name: str
@@ -36,6 +37,7 @@ class Answer:
     fixes: tuple[tuple[Fix, Prediction], ...] = ()
     order: tuple[Stage, ...] = ()
     accept_length: float | None = None
+    profilers_ns: int | None = None
 
 
 def answer(study: Study, rank: Rank, asked: Prediction | None, accept_length: float | None) -> Answer:
@@ -48,6 +50,7 @@ def answer(study: Study, rank: Rank, asked: Prediction | None, accept_length: fl
         fixes=() if asked else tuple((fix, _alone(study, rank, fix)) for fix in study.fixes),
         order=() if asked else best_order(study.model, study.fixes, rank),
         accept_length=accept_length,
+        profilers_ns=study.profilers_ns(rank),
     )
 
 

@@ -13,7 +13,7 @@ from bubblefinder.replay.changes import CloseGaps, DropKernels, RemoveTracing, k
 from bubblefinder.replay.correct import in_a_program
 from bubblefinder.replay.predict import predict
 from bubblefinder.replay.tracing import remove_tracing, tracing_of
-from bubblefinder.replay.untraced import corrected, profiler_costs, without_tracing
+from bubblefinder.replay.untraced import corrected, correction, profiler_costs, without_tracing
 from bubblefinder.timeline.model import CaptureMode
 from bubblefinder.timeline.rank import Rank
 
@@ -96,6 +96,13 @@ class Study:
         """
         change = self.without_profiler(rank, calibration)
         return without_tracing(predict(self.model, [change])[rank], self._corrected(rank, calibration))
+
+    def profilers_ns(self, rank: Rank) -> int | None:
+        """Return how much of a rank's step may be the profiler's, where the capture can't tell how much is."""
+        found = correction(self.timeline, self.steps, self.model, rank, Source())
+        if found.range_ns is None or found.traced_step_ns is None or found.corrected_step_ns is not None:
+            return None
+        return found.traced_step_ns - found.range_ns[0]
 
     def _corrected(self, rank: Rank, calibration: Path | None) -> Overhead:
         source = Source(calibration=read_calibration(calibration) if calibration else None, bundled=not calibration)

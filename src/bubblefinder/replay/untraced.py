@@ -43,14 +43,19 @@ def profiler_costs(timeline: Timeline, gpu: int, calibration: Path | None) -> Co
     return fitting[0].graph if timeline.mode is CaptureMode.GRAPH else fitting[0].node
 
 
+def correction(timeline: Timeline, steps: Steps, model: Model, rank: Rank, source: Source) -> Overhead:
+    """Return the correction of a rank's decode steps, as a report has it."""
+    windows = steps.windows.filter(rank.mine & pl.col("excluded").is_null())
+    return correct(timeline, steps, model, windows, source)
+
+
 def corrected(timeline: Timeline, steps: Steps, model: Model, rank: Rank, source: Source) -> Overhead:
-    """Return the correction of a rank's decode steps, as a report has it.
+    """Return the same, where it has a value.
 
     Raises:
         CannotAnswerError: nothing is known of the profiler's cost, or the capture can't tell how much it is.
     """
-    windows = steps.windows.filter(rank.mine & pl.col("excluded").is_null())
-    found = correct(timeline, steps, model, windows, source)
+    found = correction(timeline, steps, model, rank, source)
     if found.corrected_step_ns is None:
         between = " and ".join(duration(limit) for limit in found.range_ns or ())
         reach = f" The step without it lies between {between}." if between else ""
