@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from bubblefinder.report.model import Finding, Report
+    from bubblefinder.report.found import Finding
+    from bubblefinder.report.model import Report
 
 US = 1_000
 GRAPH = Graph(3, nodes("attn", "mlp", "router", "moe", us=10) * 30)

@@ -15,7 +15,8 @@ from tests.samples import analysis, report
 
 if TYPE_CHECKING:
     from bubblefinder.report.chains import WaitChainReport
-    from bubblefinder.report.model import Finding, Report
+    from bubblefinder.report.found import Finding
+    from bubblefinder.report.model import Report
 
 MS = 1_000_000
 FLASHINFER = ("sglang/fi.graph", "sglang/fi.node", "sglang/fi_nvtx.node")

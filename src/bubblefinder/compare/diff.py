@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from bubblefinder.compare.model import Change, SiteChange, Verdict
-    from bubblefinder.report.model import Confidence, Report
+    from bubblefinder.report.found import Confidence
+    from bubblefinder.report.model import Report
 
 GATE: Final = "step.duration.p50"
 GATES: Final = frozenset({"step.duration.mean", GATE, "step.duration.p95"})

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Final, Literal, TypeVar
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from bubblefinder.report.model import BubbleShare, DeviceSteps, Finding, Report, StepRow
+    from bubblefinder.report.found import Finding
+    from bubblefinder.report.model import BubbleShare, DeviceSteps, Report, StepRow
 
 Unit = Literal["ns", "ratio", "count"]
 Better = Literal["lower", "higher", "neither"]

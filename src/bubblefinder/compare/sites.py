@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 
     from bubblefinder.compare.model import Change, Status
-    from bubblefinder.report.model import Benign, Finding, Report, Site
+    from bubblefinder.report.found import Benign, Finding, Site
+    from bubblefinder.report.model import Report
 
 _IDLE: Final = frozenset(
     f"step.{name}.{quantile}"

@@ -9,7 +9,7 @@ import polars as pl
 
 from bubblefinder.causes.facts import HoleFacts, SiteFacts, SkewFacts, StepFacts
 from bubblefinder.report.chains import chain_words, in_turn_ns
-from bubblefinder.report.model import Benign, DeviceRef, Evidence, Expected, Finding, Joint, Quantiles, Site
+from bubblefinder.report.found import Benign, DeviceRef, Evidence, Expected, Finding, Joint, Quantiles, Site
 from bubblefinder.timeline.rank import Rank
 from bubblefinder.trace.model import pid_of
 from bubblefinder.units import duration

@@ -9,7 +9,7 @@ from bubblefinder.units import duration
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from bubblefinder.report.model import Finding
+    from bubblefinder.report.found import Finding
 
 
 def gain_words(finding: Finding) -> str:

@@ -9,7 +9,8 @@ from bubblefinder.report.prediction_sentences import to_recover_words
 from bubblefinder.units import count, duration, plural, printable, share
 
 if TYPE_CHECKING:
-    from bubblefinder.report.model import Finding, Quality, Report, Selection, Site
+    from bubblefinder.report.found import Finding, Site
+    from bubblefinder.report.model import Quality, Report, Selection
 
 CLASS_LABELS: Final = {
     "busy": "busy",

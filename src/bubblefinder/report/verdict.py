@@ -11,7 +11,8 @@ from bubblefinder.report.sentences import CLASS_LABELS, bound_words, place_words
 from bubblefinder.units import duration, kernel_name, plural, share
 
 if TYPE_CHECKING:
-    from bubblefinder.report.model import Finding, Report
+    from bubblefinder.report.found import Finding
+    from bubblefinder.report.model import Report
 
 _UNEVEN: Final = 1.2
 _LATE: Final = 0.1

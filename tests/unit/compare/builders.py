@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bubblefinder.report import charts, model
+from bubblefinder.report import charts, found, model
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -58,25 +58,25 @@ def a_report(  # noqa: PLR0913 - one number a fact
     return replace(report, **more)
 
 
-def a_finding(rule: str = "core.blocking-read", *, bubble: float = 1.4 * MS, **more: Any) -> model.Finding:
+def a_finding(rule: str = "core.blocking-read", *, bubble: float = 1.4 * MS, **more: Any) -> found.Finding:
     """Return a finding about one blocking read a step."""
-    site = model.Site(api="cudaMemcpyAsync", copy_kind="DtoH", memory_kind="pageable", bytes=8, nvtx="resolve",
+    site = found.Site(api="cudaMemcpyAsync", copy_kind="DtoH", memory_kind="pageable", bytes=8, nvtx="resolve",
                       after_role="verify", before_role="draft")  # fmt: skip
     fields: dict[str, Any] = {
         "rule": rule, "title": "A blocking read", "severity": "high", "confidence": "high",
-        "devices": [model.DeviceRef(gpu=0, pid=100)], "site": site, "per_step_count": 1.0, "occurrences": 30,
-        "steps_affected": 30, "host_blocked_ns": model.Quantiles(p50=5.0 * MS, p95=5.2 * MS),
-        "bubble_ns": model.Quantiles(p50=bubble, p95=bubble), "recoverable_ns": round(bubble), "evidence": [],
+        "devices": [found.DeviceRef(gpu=0, pid=100)], "site": site, "per_step_count": 1.0, "occurrences": 30,
+        "steps_affected": 30, "host_blocked_ns": found.Quantiles(p50=5.0 * MS, p95=5.2 * MS),
+        "bubble_ns": found.Quantiles(p50=bubble, p95=bubble), "recoverable_ns": round(bubble), "evidence": [],
         "message": "", "remedy": "", "references": [], "also_matches": [],
     }  # fmt: skip
-    return model.Finding(**(fields | more))
+    return found.Finding(**(fields | more))
 
 
-def a_benign(site: model.Site) -> model.Benign:
+def a_benign(site: found.Site) -> found.Benign:
     """Return a wait at a site under which the GPU stayed fed."""
-    return model.Benign(
-        devices=[model.DeviceRef(gpu=0, pid=100)], site=site, per_step_count=1.0, occurrences=30,
-        host_blocked_ns=model.Quantiles(p50=1.0 * MS, p95=1.0 * MS), message="",
+    return found.Benign(
+        devices=[found.DeviceRef(gpu=0, pid=100)], site=site, per_step_count=1.0, occurrences=30,
+        host_blocked_ns=found.Quantiles(p50=1.0 * MS, p95=1.0 * MS), message="",
     )  # fmt: skip
 
 

@@ -14,7 +14,7 @@ from bubblefinder.compare.diff import Options, diff, failed
 from bubblefinder.compare.noise import Floors
 from bubblefinder.errors import UsageError
 from bubblefinder.render.formats import render
-from bubblefinder.report.model import Quantiles, Site
+from bubblefinder.report.found import Quantiles, Site
 from tests.unit.compare.builders import (
     MS,
     US,
@@ -30,7 +30,8 @@ from tests.unit.compare.builders import (
 
 if TYPE_CHECKING:
     from bubblefinder.compare.model import Change, Diff
-    from bubblefinder.report.model import Finding, Report
+    from bubblefinder.report.found import Finding
+    from bubblefinder.report.model import Report
 
 
 def change(result: Diff, metric: str, **where: object) -> Change:

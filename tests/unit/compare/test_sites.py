@@ -6,11 +6,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from bubblefinder.compare.sites import site_changes
-from bubblefinder.report.model import DeviceRef, Expected, Site
+from bubblefinder.report.found import DeviceRef, Expected, Site
 from tests.unit.compare.builders import MS, US, a_benign, a_finding, a_report
 
 if TYPE_CHECKING:
-    from bubblefinder.report.model import Finding
+    from bubblefinder.report.found import Finding
 
 LINE = 100.0 * US
 

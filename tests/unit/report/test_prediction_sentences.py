@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from bubblefinder.report.model import Joint
+from bubblefinder.report.found import Joint
 from bubblefinder.report.prediction_sentences import between_words, gain_words
 from bubblefinder.report.verdict import verdict
 from tests.unit.report.sample import finding, sample_report

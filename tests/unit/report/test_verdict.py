@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from bubblefinder.report.model import BubbleShare, DeviceRef, Quality, Stats, StepsReport
+from bubblefinder.report.found import DeviceRef
+from bubblefinder.report.model import BubbleShare, Quality, Stats, StepsReport
 from bubblefinder.report.verdict import idle_per_step_ns, leading_finding, verdict
 from tests.unit.report.sample import finding, graph_report, healthy_report, sample_report, unseen_report
 

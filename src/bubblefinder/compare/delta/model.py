@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
-from bubblefinder.report.model import Confidence  # noqa: TC001 - msgspec reads the annotation
+from bubblefinder.report.found import Confidence  # noqa: TC001 - msgspec reads the annotation
 
 Kind = Literal[
     "same kernel", "launch shape", "another kernel", "new kernel", "gone kernel", "overlap lost", "overlap gained",

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from bubblefinder.compare.delta.model import Delta, Part, Speed
-    from bubblefinder.report.model import Confidence
+    from bubblefinder.report.found import Confidence
 
 WARM_UP: Final = "warm-up"
 SAME_SPEED: Final = 0.01

@@ -9,7 +9,8 @@ from bubblefinder.report.sentences import cost_words, plain, site_words
 from bubblefinder.report.verdict import verdict
 
 if TYPE_CHECKING:
-    from bubblefinder.report.model import Finding, Report
+    from bubblefinder.report.found import Finding
+    from bubblefinder.report.model import Report
 
 _LEVELS: Final[dict[str, Command]] = {"high": "error", "medium": "warning", "low": "notice", "info": "notice"}
 

@@ -30,7 +30,8 @@ from bubblefinder.units import count, duration, milliseconds, share
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from bubblefinder.report.model import Finding, Report
+    from bubblefinder.report.found import Finding
+    from bubblefinder.report.model import Report
 
 TOP: Final = 5
 

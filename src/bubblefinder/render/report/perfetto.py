@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from bubblefinder.report.charts import TimelineBar
-    from bubblefinder.report.model import Evidence, Finding, Report
+    from bubblefinder.report.found import Evidence, Finding
+    from bubblefinder.report.model import Report
 
 Span = TypeVar("Span", "TimelineBar", "Evidence")
 

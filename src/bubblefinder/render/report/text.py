@@ -37,7 +37,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from bubblefinder.report.charts import GapRow
-    from bubblefinder.report.model import Finding, Report, Stats
+    from bubblefinder.report.found import Finding
+    from bubblefinder.report.model import Report, Stats
 
 _WIDE: Final = 118
 _FEW: Final = 6

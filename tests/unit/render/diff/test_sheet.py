@@ -21,7 +21,7 @@ from bubblefinder.compare.judge import judge
 from bubblefinder.errors import UsageError
 from bubblefinder.render.formats import format_for, formats_of, render
 from bubblefinder.report.charts import StepTimeline, TimelineBar
-from bubblefinder.report.model import Quantiles, Site
+from bubblefinder.report.found import Quantiles, Site
 from bubblefinder.units import duration
 from tests.unit.compare.builders import MS, a_finding, a_kernel, a_report, with_kernels
 

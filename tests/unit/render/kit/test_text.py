@@ -10,7 +10,7 @@ from bubblefinder.compare.diff import diff
 from bubblefinder.render.diff.sheet import sheet
 from bubblefinder.render.kit.table import Table
 from bubblefinder.render.kit.text import draw, prose, write
-from bubblefinder.report.model import Site
+from bubblefinder.report.found import Site
 from tests.unit.compare.builders import MS, a_finding, a_report
 
 NARROW = 80

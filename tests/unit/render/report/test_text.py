@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from bubblefinder.render.report.text import render
-from bubblefinder.report.model import Quality, Site
+from bubblefinder.report.found import Site
+from bubblefinder.report.model import Quality
 from tests.unit.report.sample import finding, graph_report, sample_report, unseen_report
 
 

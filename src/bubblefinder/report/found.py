@@ -1,0 +1,119 @@
+"""What a report says of causes: the waits and other findings, what they cost, and what the numbers rest on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+Severity = Literal["info", "low", "medium", "high"]
+Confidence = Literal["low", "medium", "high"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quantiles:
+    """p50 and p95 over the steps in which the site occurs."""
+
+    p50: float | None
+    p95: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeviceRef:
+    """One process on one GPU."""
+
+    gpu: int
+    pid: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Site:
+    """Waits that share an api, a copy, a place in the program and a place in the step.
+
+    `role` is the part of the step that a finding is about where it is about the inside of one, not about a wait.
+    """
+
+    api: str | None = None
+    copy_kind: str | None = None
+    memory_kind: str | None = None
+    bytes: int | None = None
+    nvtx: str | None = None
+    frame: str | None = None
+    thread: str | None = None
+    after_role: str | None = None
+    before_role: str | None = None
+    role: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evidence:
+    """A row of the export, by its 0-based position in the table as stored."""
+
+    table: str
+    row: int
+    start_ns: int
+    end_ns: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One cause of idle time, with what it costs and what to do about it."""
+
+    rule: str
+    title: str
+    severity: Severity
+    confidence: Confidence
+    devices: list[DeviceRef]
+    site: Site
+    per_step_count: float | None
+    occurrences: int | None
+    steps_affected: int | None
+    host_blocked_ns: Quantiles
+    bubble_ns: Quantiles
+    recoverable_ns: int | None
+    evidence: list[Evidence]
+    message: str
+    remedy: str
+    references: list[str]
+    also_matches: list[str]
+    step_after_ns: int | None = None
+    bound_after: str | None = None
+    in_turn_ns: int | None = None
+    """Of a wait in `wait_chains`: what the median step loses without it when the waits before it are gone too."""
+    idle_share: float | None = None
+    recoverable_range_ns: list[int] | None = None
+    """What the median step loses at least and at most: a host's speed differs between captures of one program. Where
+    the profiler's part of the step can't be told there is this range alone, and no value."""
+    step_after_range_ns: list[int] | None = None
+    caveats: list[str] = field(default_factory=list)
+    """What the prediction rests on that the capture doesn't show."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Joint:
+    """The median step of the reported rank without all waits and pauses that are found: their gains don't add up."""
+
+    findings: int
+    step_ns: int
+    recoverable_ns: int
+    range_ns: list[int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Benign:
+    """Waits under which the GPU stayed fed."""
+
+    devices: list[DeviceRef]
+    site: Site
+    per_step_count: float | None
+    occurrences: int
+    host_blocked_ns: Quantiles
+    message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expected:
+    """A finding that an allow-list covers, shown with the reason and who owns it."""
+
+    finding: Finding
+    reason: str
+    owner: str
