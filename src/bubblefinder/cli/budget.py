@@ -112,6 +112,7 @@ def _baseline(report: Report, earlier: list[Report], history: Path | None) -> tu
     from bubblefinder.compare.baseline import of_reports
     from bubblefinder.compare.history import baseline, normal_reports
     from bubblefinder.compare.store import open_store
+    from bubblefinder.report.sentences import plain
 
     if earlier:
         return of_reports(earlier, report), earlier
@@ -120,5 +121,6 @@ def _baseline(report: Report, earlier: list[Report], history: Path | None) -> tu
     with open_store(history) as database:
         known, kept = baseline(database, report), normal_reports(database, report)
     if not known.captures:
-        typer.echo(f"no run in {history} is comparable with this one; name the runs to take with --label", err=True)
+        why = known.unlike or "name the runs to take with --label"
+        typer.echo(f"no run in {history} is comparable with this one: {plain(why, 300)}", err=True)
     return known, kept

@@ -65,7 +65,7 @@ def test_the_history_is_a_baseline(reports: dict[str, Path], tmp_path: Path) -> 
     assert "3 runs of the history" in done.stdout
     assert (tmp_path / "v.xml").exists()
     other = run("check", reports["run0"], *options, "--label", "nobody's")
-    assert "is comparable with this one; name the runs to take with --label" in other.stderr
+    assert "is comparable with this one: name the runs to take with --label" in other.stderr
     both = run("check", reports["run0"], *options, "--baseline", reports["run1"])
     assert isinstance(both.exception, UsageError)
 
