@@ -128,7 +128,7 @@ def test_the_correction_holds_the_step_of_the_same_process_untraced(name: str) -
     if known.bound_by_host:
         assert low <= known.high * MS
         assert high >= known.low * MS
-        assert high - low < 0.45 * middle
+        assert high - low < 0.3 * middle or "can't be told" in (overhead.message or "")
     else:
         assert known.low * MS * 0.98 <= middle <= known.high * MS * 1.02
 

@@ -16,7 +16,10 @@ TRUSTED: Final[tuple[Method, ...]] = ("calibration", "untraced_step", "reference
 """The methods whose corrected values may be held against a budget."""
 
 TOLD: Final = 0.75
-"""A range that begins below this part of its middle doesn't tell what the profiler added."""
+"""A range that begins below this part of its middle doesn't tell what the profiler added ..."""
+
+WIDEST: Final = 0.3
+"""... nor does one that is wider than this part of it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from bubblefinder.overhead.calibration import bundled_calibrations, mismatch
-from bubblefinder.overhead.model import TOLD, Calibration, Cost, Costs, Overhead, Source, parameters_of
+from bubblefinder.overhead.model import TOLD, WIDEST, Calibration, Cost, Costs, Overhead, Source, parameters_of
 from bubblefinder.replay.corrected import TracedSteps, shares_of, traced_steps, without_tracing
 from bubblefinder.replay.predict import HOST_NOISE
 from bubblefinder.replay.reference import correct_by_reference
@@ -148,8 +148,10 @@ def in_a_program(costs: Costs) -> Costs:
 
 def _untold(overhead: Overhead) -> bool:
     """Say whether the range is so wide that its middle says nothing."""
-    low = overhead.range_ns[0] if overhead.range_ns else None
-    return low is not None and low < TOLD * (overhead.corrected_step_ns or 0)
+    if overhead.range_ns is None:
+        return False
+    (low, high), middle = overhead.range_ns, overhead.corrected_step_ns or 0
+    return low < TOLD * middle or high - low > WIDEST * middle
 
 
 def _only_range(overhead: Overhead, message: str) -> Overhead:
