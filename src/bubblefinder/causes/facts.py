@@ -139,6 +139,10 @@ class RoleFacts:
         small_share: share of its kernels that are shorter than 6 us; None where not measured.
         pdl_overlap_share: share of neighbouring kernels of one stream whose second starts before the first ends;
             None where not measured.
+        pdl_pairs: the kernels that start before their predecessor in the stream has ended, ``name x count`` with the
+            number in one replay, most frequent first, at most 4.
+        pdl_breaks: where some do, the kernels that still wait for their predecessor's end and have the most idle
+            before them, in the same form.
         small_runs: the kernels shorter than 6 us that stand beside another such: ``name x count`` texts with the
             number in one replay, costliest first, at most 5.
         long_kernels: names of the kernels that take at least 2 % of its busy time each, costliest first, at most
@@ -165,6 +169,8 @@ class RoleFacts:
     kernel_p50_ns: float | None = None
     small_share: float | None = None
     pdl_overlap_share: float | None = None
+    pdl_pairs: tuple[str, ...] = ()
+    pdl_breaks: tuple[str, ...] = ()
     small_runs: tuple[str, ...] = ()
     long_kernels: tuple[str, ...] = ()
     launch_p50_ns: float | None = None

@@ -29,6 +29,7 @@ _INTER: Final = (IdleClass.HOST_LATE, IdleClass.LAUNCHING, IdleClass.QUEUED, Idl
 _LOOKED_INTO: Final = 48
 """Spans of a role whose kernels are looked at one by one, spread over the capture."""
 _MOST_RUNS: Final = 5
+_MOST_NAMED: Final = 4
 _MOST_NAMES: Final = 8
 
 
@@ -137,6 +138,7 @@ def _inside(timeline: Timeline, lane: RankSteps, spans: pl.DataFrame) -> dict[st
         "kernel_p50_ns": p50(kernels["length"].to_numpy()),
         "small_share": float(small.mean() or 0),  # type: ignore[arg-type]
         "pdl_overlap_share": float((both < 0).mean()) if len(both) else None,  # type: ignore[arg-type]
+        **_early_launches(timeline, behind, len(sample)),
         "small_runs": _small_runs(timeline, kernels, len(sample)),
         "long_kernels": _long_kernels(timeline, kernels),
     }
@@ -161,15 +163,39 @@ def _operations_of(timeline: Timeline, lane: RankSteps, spans: pl.DataFrame) -> 
     return mine.with_columns(span=position).filter(pl.Series(inside))
 
 
+def _early_launches(timeline: Timeline, behind: pl.DataFrame, spans: int) -> dict[str, tuple[str, ...]]:
+    """Return which kernels start before their predecessor's end, and which break the chain, by name."""
+    before = pl.col("kind").shift(1).over("span", "stream")
+    follows = behind.filter((pl.col("kind") == KERNEL) & (before == KERNEL) & pl.col("gap").is_not_null())
+    early = follows.filter(pl.col("gap") < 0)
+    if early.is_empty():
+        return {}
+    late = follows.filter(pl.col("gap") >= 0).sort("start_ns")
+    return {
+        "pdl_pairs": _named_counts(timeline, early.with_columns(weight=pl.lit(1)), spans),
+        "pdl_breaks": _named_counts(timeline, late.with_columns(weight="gap"), spans),
+    }
+
+
+def _named_counts(timeline: Timeline, kernels: pl.DataFrame, spans: int) -> tuple[str, ...]:
+    """Return kernels by their short names with the number in one span, those with most weight first."""
+    counts = _shortly_named(timeline, kernels).group_by("name").agg(count=pl.len(), weight=pl.col("weight").sum())
+    most = counts.sort("weight", "name", descending=[True, False]).head(_MOST_NAMED)
+    return tuple(f"{name} x {count / spans:.4g}" for name, count, _ in most.rows())
+
+
+def _shortly_named(timeline: Timeline, kernels: pl.DataFrame) -> pl.DataFrame:
+    known = kernels["name"].unique().drop_nulls()
+    short = {name: kernel_name(timeline.trace.names.get(name, "?")) for name in known}
+    return kernels.with_columns(pl.col("name").replace_strict(short, default="?", return_dtype=pl.String))
+
+
 def _small_runs(timeline: Timeline, kernels: pl.DataFrame, spans: int) -> tuple[str, ...]:
     """Return the kernels shorter than 6 us beside another such, by name and number a span, costliest first."""
     small = pl.col("length") < SMALL_NS
     beside = small.shift(1, fill_value=False).over("span") | small.shift(-1, fill_value=False).over("span")
-    known = kernels["name"].unique().drop_nulls()
-    short = {name: kernel_name(timeline.trace.names.get(name, "?")) for name in known}
     runs = (
-        kernels.filter(small & beside)
-        .with_columns(pl.col("name").replace_strict(short, default="?", return_dtype=pl.String))
+        _shortly_named(timeline, kernels.filter(small & beside))
         .group_by("name")
         .agg(count=pl.len(), total=pl.col("length").sum())
         .sort("total", "name", descending=[True, False])

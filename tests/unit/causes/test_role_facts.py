@@ -41,6 +41,7 @@ def test_the_inside_of_a_replay_is_measured_node_by_node() -> None:
     assert (role.small_share, role.pdl_overlap_share) == (1, 0)
     assert role.launch_p50_ns == 1_000
     assert role.small_runs == ("a x 1", "b x 1")
+    assert (role.pdl_pairs, role.pdl_breaks) == ((), ())
 
 
 def test_kernels_that_begin_before_their_predecessor_ends_are_early_launches() -> None:
@@ -53,6 +54,7 @@ def test_kernels_that_begin_before_their_predecessor_ends_are_early_launches() -
     """
     (role,) = roles(picture).values()
     assert role.pdl_overlap_share == pytest.approx(1 / 2)
+    assert (role.pdl_pairs, role.pdl_breaks) == (("b x 1",), ("c x 1",))
     assert role.gap_p50_ns == 0
 
 
