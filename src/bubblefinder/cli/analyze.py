@@ -113,7 +113,7 @@ def analyze(
         from bubblefinder.cli.economics import question
         from bubblefinder.cli.overhead import overhead_source
         from bubblefinder.report.build import Options
-        from bubblefinder.report.model import Run
+        from bubblefinder.report.provenance import Run
         from bubblefinder.rules.config import find_config, load_config
         from bubblefinder.trace.open import open_trace
 

@@ -32,18 +32,14 @@ from bubblefinder.report.model import (
     SCHEMA,
     BubbleShare,
     DeviceSteps,
-    GpuInfo,
-    ProcessInfo,
     Quality,
     Report,
     RivalSteps,
-    Run,
     StepsReport,
-    Tool,
-    TraceFacts,
 )
 from bubblefinder.report.overhead import overhead_report
 from bubblefinder.report.overhead_sentences import may_be_the_profilers_ns
+from bubblefinder.report.provenance import GpuInfo, ProcessInfo, Run, Tool, TraceFacts
 from bubblefinder.report.selection import selection
 from bubblefinder.report.verdict import verdict
 from bubblefinder.rules.config import Config

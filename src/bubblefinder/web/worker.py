@@ -120,7 +120,7 @@ def analyse(job: Upload, tell: Callable[..., None], fit: Callable[[int], None]) 
     fit(size_bytes)
     from bubblefinder.pipeline import Analysis
     from bubblefinder.report.build import Options, report_of
-    from bubblefinder.report.model import Run
+    from bubblefinder.report.provenance import Run
     from bubblefinder.trace.open import open_trace
     from bubblefinder.web.tracks import write_events
 

@@ -26,21 +26,17 @@ from bubblefinder.report.model import (
     BubbleShare,
     DeviceReport,
     DeviceSteps,
-    GpuInfo,
     InterGraph,
     Launches,
     OverheadReport,
-    ProcessInfo,
     Quality,
     Report,
     Role,
-    Run,
     Stats,
     StepRow,
     StepsReport,
-    Tool,
-    TraceFacts,
 )
+from bubblefinder.report.provenance import GpuInfo, ProcessInfo, Run, Tool, TraceFacts
 
 PID = 4242
 START = 1_000_000_000
