@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -19,9 +19,6 @@ if TYPE_CHECKING:
     from bubblefinder.intervals import Ints
     from bubblefinder.steps.events import Events
     from bubblefinder.steps.recurrence import Segmentation
-
-_MARKED: Final = 100
-"""More than the things that come once a cycle: names the program gives come first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +105,7 @@ def _levels(events: Events, found: Sequence[Segmentation]) -> list[Segmentation]
             levels[same] = _joined(events, levels[same], one)
     borne_out = [one for one in levels if one.mark is None or one.bonus or one.members > 1] or levels
     borne_out = [one for one in borne_out if len(one) >= thresholds.FEWEST] or borne_out
-    borne_out.sort(key=lambda one: one.members + _MARKED * (one.bonus > 0), reverse=True)
+    borne_out.sort(key=lambda one: (one.bonus > 0, one.members), reverse=True)
     return borne_out[: thresholds.MOST_LEVELS]
 
 

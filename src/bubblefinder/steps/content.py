@@ -77,7 +77,15 @@ def content_of(events: Events, starts: Ints, ends: Ints) -> Content:
     worth = of_foreign > thresholds.WORTH * np.median(ends - starts)
     told = np.mean(counts > 0) >= thresholds.HALF
     prefill = ((worth & (beside | instead | mixed | beside_graphs)) | rewritten) & told
+    prefill &= far | ~_in_a_row(prefill & ~far)
     return Content(starts, ends, begin, end, window, alike, foreign, usual, own, prefill)
+
+
+def _in_a_row(chosen: Bools) -> Bools:
+    """Tell which windows are of a run as long as a regime's: steps that run in another way, no prefills."""
+    bounds = np.concatenate(([0], np.flatnonzero(np.diff(chosen)) + 1, [len(chosen)]))
+    lengths = np.repeat(np.diff(bounds), np.diff(bounds))
+    return np.asarray(chosen & (lengths >= thresholds.REGIME), np.bool_)
 
 
 def _counts(window: Ints, windows: int) -> Ints:

@@ -134,7 +134,9 @@ def _considered(events: Events, method: str | None) -> Bools:
 
 
 def _confidence(choice: Choice) -> Confidence:
-    if choice.margin >= thresholds.HIGH and len(choice.chosen) >= thresholds.MANY:
+    steps = len(choice.chosen)
+    sure = choice.margin >= (thresholds.HIGH if steps >= thresholds.PLENTY else thresholds.HIGH_OF_FEW)
+    if sure and steps >= thresholds.MANY:
         return "high"
     return "medium" if choice.margin >= thresholds.MEDIUM and len(choice.chosen) >= thresholds.MANY else "low"
 

@@ -17,9 +17,6 @@ if TYPE_CHECKING:
     from bubblefinder.steps.events import Events
 
 
-_MOSTLY = 0.5
-
-
 @dataclass(frozen=True, slots=True)
 class Segmentation:
     """A way to cut the events into cycles.
@@ -103,7 +100,9 @@ def _begins(events: Events, members: list[Ints]) -> Ints:
     places = [(one + distance, distance) for distance in thresholds.NEARBY for one in members]
     worked = [_worked(events, place) * (thresholds.AT_A_THING if distance else 1.0) for place, distance in places]
     best = int(np.argmax(worked))
-    behind = [_behind(events, one) for one in members if np.mean(np.isin(events.what[one], (READ, WAIT))) > _MOSTLY]
+    behind = [
+        _behind(events, one) for one in members if np.mean(np.isin(events.what[one], (READ, WAIT))) > thresholds.MOSTLY
+    ]
     goes_on = max(behind, key=lambda place: _worked(events, place), default=None)
     if goes_on is not None and _worked(events, goes_on) >= thresholds.GOES_ON * worked[best]:
         return goes_on
@@ -148,4 +147,4 @@ def _computes_the_same(events: Events, first: int, second: int) -> bool:
     """Tell whether what precedes the first begin computes most of what the cycle behind it does."""
     computes = events.what <= REPLAY
     here, there = (np.unique(events.alike[part][computes[part]]) for part in (slice(first), slice(first, second)))
-    return bool(len(there) and np.isin(there, here).mean() > _MOSTLY)
+    return bool(len(there) and np.isin(there, here).mean() > thresholds.MOSTLY)

@@ -54,13 +54,17 @@ AT_A_THING: Final = 0.8
 """A cycle begins at something that comes once in it, if the host works nearly as long there as elsewhere nearby.
 Shown by engines that upload before each step and read behind it."""
 
-GOES_ON: Final = 0.2
+GOES_ON: Final = 0.1
 """A cycle begins behind a read or a wait, if the host works there this share of the longest time it works anywhere:
 under a profiler it may take longer between two launches. Shown by torch_piecewise.node."""
 
 NEARBY: Final = (0, 1, -1, 2, -2, 3, -3)
 """How many events from something that comes once a cycle its begin may lie: the uploads behind a read vary in size
 with the batch. Shown by engines of several batch sizes and uploads."""
+
+MOSTLY: Final = 0.5
+"""More than half: of the occurrences of a thing that are reads or waits, and of the kinds of work that two cycles
+share."""
 
 WHOLE_CYCLE: Final = 0.15
 """By how much the events before the first begin may differ from a cycle's to be one. Shown by test_a_regular_loop."""
@@ -90,7 +94,7 @@ chance in programs of many kernels. Shown by eager_item."""
 UNCONTRADICTED: Final = 5.0
 """Points for a segmentation each of whose cycles reads, uploads or waits, before any other is held against it."""
 
-UNLINKED: Final = 1.5
+UNLINKED: Final = 1.4
 """The same where cycles pass nothing between host and GPU: layers don't either, so they are never surer than
 medium."""
 
@@ -152,7 +156,7 @@ PIECES_POINTS: Final = 2.0
 """For longer cycles in which each of many graphs comes once: the pieces of one pass. Shown by
 torch_piecewise.node."""
 
-PASS_POINTS: Final = 8.0
+PASS_POINTS: Final = 12.0
 """For the passes of a WHILE node that does most of the work. Shown by test_each_pass_of_a_while_node_is_a_step."""
 
 PASS_SHARE: Final = 0.8
@@ -176,8 +180,14 @@ MOST_NAMES: Final = 64
 NEARLY_AS_GOOD: Final = 2.0
 """A segmentation with so few points less is named beside the one chosen. Shown by test_a_rival_is_named."""
 
-HIGH: Final = 2.0
+HIGH: Final = 1.5
 """Points from which on steps are sure. Measured: see docs/steps.md."""
+
+HIGH_OF_FEW: Final = 2.0
+"""The same for fewer cycles than PLENTY: batches in turns make a few by chance. Measured: see docs/steps.md."""
+
+PLENTY: Final = 8
+"""Cycles from which on they are many. Measured: see docs/steps.md."""
 
 MEDIUM: Final = 0.5
 """Points from which on steps are fairly sure. Measured: see docs/steps.md."""

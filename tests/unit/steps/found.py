@@ -32,8 +32,8 @@ def begins(steps: Steps, gpu: int = 0, process: int | None = None) -> list[int]:
 
 
 def step_begins(steps: Steps) -> list[int]:
-    """Where each decode step begins, be it the first or the last."""
-    counted = pl.col("excluded").fill_null("").is_in(["", "tail", "capture_start"])
+    """Where each decode step begins, of all regimes, be it the first or the last."""
+    counted = pl.col("excluded").fill_null("").is_in(["", "tail", "capture_start", "other_regime"])
     return steps.windows.filter(counted)["start_ns"].to_list()
 
 

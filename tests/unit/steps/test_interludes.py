@@ -1,0 +1,123 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import polars as pl
+import pytest
+
+from tests.simulate import Graph, Machine, nodes
+from tests.unit.steps.found import reasons, step_begins, steps_of
+
+if TYPE_CHECKING:
+    from tests.simulate import Host
+
+STEP = Graph(3, nodes("attention", "mlp") * 24)
+
+
+def decode(host: Host, steps: int) -> None:
+    for _ in range(steps):
+        host.work(250)
+        host.upload(64)
+        host.replay(STEP)
+        host.read(8)
+
+
+def prefill(host: Host) -> None:
+    host.upload(1 << 16)
+    for number in range(60):
+        host.kernel(f"prefill_{number % 5}", 50)
+    host.read(8)
+
+
+@pytest.mark.parametrize("told_by", ["a prefill", "the operating system"])
+def test_waits_for_requests_are_windows_of_their_own(told_by: str) -> None:
+    machine = Machine()
+    host = machine.host()
+    for request in range(3):
+        if request:
+            if told_by == "a prefill":
+                host.work(400_000)
+            else:
+                host.os_call("epoll_wait", 400_000)
+        if told_by == "a prefill":
+            prefill(host)
+        decode(host, 30)
+    windows = steps_of(machine.trace()).windows.with_columns(length=pl.col("end_ns") - pl.col("start_ns"))
+    kept = windows.filter(pl.col("excluded").is_null())
+    assert kept["length"].max() < 1_500_000  # type: ignore[operator] # a step takes 0.8 ms
+    assert len(kept) == 87
+    lulls = windows.filter(pl.col("excluded") == "no_load")["length"]
+    assert len(lulls) == 2
+    assert lulls.min() > 390_000_000  # type: ignore[operator]
+
+
+def test_a_pause_of_the_host_is_a_slow_step() -> None:
+    machine = Machine()
+    host = machine.host()
+    decode(host, 15)
+    host.work(30_000)
+    decode(host, 15)
+    windows = steps_of(machine.trace()).windows.with_columns(length=pl.col("end_ns") - pl.col("start_ns"))
+    assert windows["excluded"].to_list() == [None] * 29 + ["tail"]
+    assert windows["length"].max() > 30_000_000  # type: ignore[operator]
+
+
+def test_a_slow_kernel_of_the_step_is_no_prefill() -> None:
+    machine = Machine()
+    host = machine.host()
+    for number in range(40):
+        host.work(250)
+        host.upload(64)
+        host.replay(STEP)
+        host.kernel("all_reduce", 3_000 if number in {9, 20, 31} else 60)
+        host.replay(Graph(4, nodes("moe", "norm") * 24))
+        host.read(8)
+    steps = steps_of(machine.trace())
+    assert reasons(steps) == [None] * 39 + ["tail"]
+
+
+def test_a_whole_run_gives_its_steady_part() -> None:
+    machine = Machine()
+    host = machine.host()
+    for _ in range(12):
+        host.work(20_000)
+        host.upload(200_000_000, us=8_000)
+    for name, us in STEP.nodes * 2:
+        host.kernel(name, 4 * us, call_us=20)
+    host.synchronize("cudaDeviceSynchronize_v3020")
+    for number in range(6):
+        captured = Graph(10 + number, STEP.nodes)
+        host.capture(captured)
+        host.replay(captured)
+        host.synchronize("cudaDeviceSynchronize_v3020")
+    host.work(700_000)
+    prefill(host)
+    decode(host, 40)
+    steps = steps_of(machine.trace())
+    assert reasons(steps) == ["set_up", "prefill", *[None] * 39, "tail"]
+    assert steps.confidence == "high"
+
+
+def test_a_program_that_captures_in_every_step_has_no_set_up() -> None:
+    machine = Machine()
+    host = machine.host()
+    for _ in range(20):
+        host.work(250)
+        host.upload(64)
+        host.capture(STEP)
+        host.replay(STEP)
+        host.read(8)
+    assert len(step_begins(steps_of(machine.trace()))) == 20
+
+
+def test_windows_left_out_cost_confidence() -> None:
+    machine = Machine()
+    host = machine.host()
+    decode(host, 20)
+    whole = steps_of(machine.trace()).confidence
+    for number in range(400):
+        host.work(30)
+        host.kernel(f"other_{number}", 20)
+    steps = steps_of(machine.trace())
+    assert whole == "high"
+    assert steps.confidence == "medium"
