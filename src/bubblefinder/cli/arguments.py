@@ -39,7 +39,10 @@ OutputFormat = Annotated[
 ]
 StepBy = Annotated[
     str | None,
-    typer.Option(metavar="METHOD", help="How to find steps: nvtx:REGEX, kernel:REGEX, nvtx, cadence or sequence."),
+    typer.Option(
+        metavar="METHOD",
+        help="How to find steps: nvtx:REGEX, kernel:REGEX, nvtx, cadence, sequence, or sequence:N for about N steps.",
+    ),
 ]
 Bench = Annotated[
     list[Path] | None,
