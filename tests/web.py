@@ -30,7 +30,7 @@ from bubblefinder.web.server import run
 from bubblefinder.web.service import Service
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+    from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 
 MAGIC = b"SQLite format 3\0"
 STUB = (sys.executable, str(Path(__file__).with_name("stub_worker.py")))
@@ -133,8 +133,9 @@ class Server:
 
 @contextmanager
 def server(
-    root: Path, *, real: bool = False, token: str | None = None, free: Path | None = None, **limits: float
-) -> Iterator[Server]:
+    root: Path, *, real: bool = False, token: str | None = None, free: Path | None = None,
+    proxies: Sequence[str] = (), **limits: float,
+) -> Iterator[Server]:  # fmt: skip
     """A server process on a free port, gone when the block ends; `free` is a file that tells it of free bytes."""
     port = free_port()
     order = {
@@ -143,6 +144,7 @@ def server(
         "limits": limits,
         "token": token,
         "free": str(free) if free else None,
+        "proxies": list(proxies),
         "worker": list(WORKER if real else STUB),
     }
     places = [str(Path(__file__).parent.parent), *filter(None, [os.environ.get("PYTHONPATH")])]
@@ -198,7 +200,8 @@ def main() -> None:
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     listener.bind(("127.0.0.1", order["port"]))
     listener.listen(128)
-    run([listener], Service(Path(order["root"]), limits, token=order["token"], worker=order["worker"]), limits)
+    service = Service(Path(order["root"]), limits, token=order["token"], worker=order["worker"])
+    run([listener], service, limits, order["proxies"])
 
 
 if __name__ == "__main__":

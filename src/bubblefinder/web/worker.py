@@ -38,6 +38,7 @@ DIFF_OUTPUTS: Final = {"json": "diff.json", "html": "diff.html", "markdown": "di
 DIFF_STYLE: Final = "style.css"
 WAITING: Final = "waiting"
 """Beside the metrics of a run: the share of a step in which the GPU waited for the host, on which noise depends."""
+_NAMED: Final = 3
 _GONE: Final = 70
 _NO_ROOM: Final = {errno.ENOSPC, errno.EDQUOT}
 _COLUMNAR: Final = 8
@@ -163,7 +164,7 @@ def summary(report: Report) -> dict[str, Any]:
     names = sorted({gpu.name or f"GPU {gpu.gpu}" for gpu in report.trace.gpus})
     duration = report.steps.per_step.get("duration")
     return {
-        "gpu": ", ".join(names)[:200] or None,
+        "gpu": _listed(names),
         "nsys": report.trace.nsys_version,
         "step_p50_ns": duration.p50 if duration else None,
         "bubble_share": shares.inter_graph if shares.total is None else shares.total,
@@ -176,6 +177,13 @@ def summary(report: Report) -> dict[str, Any]:
             if m.where in ((), (("rank", 0),)) and m.value is not None
         },
     }
+
+
+def _listed(names: list[str]) -> str | None:
+    """Return names in one line, of many only the first."""
+    if len(names) > _NAMED:
+        return f"{names[0]} and {len(names) - 1:,} others"
+    return ", ".join(names) or None
 
 
 def _write_report(report: Report, folder: Path) -> None:

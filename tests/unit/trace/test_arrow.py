@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 import pytest
 
-from bubblefinder.errors import NotATraceError
+from bubblefinder.errors import InputError, NotATraceError
 from bubblefinder.trace.open import open_trace
 from tests.unit.trace.rows import KERNELS
 
@@ -75,3 +75,45 @@ def test_a_folder_without_strings_is_no_export(folder: Path) -> None:
     (folder / "StringIds.parquet").unlink()
     with pytest.raises(NotATraceError, match="lost its StringIds"):
         open_trace(folder)
+
+
+SOUND = {
+    "start": [1, 20], "end": [9, 30], "deviceId": [0, 0], "contextId": [1, 1], "streamId": [7, 7],
+    "correlationId": [1, 2], "globalPid": [1 << 24, 1 << 24], "demangledName": [1, 1], "shortName": [1, 1],
+}  # fmt: skip
+HOSTILE = {
+    "lists": pl.DataFrame(SOUND | {"start": [[1], [2]]}),
+    "structs": pl.DataFrame(SOUND | {"demangledName": [{"a": 1}, {"a": 2}]}),
+    "no numbers": pl.DataFrame(SOUND | {"end": [float("nan"), float("inf")]}),
+    "decimals": pl.DataFrame(SOUND).with_columns(pl.col("start").cast(pl.Decimal(38, 0))),
+    "bytes": pl.DataFrame(SOUND | {"demangledName": [b"a", b"\xff"]}),
+    "dates": pl.DataFrame(SOUND).with_columns(pl.col("start").cast(pl.Datetime("ns"))),
+    "long text": pl.DataFrame(SOUND | {"streamId": ["x" * 5_000_000, "y"]}),
+    "no rows": pl.DataFrame(SOUND).head(0),
+    "nulls": pl.DataFrame(SOUND | {"start": [None, None]}),
+    "unsigned": pl.DataFrame(SOUND).with_columns(start=pl.lit(2**64 - 1, pl.UInt64)),
+    "many columns": pl.DataFrame(SOUND | {f"c{number}": [0, 0] for number in range(2_000)}),
+    "repeated": pl.concat([pl.DataFrame(SOUND)] * 3),
+}
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "arrow"])
+@pytest.mark.parametrize("what", HOSTILE)
+def test_a_table_that_holds_anything_is_read_or_refused_in_one_line(tmp_path: Path, what: str, suffix: str) -> None:
+    for name, frame in (
+        ("CUPTI_ACTIVITY_KIND_KERNEL", HOSTILE[what]),
+        ("StringIds", pl.DataFrame({"id": [1], "value": ["k" * 10_000]})),
+    ):
+        path = tmp_path / f"{name}.{suffix}"
+        (frame.write_parquet if suffix == "parquet" else frame.write_ipc_stream)(path)
+    trace, refusal = None, ""
+    try:
+        trace = open_trace(tmp_path)
+    except InputError as error:
+        refusal = str(error)
+    if trace is None:
+        assert 0 < len(refusal) < 500
+        assert "\n" not in refusal
+    else:
+        assert (trace.operations["end_ns"] >= trace.operations["start_ns"]).all()
+        assert all(len(name) <= 4_096 for name in trace.names.values())
