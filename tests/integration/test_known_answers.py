@@ -175,7 +175,8 @@ def test_an_eager_program_has_its_steps(nvtx: bool, timeline_of: Callable[[str],
         timeline = replace(timeline, trace=replace(timeline.trace, nvtx=timeline.trace.nvtx.clear()))
     steps = find_steps(timeline)
     assert steps.method == ("nvtx" if nvtx else "sequence")
-    assert len(steps.windows.filter(pl.col("excluded").fill_null("") != "head")) == 6
+    # Without the marks a step begins behind its read, within what the marks call a step: a rest remains at the end.
+    assert len(steps.windows.filter(pl.col("excluded").fill_null("") != "head")) == (6 if nvtx else 7)
 
 
 def test_a_first_cycle_that_stands_out_is_capture_start(timeline_of: Callable[[str], Timeline]) -> None:
