@@ -129,7 +129,8 @@ def simulated(step: Step, *, waits: bool, steps: int = 30) -> Trace:
     machine = Machine(seed=7)
     host = machine.host()
     for _ in range(steps):
-        step(host, waits)
+        with host.range("decode_step"):
+            step(host, waits)
     return machine.trace()
 
 
