@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bubblefinder.steps import thresholds
-from bubblefinder.steps.contrast import contrast
+from bubblefinder.steps.contrast import Contrast, contrast
 from bubblefinder.steps.events import COMPUTE, REPLAY
 
 if TYPE_CHECKING:
@@ -63,12 +63,27 @@ def _margins(events: Events, levels: Sequence[Segmentation]) -> NDArray[np.float
     for i, shorter in enumerate(begins):
         for j, longer in enumerate(begins):
             apart = len(longer) and len(shorter) >= thresholds.LEVEL * len(longer)
-            if apart and (compared := contrast(stretch, shorter, longer)):
+            if apart and (compared := _either(stretch, shorter, longer)):
                 margins[j] = min(margins[j], compared.points)
                 margins[i] = min(margins[i], -compared.points)
     if len(levels) == 1 and not linked[0]:
         margins[0] = 0.0
     return np.asarray(margins + [one.bonus for one in levels], np.float64)
+
+
+def _either(events: Events, shorter: Ints, longer: Ints) -> Contrast | None:
+    """Compare boundaries; where cycles come by turns and all that sets them apart lies at the second, compare there.
+
+    A draft and its target with a read behind each are such: the host works longest in the middle of the step. Only
+    what makes steps sure counts: chores that come every other step look alike.
+    """
+    compared = contrast(events, shorter, longer)
+    shared = len(np.intersect1d(shorter, longer))
+    by_turns = shared >= thresholds.SAME * len(longer) and round(len(shorter) / len(longer)) == 2  # noqa: PLR2004
+    if compared is None or not by_turns or compared.kernels or compared.links > 0 or not compared.kernels_back:
+        return compared
+    other = contrast(events, shorter, np.setdiff1d(shorter, longer))
+    return other if other and other.points >= thresholds.HIGH else compared
 
 
 def _doubtful(events: Events, one: Segmentation, found: Sequence[Segmentation]) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.engines import Plan, draw, engine, right
-from tests.simulate import Graph, Host, Machine, nodes
+from tests.simulate import PAGEABLE, Graph, Host, Machine, nodes
 from tests.unit.steps.found import WITH_AND_WITHOUT, step_begins, steps_of
 
 LAYER = nodes("norm", "qkv", "rope", "attention", "out", "router", "experts", us=6)
@@ -100,6 +100,26 @@ def test_a_draft_model_and_its_target_make_one_step(drafts: int) -> None:
         host.kernel("sample", 5)
         host.read(8)
     assert len(step_begins(steps_of(machine.trace()))) == 20
+
+
+@pytest.mark.parametrize("mask_us", [350, 900])
+def test_a_step_that_works_longest_in_its_middle_is_one_step(mask_us: float) -> None:
+    machine = Machine()
+    host = machine.host()
+    for _ in range(40):
+        host.work(60)
+        host.replay(Graph(5, nodes("draft_attention", "draft_mlp") * 12))
+        host.read(32)
+        host.work(mask_us)
+        host.replay(Graph(3, LAYER * 24))
+        host.upload(19_000, memory=PAGEABLE)
+        host.synchronize()
+        host.work(90)
+        for name, us in (("apply_mask", 5), ("sample", 12)):
+            host.kernel(name, us)
+        host.read(8)
+        host.work(120)
+    assert len(step_begins(steps_of(machine.trace()))) in (39, 40)
 
 
 @pytest.mark.parametrize("again", [2, 4, 12])
