@@ -13,6 +13,13 @@ from bubblefinder.errors import UsageError
 if TYPE_CHECKING:
     from pathlib import Path
 
+SMALL: dict[str, Any] = {
+    "model_type": "bailing_moe", "hidden_size": 2048, "intermediate_size": 5120, "num_hidden_layers": 20,
+    "num_attention_heads": 16, "num_key_value_heads": 4, "head_dim": 128, "vocab_size": 157184, "num_experts": 256,
+    "num_experts_per_tok": 8, "num_shared_experts": 1, "moe_intermediate_size": 512, "first_k_dense_replace": 1,
+    "moe_shared_expert_intermediate_size": 512, "router_dtype": "fp32", "num_nextn_predict_layers": 1,
+    "torch_dtype": "bfloat16",
+}  # fmt: skip
 LING: dict[str, Any] = {
     "model_type": "bailing_moe", "hidden_size": 4096, "intermediate_size": 9216, "num_hidden_layers": 32,
     "num_attention_heads": 32, "num_key_value_heads": 4, "head_dim": 128, "vocab_size": 157184, "num_experts": 64,
