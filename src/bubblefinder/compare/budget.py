@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator, model_validator
 
-from bubblefinder.compare.limit_syntax import parse_limit, parse_share
+from bubblefinder.compare.limit_syntax import check_any, parse_limit, parse_share
 from bubblefinder.compare.metrics import METRICS
 from bubblefinder.compare.scenario import SERVING, Scenario, ServingBudget
 from bubblefinder.errors import UsageError
@@ -74,6 +74,8 @@ class Budget(BaseModel):
         metric = METRICS.get(info.data.get("metric", ""))
         if metric and limit is not None:
             parse_limit(limit, metric.unit)
+        elif limit is not None:
+            check_any(limit)
         return limit
 
     @field_validator("regress")

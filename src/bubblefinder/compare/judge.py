@@ -172,7 +172,9 @@ def _absolute(one: Measure | ServingMeasure, limit: float, *, above: bool) -> tu
     value, bound = (format_limit(number, one.metric.unit) for number in (one.value, limit))
     if (one.value > limit) if above else (one.value < limit):
         return "fail", f"{value} is {'above' if above else 'below'} {bound}"
-    return "ok", f"{value} is within {bound}"
+    if value == bound:
+        return "ok", f"{value} is the {'most' if above else 'least'} allowed"
+    return "ok", f"{value} is within {bound}" if above else f"{value} is above the least, {bound}"
 
 
 def _relative(report: Report, one: Measure, tolerance: float, baseline: Baseline | None) -> tuple[Outcome, str]:

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final
 
 from bubblefinder.units import count, duration, parse_time, share
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from bubblefinder.compare.metrics import Unit
+
+_QUOTED: Final[Sequence[Unit]] = ("ns", "ratio")
+"""Units in which limits are written in quotes."""
 
 
 def parse_limit(text: str | float, unit: Unit) -> float:
@@ -26,6 +32,21 @@ def parse_limit(text: str | float, unit: Unit) -> float:
     if nanoseconds is None:
         raise ValueError(f'{text!r} is no time; write one with its unit, as in "7.4 ms" or "350 us"')
     return float(nanoseconds)
+
+
+def check_any(text: str | float) -> None:
+    """Refuse what is no limit in any unit.
+
+    Raises:
+        ValueError: it isn't one; the message says how to write it.
+    """
+    if not isinstance(text, str):
+        return
+    for unit in _QUOTED:
+        with suppress(ValueError):
+            parse_limit(text, unit)
+            return
+    raise ValueError(f'{text!r} is no time, share or count; write "7.4 ms", "12 %" or 3')
 
 
 def parse_share(text: str | float) -> float:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
 
-from bubblefinder.compare.limit_syntax import parse_limit
+from bubblefinder.compare.limit_syntax import check_any, parse_limit
 from bubblefinder.compare.metrics import Metric, Noise
 from bubblefinder.economics.bench import STATISTICS
 from bubblefinder.rules.suggest import did_you_mean
@@ -77,6 +77,8 @@ class ServingBudget(BaseModel):
         metric = SERVING.get(info.data.get("metric", ""))
         if metric and limit is not None:
             parse_limit(limit, metric.unit)
+        elif limit is not None:
+            check_any(limit)
         return limit
 
     @model_validator(mode="after")

@@ -28,15 +28,14 @@ PROPOSED: Final[dict[str, dict[str, str]]] = {
     "launch.run_ahead.share": {},
     "findings.count": {"severity": "high"},
 }
-_REGRESS: Final = ("step.duration.p50",)
-_TOLERANCE: Final = 0.02
 _WIDE: Final = 1.5
 
 
 def suggest_budget(reports: Sequence[Report]) -> str:
     """Return a budget file that these runs keep, and would keep again.
 
-    Every limit is the worst of the runs plus the noise between captures.
+    Every limit is the worst of the runs plus the noise between captures. None needs a baseline to be judged; the file
+    says how to add one that does.
 
     Raises:
         CannotAnswerError: the runs can't be compared with each other, or have no steps.
@@ -59,6 +58,7 @@ def suggest_budget(reports: Sequence[Report]) -> str:
     blocks = [_block([m for m in row if m is not None], setting, reports) for row in chosen]
     head = [
         f"# Proposed from {plural(len(reports), 'run')}; every limit leaves room for the noise between captures.",
+        '# regress = "2 %" beside a max also holds the value against earlier runs: --history or --baseline.',
         "version = 1",
     ]
     return "\n".join(head) + "\n" + "".join(blocks)
@@ -76,8 +76,6 @@ def _block(row: list[Measure], setting: Setting, reports: Sequence[Report]) -> s
     if row[0].where:
         lines.append(f"where = {{ {', '.join(f'{key} = {json.dumps(value)}' for key, value in row[0].where)} }}")
     lines.append(f"{'max' if metric.better == 'lower' else 'min'} = {_written(limit, metric.id)}")
-    if metric.id in _REGRESS:
-        lines.append(f'regress = "{100 * _TOLERANCE:g} %"')
     measured = ", ".join(_written(value, metric.id).strip('"') for value in known)
     why = f"measured {measured} in {plural(len(reports), 'run')}"
     why += (

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from bubblefinder.report.model import Report
 
 ELEMENT_ID: Final = "bubblefinder-report"
+_OTHERS: Final = {"bubblefinder-diff": "comparison (bubblefinder diff)"}
+"""Elements of other pages that bubblefinder writes, and what those pages are of."""
 
 
 def read_report(path: Path) -> Report:
@@ -37,6 +39,11 @@ def embedded_json(page: str) -> str:
     """Return the JSON of the report inside an HTML report."""
     finder = _Finder()
     finder.feed(page)
+    if finder.other:
+        raise NotATraceError(
+            f"this is the page of a {finder.other}, not of a report",
+            hint="give a page written by `bubblefinder analyze -o report.html`; this one opens in a browser",
+        )
     if not finder.found:
         raise NotATraceError(
             "this HTML page holds no bubblefinder report",
@@ -52,9 +59,13 @@ class _Finder(HTMLParser):
         super().__init__()
         self.inside = False
         self.found: list[str] = []
+        self.other = ""
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.inside = tag == "script" and ("id", ELEMENT_ID) in attrs
+        name = dict(attrs).get("id") or ""
+        self.inside = tag == "script" and name == ELEMENT_ID
+        if tag == "script" and name in _OTHERS:
+            self.other = _OTHERS[name]
 
     def handle_endtag(self, tag: str) -> None:
         self.inside = self.inside and tag != "script"

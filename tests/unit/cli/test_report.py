@@ -9,8 +9,10 @@ import pytest
 from typer.testing import CliRunner
 
 from bubblefinder.cli.app import app, main
+from bubblefinder.compare.diff import diff
 from bubblefinder.render.formats import write
 from bubblefinder.report.read import read_report
+from tests.unit.compare.builders import a_report
 from tests.unit.report.sample import sample_report, unseen_report
 
 if TYPE_CHECKING:
@@ -38,6 +40,14 @@ def test_markdown_is_printed_with_its_link(
     write("report", sample_report(), tmp_path / "a.json")
     assert run(monkeypatch, tmp_path / "a.json", "-f", "markdown", "--report-url", "https://host/r.html") == 0
     assert "[full report](https://host/r.html)" in capsys.readouterr().out
+
+
+def test_the_page_of_a_comparison_is_named(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write("diff", diff([a_report("a")], [a_report("b")]), tmp_path / "diff.html")
+    assert run(monkeypatch, tmp_path / "diff.html") == 3
+    assert "diff.html: this is the page of a comparison (bubblefinder diff)" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -96,6 +96,17 @@ def test_a_budget_that_makes_no_sense_is_refused(tmp_path: Path, body: str, said
     assert said in refused(tmp_path, f"version = 1\n[[budget]]\n{body}\n")
 
 
+def test_a_limit_of_an_unknown_metric_is_looked_at_by_itself(tmp_path: Path) -> None:
+    file = 'version = 1\n[[budget]]\nmetric = "step.p5"\nmax = {}\n'
+    assert "'3 apples' is no time, share or count" in (both := refused(tmp_path, file.format('"3 apples"')))
+    assert "there is no metric 'step.p5'" in both
+    for good in ('"3 ms"', '"3 %"', "3"):
+        assert "wrong in 1 place\n" in refused(tmp_path, file.format(good))
+    serving = f'version = 1\n[[scenario]]\nname = "coding"\nconcurrency = [1]\n{file[12:]}'
+    serving = serving.replace("[[budget]]", "[[scenario.budget]]").format('"3 apples"')
+    assert "'3 apples' is no time, share or count" in refused(tmp_path, serving)
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [

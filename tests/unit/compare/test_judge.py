@@ -40,6 +40,18 @@ def test_a_kept_limit_is_ok_and_a_broken_one_fails() -> None:
     assert result.headline == "Fail: step.duration.p50: 6.87 ms is above 6.00 ms."
 
 
+def test_what_is_kept_is_said_in_the_words_of_its_limit() -> None:
+    report = a_report(jitter=0.0)
+    count = {"metric": "findings.count", "where": {"severity": "high"}, "max": 0}
+    result = judged(report, STEP | {"max": "7 ms"}, STEP | {"min": "6 ms"}, STEP | {"min": "6.87 ms"}, count)
+    assert [one.message for one in result.judgements] == [
+        "6.87 ms is within 7.00 ms",
+        "6.87 ms is above the least, 6.00 ms",
+        "6.87 ms is the least allowed",
+        "0 is the most allowed",
+    ]
+
+
 def test_a_warning_fails_nothing() -> None:
     result = judged(a_report(), STEP | {"max": "6 ms", "severity": "warn"})
     assert outcomes(result) == ["warn"]
