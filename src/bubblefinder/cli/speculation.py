@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bubblefinder.cli.arguments import Json, OutputFiles, OutputFormat, Quiet
+from bubblefinder.cli.arguments import DraftSteps, DraftTokens, Json, OutputFiles, OutputFormat, Quiet
 from bubblefinder.errors import UsageError
 
 if TYPE_CHECKING:
@@ -21,14 +21,19 @@ def speculation(
     reports: Annotated[
         list[Path] | None,
         typer.Argument(
-            metavar="REPORT...",
-            help=f"Reports (.json or .html) of runs analysed with {_META}; TPOT is step over accept.",
+            metavar="TRACE|REPORT...",
+            help=f"Captures, or reports analysed with {_META}; TPOT is the step without the profiler over accept.",
         ),
     ] = None,
     point: Annotated[
         list[str] | None,
         typer.Option(metavar="STEPS:TOKENS:ACCEPT:TPOT_MS", help="A measured run. May be repeated, also of one depth."),
     ] = None,
+    accept_length: Annotated[
+        float | None, typer.Option(metavar="N", help="Tokens a step of the captures commits, where they don't say it.")
+    ] = None,
+    draft_steps: DraftSteps = 0,
+    draft_tokens: DraftTokens = 1,
     plain_ms: Annotated[
         float | None, typer.Option(metavar="MS", min=0.000001, help="TPOT of the same workload without speculation.")
     ] = None,
@@ -47,13 +52,16 @@ def speculation(
 
     An accept length counts the verifier's own token: 1.00 means that no draft token was taken.
     """
+    from bubblefinder.cli.arguments import load_all
     from bubblefinder.cli.output import Outputs
     from bubblefinder.economics.speculation import parse_point, sweep, verdict
     from bubblefinder.render.speculation import Speculation
-    from bubblefinder.report.read import read_report
 
     outputs = Outputs("speculation", "json" if json else output_format, output, quiet=quiet)
-    points = [parse_point(text) for text in point or ()] + [_measured(read_report(path)) for path in reports or ()]
+    said = {"draft_steps": draft_steps, "draft_tokens": draft_tokens, "accept_length": accept_length}
+    asked = {name: str(value) for name, value in said.items() if accept_length is not None}
+    points = [parse_point(text) for text in point or ()]
+    points += [_measured(report, asked) for report in load_all(reports or (), quiet=quiet)]
     if not points:
         raise UsageError("no run was given", hint="for example --point 3:4:3.11:1.51 --point 4:5:3.37:1.45")
     found = sweep(points)
@@ -62,24 +70,28 @@ def speculation(
     outputs.emit(Speculation(sweep=found, against=against))
 
 
-def _measured(report: Report) -> Point:
-    """Return the run that a report is of: its mean step, and the depth and accept length its `meta` states.
+def _measured(report: Report, asked: dict[str, str]) -> Point:
+    """Return the run that a report is of: its mean step without the profiler, its depth and its accept length.
+
+    The report's own `meta` counts before what was asked.
 
     Raises:
         UsageError: it states none, or has no decode step.
     """
     from bubblefinder.economics.speculation import parse_point
+    from bubblefinder.report.economics import captured
 
-    meta = report.run.meta
-    duration = report.steps.per_step.get("duration")
+    meta = asked | report.run.meta
+    known = captured(report)
+    step_ns = known.untraced_ns or known.step_ns
     stated = [meta.get(name) for name in ("draft_steps", "draft_tokens", "accept_length")]
-    if None in stated or duration is None or not duration.mean:
+    if None in stated or not step_ns:
         raise UsageError(
             f"the report on {report.trace.name} doesn't say how deep it drafts and what was accepted",
-            hint=f"analyse the capture with {_META}",
+            hint=f"give --accept-length, --draft-steps and --draft-tokens, or analyse the capture with {_META}",
         )
     steps, tokens, accept = stated
     try:
-        return parse_point(f"{steps}:{tokens}:{accept}:{duration.mean / 1e6 / float(accept or 0)}")
+        return parse_point(f"{steps}:{tokens}:{accept}:{step_ns / 1e6 / float(accept or 0)}")
     except (ValueError, ZeroDivisionError) as error:
         raise UsageError(f"accept_length {accept!r} is no length", hint=f"for example {_META}") from error

@@ -48,9 +48,12 @@ def test_a_report_is_a_run_once_it_says_what_was_accepted(sample: Callable[[str]
     path = str(sample("nextn_after.node"))
     assert runner.invoke(app, ["analyze", path, "-q", "-o", str(report), *meta]).exit_code == 0
     (point,) = json.loads(run(str(report), "--json"))["points"]
-    mean = json.loads(report.read_text())["steps"]["per_step"]["duration"]["mean"]
-    assert point["step_ms"] == pytest.approx(mean / 1e6)
-    assert point["tpot_ms"] == pytest.approx(mean / 1e6 / 2.5)
+    document = json.loads(report.read_text())
+    untraced = document["steps"]["per_step"]["duration"]["mean"] / document["overhead"]["inflation"]
+    assert point["step_ms"] == pytest.approx(untraced / 1e6)
+    assert point["tpot_ms"] == pytest.approx(untraced / 1e6 / 2.5)
+    asked = ("--accept-length", "2.5", "--draft-steps", "3", "--draft-tokens", "4")
+    assert json.loads(run(path, "-q", *asked, "--json"))["points"] == [point]
     assert runner.invoke(app, ["analyze", path, "-q", "-o", str(report)]).exit_code == 0
     with pytest.raises(UsageError, match="doesn't say how deep it drafts"):
         runner.invoke(app, ["speculation", str(report)], catch_exceptions=False)
