@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from bubblefinder.compare.delta.cause import Cause
+    from bubblefinder.compare.delta.model import Suspect
     from bubblefinder.compare.model import Capture, Change, Diff, Noise, SiteChange, Verdict
 
 REGIMES: Final = {"gpu": "bound by the GPU", "host": "bound by the host"}
@@ -50,6 +51,7 @@ _LABELS: Final = {
 MOST_TOLD: Final = 3
 CAPTURE_AGAIN: Final = "Capture both again on one machine, three a side."
 _FIRST: Final = ("step.duration.mean", "step.duration.p50")
+_TAIL: Final = "step.duration.p95"
 MANY_CAPTURES: Final = 3
 
 
@@ -60,9 +62,14 @@ def headline(
     if cause.excuse:
         return f"{_VERDICTS[verdict]}: {cause.excuse} {CAPTURE_AGAIN}"
     named = "Mainly" if verdict == "improvement" else "First suspect"
-    told = [f"{named} ({one.confidence} confidence): {one.sentence}." for one in cause.suspects[:1]]
+    told = [f"{named} ({of_cause(one)}): {one.sentence}." for one in cause.suspects[:1]]
     told = told or [_came_or_went(f) for f in findings if f.structural]
     return " ".join([_verdict(verdict, gated, noise), *told][:MOST_TOLD])
+
+
+def of_cause(suspect: Suspect) -> str:
+    """Return how sure a suspect is; the verdict has a confidence of its own."""
+    return f"{suspect.confidence} confidence in this cause"
 
 
 def _verdict(verdict: Verdict, gated: Sequence[Change], noise: Noise) -> str:
@@ -74,6 +81,7 @@ def _verdict(verdict: Verdict, gated: Sequence[Change], noise: Noise) -> str:
     if verdict == "mixed":
         better = sum(c.status == "better" for c in told)
         also = f" Of the gated metrics, {better} got better and {sum(c.status == 'worse' for c in told)} worse."
+    also += _tail_against(first, gated)
     moved = difference(first) or "unchanged"
     values = f"{value(first.base.value, first.unit)} before and {value(first.head.value, first.unit)} after ({moved})"
     return f"{_VERDICTS[verdict]}: {_subject(first)} {values}, {_relation(first, noise)}.{also}"
@@ -91,6 +99,20 @@ def _tail_alone(first: Change, gated: Sequence[Change]) -> str:
         return ""
     shown = value(middle.head.value, middle.unit)
     return f" The median stays at {shown}: few steps {'stall' if first.status == 'worse' else 'no longer stall'}."
+
+
+def _tail_against(first: Change, gated: Sequence[Change]) -> str:
+    """Say that the tail moved the other way by more than the step did, though too little to be judged."""
+    tail = next((c for c in gated if c.metric == _TAIL and c.where == first.where), None)
+    if first.metric not in _FIRST or first.status not in {"better", "worse"} or tail is None or tail.status != "same":
+        return ""
+    moved, other = first.delta or 0.0, tail.delta or 0.0
+    if moved * other >= 0 or abs(other) <= abs(moved):
+        return ""
+    before, after = (value(side.value, tail.unit) for side in (tail.base, tail.head))
+    return (
+        f" The tail moved the other way: p95 is {before} before and {after} after, which these captures don't settle."
+    )
 
 
 def _agreeing(first: Change, told: Sequence[Change]) -> str:
@@ -138,7 +160,7 @@ def rests_on(diff: Diff) -> str:
     sides = " against ".join(
         f"{plural(len(side), 'capture')} ({count(sum(c.steps for c in side))} steps)" for side in (diff.base, diff.head)
     )
-    sentence = f"It rests on {sides}; confidence {diff.confidence}."
+    sentence = f"It rests on {sides}; confidence in the verdict: {diff.confidence}."
     if diff.noise is None:
         return f"{sides[0].upper()}{sides[1:]}."
     if diff.noise.history:

@@ -24,7 +24,21 @@ _IDLE: Final = frozenset(
 )
 _LENGTHS: Final = frozenset({"step.duration.mean", "step.duration.p50"})
 _NEEDS: Final[Mapping[Status, Status]] = {"new": "worse", "gone": "better"}
-_SHARE: Final = re.compile(r"^[\d.,]+ %(?: of the [a-z ]+? (?:is|are))? ")
+_NUMBER: Final = r"\d[\d.,]*(?: (?:ns|us|ms|s|%))?"
+_FIGURES: Final = tuple(
+    (re.compile(pattern), put)
+    for pattern, put in (
+        (r"^[\d.,]+ %(?: of the [a-z ]+? (?:is|are))? ", ""),
+        (rf" takes {_NUMBER} a step$", " takes long"),
+        (rf": {_NUMBER}(?: [a-z]+)+ a step$", ""),  # ": 33.5 graph launches a step"
+        (rf" by {_NUMBER} a step$", ""),
+        (rf"^{_NUMBER} (?=[a-z])", ""),  # "7 tiny kernels between ..."
+        (rf"\b(runs as) {_NUMBER} (?=[a-z])", r"\1 "),  # "... runs as 33 single launches ..."
+        (r" \(\d[\d.,]* %\)", ""),  # "cudaEventRecord (31.0 %)"
+    )
+)
+"""Figures in titles of findings, and what is put in their place."""
+_WORD: Final = re.compile(r"[a-z]+(?:-[a-z]+)*(?=[ :,]|$)")
 _Found = TypeVar("_Found", bound="Finding | Benign")
 SEVERITY_ORDER: Final = ("info", "low", "medium", "high")
 
@@ -214,9 +228,14 @@ def _side(seen: _Sightings | None) -> SiteSide:
 
 
 def _neutral(title: str) -> str:
-    """Return a title without the share that begins it: that is one side's, and stands beside the other's."""
-    told = _SHARE.sub("", title)
-    return told[:1].upper() + told[1:]
+    """Return a title without figures: they are one side's, and it stands beside the other's.
+
+    It begins with a capital unless a name from code begins it, as in ``plan() copies``.
+    """
+    told = title
+    for figure, put in _FIGURES:
+        told = figure.sub(put, told)
+    return told[:1].upper() + told[1:] if _WORD.match(told) else told
 
 
 def _median(found: list[Finding], value: Callable[[Finding], float | None]) -> float | None:

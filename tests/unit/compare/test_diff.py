@@ -112,6 +112,24 @@ def test_idle_time_of_few_steps_is_not_told_as_that_of_every_step() -> None:
     assert "107 ms in each of 3 steps" in str(render("diff", diff([a_report()], [report]), "text"))
 
 
+def test_a_tail_that_moved_against_the_step_is_told() -> None:
+    def with_stalls(report: Report, stall: int) -> Report:
+        rows = [
+            replace(r, host_late_ns=(r.host_late_ns or 0) + stall, duration_ns=r.duration_ns + stall)
+            if r.index < 2
+            else r
+            for r in report.steps.rows
+        ]
+        return with_rows(report, rows)
+
+    base = with_stalls(a_report(host_late=3 * MS), 90 * MS)
+    better = a_report(host_late=1 * MS, seed=2)
+    told = diff([base], [with_stalls(better, 99 * MS)])
+    assert told.verdict == "improvement"
+    assert "The tail moved the other way: p95 is " in told.headline
+    assert "The tail" not in diff([base], [with_stalls(better, 91 * MS)]).headline
+
+
 def test_a_rank_that_is_gone_agrees_with_nothing() -> None:
     fewer = diff([a_report(ranks=2)], [a_report(busy=9 * MS)])
     assert fewer.verdict == "regression"

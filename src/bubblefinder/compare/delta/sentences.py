@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from bubblefinder.compare.delta.model import Part
 
 _NAME_LENGTH: Final = 80
+_ALL: Final = 0.01
+"""A part this close to the whole change is all of it: times are told in three digits."""
 _PROFILE: Final = "Profile the host there (py-spy, --sample=process-tree), and move the work off the launching thread."
 _SENTENCES: Final[Mapping[str, str]] = {
     "same kernel": "{name} takes longer{where}",
@@ -101,8 +103,12 @@ def sentence(parts: Sequence[Part], kind: str, total_ns: int, rank: int | None) 
 
 
 def parts_of(delta_ns: int, total_ns: int) -> str:
-    """Return a part of a change and the whole of it."""
-    return f"{_signed(delta_ns)} of {_signed(total_ns)} a step"
+    """Return a part of a change and the whole of it; a part can be more than the whole, which other parts offset."""
+    if abs(delta_ns - total_ns) <= _ALL * abs(total_ns):
+        return f"all of the {_signed(total_ns)} a step"
+    if delta_ns * total_ns > 0 and abs(delta_ns) < abs(total_ns):
+        return f"{_signed(delta_ns)} of {_signed(total_ns)} a step"
+    return f"{_signed(delta_ns)} a step, {_signed(total_ns)} with what offsets it"
 
 
 def part_name(part: Part) -> str:

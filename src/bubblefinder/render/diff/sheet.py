@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from bubblefinder.compare.sentences import capture_name, difference, metric_name, place, rests_on, title_and_rest, value
+from bubblefinder.compare.sentences import (
+    capture_name,
+    difference,
+    metric_name,
+    of_cause,
+    place,
+    rests_on,
+    title_and_rest,
+    value,
+)
 from bubblefinder.render.diff.tables import tables
 from bubblefinder.render.kit.sheet import Case, Level, Sheet
 from bubblefinder.report.sentences import plain
@@ -68,7 +77,7 @@ def _points(diff: Diff) -> Iterator[tuple[str, str]]:
     """Yield what to do, what else explains the change, and what was compared, of which runs say label and commit."""
     for number, one in enumerate(diff.suspects):
         if number:
-            yield f"Then ({one.confidence} confidence)", f"{one.sentence}."
+            yield f"Then ({of_cause(one)})", f"{one.sentence}."
         elif one.remedy:
             yield "What to do", one.remedy
     for name, side in (("Base", diff.base), ("Head", diff.head)):

@@ -27,6 +27,7 @@ _PDL_NOTE: Final = (
 _NOT_APART: Final = "not told apart"
 _STAYED: Final = "Not told apart: as much idle time was there, under another cause or too little for a finding."
 _BLANK: Final = {"same", "unknown"}
+_CAME_OR_WENT: Final = {"new", "gone"}
 
 
 def tables(diff: Diff) -> list[Table]:
@@ -117,7 +118,7 @@ def _findings(diff: Diff) -> Table:
             _finding_name(f),
             _cost(f, f.base, diff.base),
             _cost(f, f.head, diff.head),
-            signed(f.delta_ns),
+            "" if f.delta_ns is None and f.status in _CAME_OR_WENT else signed(f.delta_ns),
             _word(f.status),
         )
         for f in diff.findings

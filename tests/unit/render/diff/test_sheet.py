@@ -97,7 +97,7 @@ def test_text_leads_with_the_verdict_and_holds_no_escapes(hostile: Diff) -> None
     assert text.startswith(
         "Regression: the mean step takes 6.87 ms before and 8.82 ms after (+28.4 %), beyond the noise"
     )
-    assert "1 capture (30 steps) against 1 capture (30 steps); confidence low" in text
+    assert "1 capture (30 steps) against 1 capture (30 steps); confidence in the verdict: low" in text
     assert "\x1b" not in text
 
 
@@ -180,6 +180,12 @@ def test_a_finding_without_a_cost_is_present_or_counted() -> None:
         if line.startswith(("  Told", "  Counted"))
     }
     assert rows == {"Told": "Told (in b) present present –", "Counted": "Counted (in a) 1 a step 1 a step –"}
+
+
+def test_what_came_or_went_without_a_cost_has_a_word_alone() -> None:
+    bare = a_finding(title="Told", bubble_ns=Quantiles(p50=None, p95=None), recoverable_ns=None)
+    text = render_diff(diff([a_report(findings=[bare])], [a_report()]), "text")
+    assert next(line for line in text.splitlines() if "- gone" in line).split()[-3:] == ["absent", "-", "gone"]
 
 
 def test_a_metric_keeps_its_name_at_the_head_of_a_page(judged: Judged) -> None:
