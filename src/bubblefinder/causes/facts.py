@@ -328,6 +328,7 @@ class StepFacts:
         host_slow_recoverable_ns: what a median step would lose if the host were never late, by the what-if
             replay; None where that was not computed.
         run_ahead_share: share of launch calls with a positive launch lead, blocking copies left out.
+        accept_length: tokens a verify pass commits, where the step drafts and the user or a benchmark says it.
         waits_share: idle charged to waits over all decode steps, over their total duration.
         launches_per_step: launch calls (graphs, kernels, copies, memsets) per step.
         graph_launches_per_step: graph launches among them.
@@ -367,6 +368,7 @@ class StepFacts:
     late_in: tuple[str, ...] = ()
     host_slow_recoverable_ns: float | None = None
     run_ahead_share: float | None = None
+    accept_length: float | None = None
     waits_share: float | None = None
     launches_per_step: float | None = None
     graph_launches_per_step: float | None = None

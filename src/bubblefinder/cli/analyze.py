@@ -127,7 +127,9 @@ def analyze(
             rules=config.override(select=select or (), ignore=ignore or (), rules=rules or ()),
             run=Run(label=label, commit=commit, meta=asked_meta),
             overhead=overhead_source(reference, untraced_step_ms, (tpot_ms, accept_length), calibration),
-            economics=question(model, (tp, context, batch, draft_steps, draft_tokens), bandwidth, bench or ()),
+            economics=question(
+                model, (tp, context, batch, draft_steps, draft_tokens), bandwidth, bench or (), accept_length
+            ),
             names_from=open_trace(names_from) if names_from else None,
         )
 

@@ -16,6 +16,7 @@ def question(
     load: tuple[int, int, int, int, int],
     bandwidth: float | None,
     benches: Sequence[Path] = (),
+    accept_length: float | None = None,
 ) -> Question:
     """Return what is asked of the floor and of benchmark runs.
 
@@ -24,6 +25,7 @@ def question(
         load: ranks, context, batch, draft steps and draft tokens.
         bandwidth: GB a second, instead of the capture's own.
         benches: files that benchmarks wrote.
+        accept_length: tokens a verify pass commits; null: as the benchmarks say.
 
     Raises:
         UsageError: there is no such shape, or a file is wrong.
@@ -39,4 +41,5 @@ def question(
         load=Load(ranks=ranks, context=context, batch=batch, draft_steps=draft_steps, draft_tokens=draft_tokens),
         bandwidth=bandwidth * 1e9 if bandwidth else None,
         benches=tuple(run for path in benches for run in read_bench(path)),
+        accept_length=accept_length,
     )

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from bubblefinder._version import __version__
+from bubblefinder.causes.accepted import with_accept_length
 from bubblefinder.errors import CannotAnswerError
 from bubblefinder.overhead.model import Source
 from bubblefinder.pipeline import Analysis, with_names_of
@@ -118,7 +119,9 @@ def report_of(analysis: Analysis, options: Options | None = None) -> Report:
     rank = _rank(timeline, windows, asked)
     packs = load_packs(asked.rules.rules)
     cured = analysis.recoverable
-    verdicts = run_rules(cured.fill(analysis.facts), packs, asked.rules, rank)
+    verdicts = run_rules(
+        with_accept_length(cured.fill(analysis.facts), asked.economics.accepted), packs, asked.rules, rank
+    )
     analysis.progress("overhead")
     overhead = overhead_report(timeline, steps, analysis.model, _decode(windows, rank), asked.overhead)
     unknown = may_be_the_profilers_ns(overhead)

@@ -28,12 +28,20 @@ class Question:
         load: how it ran.
         bandwidth: bytes a second, instead of the capture's own.
         benches: runs of a benchmark of the same program.
+        accept_length: tokens a verify pass commits, its own included; null: what the first run says.
     """
 
     shape: Shape | None = None
     load: Load = field(default_factory=Load)
     bandwidth: float | None = None
     benches: tuple[Bench, ...] = ()
+    accept_length: float | None = None
+
+    @property
+    def accepted(self) -> float | None:
+        """Tokens a verify pass commits, by the user or else by the first run that says it."""
+        stated = (bench.accept_length for bench in self.benches if bench.accept_length is not None)
+        return next(stated, None) if self.accept_length is None else self.accept_length
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

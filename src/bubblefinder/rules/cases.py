@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from bubblefinder.causes.accepted import with_accept_length
 from bubblefinder.pipeline import Analysis
 from bubblefinder.rules.config import Config
 from bubblefinder.rules.engine import run_rules
@@ -47,6 +48,7 @@ class Case(BaseModel):
     programs: tuple[Program, ...] = Field(
         default=(), description="libraries that the capture shows at work beside what is drawn"
     )
+    accept_length: float | None = Field(default=None, description="tokens a verify pass commits, as a benchmark says")
     timeline: str = Field(description="one step or a few, drawn; see bubblefinder.trace.drawn")
     repeat: Annotated[int, Field(ge=1)] = Field(default=1, description="how often the picture follows itself")
     us_per_char: float = Field(default=10, gt=0)
@@ -98,7 +100,8 @@ def picture(case: Case) -> str:
 
 def judge(case: Case, packs: Packs) -> tuple[Match, ...]:
     """Return the findings on a case's timeline."""
-    facts = Analysis(draw(picture(case), us_per_char=case.us_per_char)).facts
+    found = Analysis(draw(picture(case), us_per_char=case.us_per_char)).facts
+    facts = with_accept_length(found, case.accept_length)
     seen = dict.fromkeys([*facts.programs, *case.programs])
     return run_rules(replace(facts, programs=tuple(seen)), packs, Config()).findings
 

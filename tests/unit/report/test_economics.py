@@ -68,3 +68,13 @@ def test_a_model_that_did_not_run_is_named(sample: Callable[[str], Path]) -> Non
     question = Question(shape=load_shape("sample-loop"), load=Load(draft_steps=3, draft_tokens=4), bandwidth=2e11)
     said = text.render(bubblefinder.analyze(sample("nextn_after.node"), economics=question))
     assert "verify took less time than its floor" in said
+
+
+def test_drafts_that_are_never_taken_are_a_finding(sample: Callable[[str], Path]) -> None:
+    def rules(accept: float | None) -> dict[str, str]:
+        report = bubblefinder.analyze(sample("nextn_after.node"), economics=Question(accept_length=accept))
+        return {finding.rule: finding.title for finding in report.findings}
+
+    assert rules(1.0)["SPEC001"] == "Drafts run and none is accepted (accept length 1)"
+    assert "SPEC001" not in rules(2.5)
+    assert "SPEC001" not in rules(None)
