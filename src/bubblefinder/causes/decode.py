@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from bubblefinder.timeline.model import Timeline
 
 MOST_EVIDENCE: Final = 20
-_NO_STEP: Final = (HEAD, PREFILL, SET_UP, NO_LOAD)
+NO_STEP: Final = (HEAD, PREFILL, SET_UP, NO_LOAD)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +129,7 @@ def _lane(timeline: Timeline, windows: pl.DataFrame, charges: pl.DataFrame, gpu:
         first=int(windows["window_index"][0]),
         starts=starts,
         decode=decode,
-        counted=~windows["excluded"].is_in(_NO_STEP).fill_null(value=False).to_numpy(),
+        counted=~windows["excluded"].is_in(NO_STEP).fill_null(value=False).to_numpy(),
         durations=(ends - starts)[decode],
         piece_index=chosen + int(timeline.pieces["gpu"].search_sorted(gpu)),
         piece_start_ns=lower,

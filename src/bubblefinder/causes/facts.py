@@ -321,6 +321,7 @@ class StepFacts:
         inter_share: the four together.
         host_slow_p50_ns: host_late idle per step that no wait is charged with, and launching idle too unless graph
             nodes were traced (mode node): there a launch call takes many times as long as it does untraced.
+        host_slow_mean_ns: the mean of that idle over all decode steps.
         host_slow_share: that idle over all decode steps, over their total duration.
         host_in_calls_share: share of that idle during which the launching thread was inside CUDA calls; None where
             there is no such idle.
@@ -363,6 +364,7 @@ class StepFacts:
     unattributed_share: float | None = None
     inter_share: float | None = None
     host_slow_p50_ns: float | None = None
+    host_slow_mean_ns: float | None = None
     host_slow_share: float | None = None
     host_in_calls_share: float | None = None
     late_in: tuple[str, ...] = ()

@@ -96,6 +96,7 @@ def _step(
         step_p50_ns=lane.step_p50_ns,
         **_shares(timeline, lane),
         host_slow_p50_ns=p50(late),
+        host_slow_mean_ns=float(late.mean()) if lane.steps else None,
         host_slow_share=lane.share(late.sum()),
         **(late_calls(timeline, lane, thread, uncharged) if thread is not None else {}),
         run_ahead_share=_run_ahead(timeline, lane),

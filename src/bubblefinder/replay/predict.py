@@ -12,6 +12,7 @@ from bubblefinder.replay.critical_path import Bound, bound_of
 from bubblefinder.replay.model import EdgeKind
 from bubblefinder.replay.run import replay
 from bubblefinder.timeline.rank import Rank
+from bubblefinder.units import plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -175,6 +176,7 @@ def _bound(edited: EditedGraph, times: Ints, windows: pl.DataFrame) -> Bound:
 
 def _notes(model: Model) -> Iterator[str]:
     if model.guesses:
-        yield f"{model.guesses:,} orders between streams or waits are told by the times seen alone"
+        orders = plural(model.guesses, "order between streams or waits is", "orders between streams or waits are")
+        yield f"{orders} told by the times seen alone"
     if model.left_out:
         yield f"{len(model.windows):,} of {len(model.windows) + model.left_out:,} steps are replayed, from the middle"

@@ -23,7 +23,14 @@ def gain_words(finding: Finding) -> str:
 def to_recover_words(finding: Finding) -> str:
     """Return the same as what is to recover a step."""
     about = "" if finding.recoverable_ns is None else "about "
-    return f"{about}{gain} a step to recover" if (gain := gain_words(finding)) else ""
+    return f"{about}{gain} a step to recover{in_turn_words(finding)}" if (gain := gain_words(finding)) else ""
+
+
+def in_turn_words(finding: Finding) -> str:
+    """Return what a wait in a row gives once those before it are gone, to stand behind its gain; empty if no more."""
+    if finding.recoverable_ns is None or (finding.in_turn_ns or 0) <= finding.recoverable_ns:
+        return ""
+    return f", in its turn {duration(finding.in_turn_ns)}"
 
 
 def between_words(ends: Sequence[int] | None) -> str:

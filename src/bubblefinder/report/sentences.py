@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
+from bubblefinder.causes.decode import NO_STEP
 from bubblefinder.report.prediction_sentences import to_recover_words
 from bubblefinder.units import count, duration, plural, printable, share
 
@@ -111,9 +112,22 @@ def note_count(note: Quality) -> str:
 
 def per_step_words(finding: Finding, report: Report) -> str:
     """Return which steps the idle of a finding is that of: every one, or the few that have it."""
-    steps = report.steps.count + sum(report.steps.excluded.values())
     affected = finding.steps_affected
-    return EVERY_STEP if not affected or 2 * affected > steps else f"in each of {affected:,} of {plural(steps, 'step')}"
+    return EVERY_STEP if not affected or 2 * affected > counted_in(report) else few_words(affected, report)
+
+
+def counted_in(report: Report) -> int:
+    """Return among how many steps those with a finding are counted: some count here that the statistics leave out."""
+    excluded = report.steps.excluded.items()
+    return report.steps.count + sum(number for reason, number in excluded if reason not in NO_STEP)
+
+
+def few_words(affected: int, report: Report) -> str:
+    """Return in how many steps something was seen, of how many."""
+    steps = counted_in(report)
+    each = "" if affected == 1 else "each of "
+    more = " (left-out ones counted)" if steps > report.steps.count else ""
+    return f"in {each}{affected:,} of {plural(steps, 'step')}{more}"
 
 
 def cost_words(finding: Finding, report: Report) -> str:

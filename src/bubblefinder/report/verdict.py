@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Final
 from bubblefinder.report.model import Verdict
 from bubblefinder.report.overhead_sentences import may_be_the_profilers_ns
 from bubblefinder.report.prediction_sentences import between_words, gain_words
-from bubblefinder.report.sentences import CLASS_LABELS, bound_words, place_words, plain
+from bubblefinder.report.sentences import CLASS_LABELS, bound_words, counted_in, few_words, place_words, plain
+from bubblefinder.rules.packs import OTHER
 from bubblefinder.units import duration, kernel_name, plural, share
 
 if TYPE_CHECKING:
@@ -22,7 +23,8 @@ _UNEXPLAINED: Final = 0.1
 """Less of the idle time that no finding explains is not told."""
 _NAMED: Final = 3
 _HANDED: Final = 1.2
-"""A wait that gives so many times more in its turn only hands the wait on when it goes alone."""
+"""A wait that gives so many times more in its turn only hands the wait on when it goes alone; and a cure that gives
+so many times the idle time its cause is charged with does away with others' idle time too."""
 _OUTSIDE: Final = ("host_late", "launching", "queued", "unattributed")
 IDLE_CLASSES: Final = ("intra_graph", "host_late", "launching", "queued", "unattributed")
 
@@ -72,9 +74,10 @@ def _headline(report: Report) -> tuple[str, str]:
     lengths = report.steps.per_step["duration"]
     uneven = lengths.mean is not None and lengths.p50 is not None and lengths.mean > _UNEVEN * lengths.p50
     usual = f", half of which take at most {duration(lengths.p50)}" if uneven else ""
+    many = f"a step, the mean of {plural(report.steps.count, 'step')}" if report.steps.count > 1 else "in the only step"
     return number, (
-        f"The GPU idles {bound}{number} of the decode time: {duration(idle)} of {duration(lengths.mean)} a step, "
-        f"the mean of {plural(report.steps.count, 'step')}{usual}.{_unknown(report)}"
+        f"The GPU idles {bound}{number} of the decode time: {duration(idle)} of {duration(lengths.mean)} {many}{usual}."
+        f"{_unknown(report)}"
     )
 
 
@@ -108,10 +111,16 @@ def _blame(report: Report) -> str:
         return f"Nothing to fix but what is expected: {plain(report.expected[0].finding.title)}."
     if finding is None:
         return _blameless(report)
-    title, place = plain(finding.title), place_words(finding.site)
-    told = (finding.site.nvtx or finding.site.frame or "") in finding.title
-    where = " ".join(part for part in (plain(finding.site.api, 80), "" if told else place) if part)
-    return f"First to fix: {title}" + (f", by {where}." if where else ".")
+    return f"First to fix: {plain(finding.title)}{_where(finding)}."
+
+
+def _where(finding: Finding) -> str:
+    """Return the call and the place in the program, as far as the title doesn't name them."""
+    site = finding.site
+    call = f"by {plain(site.api, 80)}" if site.api and site.api not in finding.title else ""
+    place = "" if (site.nvtx or site.frame or "") in finding.title else place_words(site)
+    where = " ".join(part for part in (call, place) if part)
+    return f", {where}" if where else ""
 
 
 def _blameless(report: Report) -> str:
@@ -129,7 +138,9 @@ def _blameless(report: Report) -> str:
         overhead = report.overhead
         added = (overhead.traced_step_ns or 0) - overhead.range_ns[0] if overhead.range_ns else 0
         doubt = f" Up to {duration(added)} of the step may be the profiler's own time." if added else ""
-        return f"No single host call is to blame: the host's own work keeps the GPU waiting.{doubt}"
+        most = max(report.findings, key=lambda one: one.idle_share or 0, default=None)
+        look = f" First to look at, for information: {plain(most.title)}." if most else ""
+        return f"No single host call is to blame: the host's own work keeps the GPU waiting.{look}{doubt}"
     return "No host call is to blame for idle time."
 
 
@@ -139,9 +150,7 @@ def _gain(report: Report) -> str:
         return ""
     if finding.recoverable_ns is None:
         return _at_most(finding, report) or _rare(finding, report)
-    here = not finding.devices or any(
-        (device.gpu, device.pid) == (report.steps.gpu, report.steps.pid) for device in finding.devices
-    )
+    here = _is_here(finding, report)
     where = "" if here else f" in process {finding.devices[0].pid} on GPU {finding.devices[0].gpu}"
     step = report.steps.per_step["duration"].p50 if here and "duration" in report.steps.per_step else None
     part = f", {share(finding.recoverable_ns / step)} of the median step" if step else ""
@@ -154,7 +163,20 @@ def _gain(report: Report) -> str:
         turn = f"once the waits before it are gone it gives {duration(finding.in_turn_ns)}"
         return f"Alone it would give {gain_words(finding)} a step, since another wait takes its place; {turn}.{doubt}"
     gives = f"{most} {gain_words(finding)} a step{where}{part}"
-    return f"Removing it would give {gives}.{bound}{doubt}"
+    return f"{_cure(finding)} would give {gives}.{bound}{doubt}"
+
+
+def _is_here(finding: Finding, report: Report) -> bool:
+    """Return whether a finding is about the rank whose step is told."""
+    shown = (report.steps.gpu, report.steps.pid)
+    return not finding.devices or any((device.gpu, device.pid) == shown for device in finding.devices)
+
+
+def _cure(finding: Finding) -> str:
+    """Return what the prediction did away with: a wait or a pause, the launches of an eager phase, or all lateness."""
+    if finding.site.role is not None:
+        return "Capturing it as a graph"
+    return "Removing it" if finding.occurrences is not None else "A host that is never late"
 
 
 def _is_handed_on(finding: Finding) -> bool:
@@ -168,7 +190,7 @@ def _at_most(finding: Finding, report: Report) -> str:
     if spread is None or traced is None:
         return ""
     doubt = f"up to {duration(traced)} of the traced step may be the profiler's own time"
-    return f"Removing it would give between {duration(spread[0])} and {duration(spread[1])} a step: {doubt}."
+    return f"{_cure(finding)} would give between {duration(spread[0])} and {duration(spread[1])} a step: {doubt}."
 
 
 def is_fed(report: Report) -> bool:
@@ -184,42 +206,56 @@ def _busy(report: Report, finding: Finding | None) -> str:
     """Return that the host is fine, where the busy time goes, and what to look at first."""
     idle = report.steps.bubble_share.inter_graph
     fine = f"The host is fine, stop looking for syncs: only {share(idle)} of the decode time lies idle outside graphs."
+    look = f" First to look at: {plain(finding.title)}." if finding else ""
+    return f"{fine}{_busy_with(report)}{look}"
+
+
+def _busy_with(report: Report) -> str:
+    """Return the kinds of kernels that take most of the busy time; nothing where none of their names says more."""
     kernels: dict[str, float] = {}
     for row in report.detail.kernels:
         name = row.category or kernel_name(row.name)
         kernels[name] = kernels.get(name, 0) + row.per_step_ns
     whole = sum(kernels.values())
     most = sorted(kernels.items(), key=lambda kernel: (-kernel[1], kernel[0]))[:_NAMED]
-    seen = whole and report.trace.capture_mode in ("node", "none")
-    goes = ", ".join(f"{plain(name, 60)} {share(ns / whole, 0)}" for name, ns in most) if seen else ""
-    busy = f" Kernel time goes into {goes}." if goes else ""
-    look = f" First to look at: {plain(finding.title)}." if finding else ""
-    return f"{fine}{busy}{look}"
+    if not whole or report.trace.capture_mode not in ("node", "none") or set(kernels) == {OTHER}:
+        return ""
+    goes = ", ".join(f"{plain(name, 60)} {share(ns / whole, 0)}" for name, ns in most)
+    return f" Kernel time goes into {goes}."
 
 
 def _rare(finding: Finding, report: Report) -> str:
     """Return what a cause without a predicted gain costs; one in few steps costs the median step nothing."""
     if finding.bubble_ns.p50 is None or is_fed(report):
         return ""
-    steps = report.steps.count + sum(report.steps.excluded.values())
-    if not finding.steps_affected or 2 * finding.steps_affected >= steps:
+    if not finding.steps_affected or 2 * finding.steps_affected >= counted_in(report):
         return ""
-    where = f"{duration(finding.bubble_ns.p50)} in each of {finding.steps_affected:,} of {plural(steps, 'step')}"
+    where = f"{duration(finding.bubble_ns.p50)} {few_words(finding.steps_affected, report)}"
     of = f", {share(finding.idle_share)} of the decode time" if finding.idle_share is not None else ""
     return f"It costs {where}{of}; the median step doesn't have it."
 
 
 def _joint(report: Report) -> str:
-    """Return what all waits and pauses give back together; nothing where the profiler's part can't be told."""
+    """Return what all waits and pauses give back together.
+
+    Nothing where the profiler's part can't be told, and where it is no more than the leading finding gives.
+    """
     joint, step = report.joint, report.steps.per_step.get("duration")
     if joint is None or step is None or step.p50 is None or may_be_the_profilers_ns(report.overhead):
         return ""
-    then = duration(joint.step_ns) + between_words(joint.range_ns)
-    return f"All {joint.findings} waits and pauses together: {duration(step.p50)} to {then} a step."
+    leader = leading_finding(report)
+    alone = (leader.recoverable_ns or 0) if leader and _is_here(leader, report) else 0
+    now, then = duration(step.p50), duration(joint.step_ns)
+    if joint.recoverable_ns <= alone or now == then:
+        return ""
+    return f"All {joint.findings} waits and pauses together: {now} to {then}{between_words(joint.range_ns)} a step."
 
 
 def _rest(report: Report) -> str:
-    """Return how much of the idle time the leading finding leaves, and where it lies, if it explains less than half."""
+    """Return how much of the idle time the leading finding explains if less than half, and where all of it lies.
+
+    Nothing where its cure gives more than the idle time it is charged with: others' idle time then goes too.
+    """
     finding, step = leading_finding(report), report.steps.per_step.get("duration")
     idle, _ = idle_per_step_ns(report)
     if finding is None or finding.idle_share is None or step is None or not step.mean or not idle:
@@ -227,12 +263,13 @@ def _rest(report: Report) -> str:
     if is_fed(report) or _is_handed_on(finding):
         return ""
     explained = finding.idle_share * step.mean
-    if explained >= idle / 2:
+    if explained >= idle / 2 or (finding.recoverable_ns or 0) > _HANDED * explained:
         return ""
     told = [one.idle_share or 0 for one in report.findings if one is not finding]
     parts = {name: report.steps.per_step[name].mean or 0 for name in IDLE_CLASSES if name in report.steps.per_step}
     largest = sorted(parts.items(), key=lambda part: -part[1])[:2]
-    lies = " and ".join(f"{duration(ns)} {CLASS_LABELS[name]}" for name, ns in largest if ns)
+    lies = " and ".join(f"{duration(ns)} is {CLASS_LABELS[name]}" for name, ns in largest if ns)
     unexplained = max(idle - explained - sum(told) * step.mean, 0)
     nobody = f"; no finding explains {duration(unexplained)}" if unexplained > _UNEXPLAINED * idle else ""
-    return f"It explains {duration(explained)} of {duration(idle)} idle a step, which lies {lies}{nobody}."
+    explains = f"The first finding explains {duration(explained)} of {duration(idle)} idle a step."
+    return f"{explains} Of all that idle time {lies}{nobody}."

@@ -88,6 +88,8 @@ def test_a_host_that_never_gets_ahead_without_a_wait_is_slow() -> None:
     assert step.host_slow_share == pytest.approx(step.inter_share, abs=0.01)
     assert step.host_slow_share is not None
     assert step.host_slow_share > 0.5
+    (lane,) = lanes(judged.timeline, judged.steps, judged.causes)
+    assert step.host_slow_mean_ns == pytest.approx(step.host_slow_share * lane.durations.mean())
     assert step.run_ahead_share is not None
     assert step.run_ahead_share < 0.8
     assert step.launches_per_step == 4

@@ -130,7 +130,8 @@ def test_what_few_steps_cost_is_not_told_as_the_cost_of_every_step(form: str) ->
         assert isinstance(said, str)
         return " ".join(said.split())
 
-    assert "in each of 2 of " in told(2)
+    assert "in each of 2 of 11 steps (left-out ones counted)" in told(2)
+    assert "in 1 of 11 steps" in told(1)
     assert "in each of" not in told(9)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -67,6 +69,8 @@ def test_work_that_starts_long_after_its_launch_and_its_stream_waited_for_someth
     assert model.guesses == 5
     (then,) = predict(model, [HostSpeed(2)]).values()
     assert then.notes == ("5 orders between streams or waits are told by the times seen alone",)
+    (once,) = predict(replace(model, guesses=1), [HostSpeed(2)]).values()
+    assert once.notes == ("1 order between streams or waits is told by the times seen alone",)
 
 
 def test_ranks_are_joined_by_their_collectives() -> None:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from bubblefinder.report.found import DeviceRef
+from bubblefinder.report.found import DeviceRef, Joint, Site
 from bubblefinder.report.model import BubbleShare, Quality, Stats, StepsReport
 from bubblefinder.report.verdict import idle_per_step_ns, leading_finding, verdict
 from tests.unit.report.sample import finding, graph_report, healthy_report, sample_report, unseen_report
@@ -134,3 +134,84 @@ def test_where_only_what_is_expected_is_left_it_says_so() -> None:
 def test_what_bounds_the_step_after_the_cure_is_said(bound: str, said: str) -> None:
     gain = verdict(sample_report(findings=[finding(bound_after=bound)])).gain
     assert gain.endswith(f"The step is then bound by {said}")
+
+
+def test_one_step_has_no_mean() -> None:
+    report = sample_report()
+    said = verdict(replace(report, steps=replace(report.steps, count=1))).headline
+    assert said == "The GPU idles 28.8 % of the decode time: 2.59 ms of 8.98 ms in the only step."
+
+
+@pytest.mark.parametrize(
+    ("title", "site", "said"),
+    [
+        ("A wait", Site(api="cudaFree", nvtx="load"), "A wait, by cudaFree in load."),
+        ("A pause", Site(nvtx="compile"), "A pause, in compile."),
+        ("cudaFree holds the host up", Site(api="cudaFree"), "cudaFree holds the host up."),
+        ("cudaFree holds the host up", Site(api="cudaFree", nvtx="load"), "cudaFree holds the host up, in load."),
+        ("A wait in load", Site(api="cudaFree", nvtx="load"), "A wait in load, by cudaFree."),
+    ],
+)
+def test_the_blame_names_the_call_and_the_place_once(title: str, site: Site, said: str) -> None:
+    assert verdict(sample_report(findings=[finding(title=title, site=site)])).blame == f"First to fix: {said}"
+
+
+@pytest.mark.parametrize(
+    ("site", "occurrences", "cure"),
+    [
+        (Site(nvtx="compile"), 3, "Removing it would give about 1.65 ms"),
+        (Site(role="eager after draft"), None, "Capturing it as a graph would give about 1.65 ms"),
+        (Site(), None, "A host that is never late would give about 1.65 ms"),
+    ],
+)
+def test_the_gain_says_what_was_done_away_with(site: Site, occurrences: int | None, cure: str) -> None:
+    assert verdict(sample_report(findings=[finding(site=site, occurrences=occurrences)])).gain.startswith(cure)
+
+
+@pytest.mark.parametrize(("gain", "told"), [(1_900_000, True), (1_652_417, False), (900_000, False)])
+def test_all_together_are_told_only_where_they_give_more_than_the_first_alone(gain: int, *, told: bool) -> None:
+    joint = Joint(findings=2, step_ns=8_900_000 - gain, recoverable_ns=gain, range_ns=[0, 0])
+    said = verdict(replace(sample_report(findings=[finding()]), joint=joint)).gain
+    assert ("All 2 waits and pauses together" in said) is told
+
+
+def test_all_together_are_not_told_where_the_step_reads_the_same_before_and_after() -> None:
+    report = sample_report(findings=[finding(recoverable_ns=0)])
+    now = round(report.steps.per_step["duration"].p50 or 0)
+    joint = Joint(findings=3, step_ns=now - 100, recoverable_ns=100, range_ns=[0, 0])
+    assert "together" not in verdict(replace(report, joint=joint)).gain
+
+
+def test_what_the_first_finding_leaves_is_told_of_all_idle_time() -> None:
+    said = verdict(sample_report(findings=[finding(idle_share=0.05, recoverable_ns=450_000)])).gain
+    assert (
+        "The first finding explains 449 us of 2.59 ms idle a step. Of all that idle time 1.60 ms is host late" in said
+    )
+    assert said.endswith(" and 874 us is inside graphs; no finding explains 2.14 ms.")
+
+
+def test_a_cure_that_gives_more_than_its_cause_is_charged_with_is_not_set_against_that() -> None:
+    assert "explains" not in verdict(sample_report(findings=[finding(idle_share=0.05, recoverable_ns=1_530_000)])).gain
+
+
+def test_where_nothing_is_grave_the_verdict_points_to_what_is_told_for_information() -> None:
+    report = healthy_report()
+    late = Stats(mean=2e6, p50=2e6, p95=2e6, min=2_000_000, max=2_000_000)
+    notes = [finding(severity="info", title=f"a note of {part}", idle_share=part) for part in (0.01, 0.05, None)]
+    steps = replace(report.steps, per_step=report.steps.per_step | {"host_late": late})
+    said = verdict(replace(report, steps=steps, findings=notes)).blame
+    assert "keeps the GPU waiting. First to look at, for information: a note of 0.05." in said
+
+
+@pytest.mark.parametrize(
+    ("category", "said"), [("other", ""), ("attention", " Kernel time goes into attention 100 %.")]
+)
+def test_where_kernel_time_goes_is_left_out_where_no_name_says_it(category: str, said: str) -> None:
+    report = healthy_report()
+    share = replace(report.steps.bubble_share, inter_graph=0.001)
+    kernels = [replace(row, category=category) for row in report.detail.kernels]
+    fed = replace(
+        report, steps=replace(report.steps, bubble_share=share), detail=replace(report.detail, kernels=kernels)
+    )
+    assert kernels
+    assert verdict(fed).blame.endswith(f"lies idle outside graphs.{said}")

@@ -151,7 +151,11 @@ def _time(side: SiteSide, captures: Sequence[Capture]) -> str:
     if side.bubble_ns is None:
         return ""
     few = side.steps_affected and 2 * side.steps_affected <= median(capture.steps for capture in captures)
-    return duration(side.bubble_ns) + (f" in each of {count(side.steps_affected)} steps" if few else "")
+    return duration(side.bubble_ns) + (_few_steps(side.steps_affected) if few and side.steps_affected else "")
+
+
+def _few_steps(steps: float) -> str:
+    return " in one step" if steps == 1 else f" in each of {count(steps)} steps"
 
 
 def _kernels(diff: Diff) -> Table:

@@ -23,7 +23,7 @@ from bubblefinder.render.report.charts import (
 from bubblefinder.report import json, sentences
 from bubblefinder.report.model import LEDGER_CLASSES, Quality
 from bubblefinder.report.overhead_sentences import overhead_words
-from bubblefinder.report.prediction_sentences import gain_words
+from bubblefinder.report.prediction_sentences import gain_words, in_turn_words
 from bubblefinder.report.read import ELEMENT_ID
 from bubblefinder.report.verdict import verdict
 from bubblefinder.units import count, duration, milliseconds, plural, share
@@ -113,6 +113,7 @@ def _parts(report: Report) -> dict[str, Any]:
         "ranks": html_charts.ranks(report),
         "overhead_notes": list(overhead_words(report.overhead)),
         "gain_words": gain_words,
+        "in_turn_words": in_turn_words,
         "rows": rows,
         "ledger_known": html_charts.ledger_known(report.steps.per_step),
         "shown_rows": rows[:TABLE_ROWS],

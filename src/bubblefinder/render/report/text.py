@@ -16,7 +16,7 @@ from bubblefinder.render.report import economics
 from bubblefinder.render.report.host_text import host_tables
 from bubblefinder.report.ledgers import STEP_CLASSES
 from bubblefinder.report.overhead_sentences import overhead_words
-from bubblefinder.report.prediction_sentences import gain_words
+from bubblefinder.report.prediction_sentences import gain_words, in_turn_words
 from bubblefinder.report.sentences import (
     CLASS_MEANINGS,
     EVERY_STEP,
@@ -200,7 +200,7 @@ def _findings(report: Report, *, verbose: bool) -> Iterator[RenderableType]:
         return
     telling = [finding for finding in report.findings if verbose or finding.severity != "info"]
     if telling:
-        yield _heading("Findings, most to recover first")
+        yield _heading("Findings, gravest first")
     leader = leading_finding(report)
     for finding in telling:
         full = verbose or finding is leader or finding.severity in ("high", "medium")
@@ -230,7 +230,7 @@ def _finding(finding: Finding, report: Report, *, full: bool) -> Iterator[Render
 def _cost(finding: Finding, where: str) -> str:
     spent = (("bubble", finding.bubble_ns.p50), ("host blocked", finding.host_blocked_ns.p50))
     now = ", ".join(f"{name} {duration(value)}" for name, value in spent if value)
-    gain = f"to recover {gain}" if (gain := gain_words(finding)) else ""
+    gain = f"to recover {gain}{in_turn_words(finding)}" if (gain := gain_words(finding)) else ""
     step = f"step then {duration(finding.step_after_ns)}" if finding.step_after_ns else ""
     then = ", ".join(part for part in (gain, step) if part)
     bound = f" (then bound by the {bound_words(finding.bound_after)})" if finding.bound_after and (now or then) else ""

@@ -50,3 +50,11 @@ def test_why_windows_were_left_out_is_told_in_words() -> None:
 
 def test_no_line_ends_in_blanks() -> None:
     assert not [line for line in render(sample_report()).splitlines() if line != line.rstrip()]
+
+
+def test_a_wait_in_a_row_shows_what_it_gives_in_its_turn() -> None:
+    held = finding(recoverable_ns=3_200, in_turn_ns=423_000)
+    text = " ".join(render(sample_report(findings=[held])).split())
+    assert "Findings, gravest first" in text
+    assert "to recover 3.20 us, in its turn 423 us, step then" in text
+    assert "in its turn" not in render(sample_report(findings=[finding(in_turn_ns=400)]))
