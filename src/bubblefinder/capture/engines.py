@@ -9,6 +9,8 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from bubblefinder.errors import UsageError
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -73,8 +75,15 @@ ENGINES: Final = (
 
 
 def engine_of(command: Sequence[str], named: str | None = None) -> Engine:
-    """Return the engine of a name, else the one that a command line shows, else plain PyTorch."""
-    if named:
-        return next(engine for engine in ENGINES if engine.name == named)
+    """Return the engine of a name, else the one that a command line shows, else plain PyTorch.
+
+    Raises:
+        UsageError: there is no engine of that name.
+    """
+    if named is not None:
+        known = {engine.name: engine for engine in ENGINES}
+        if named not in known:
+            raise UsageError(f"--engine {named!r} is not a known engine", hint="use " + ", ".join(known))
+        return known[named]
     text = " ".join(command)
     return next((engine for engine in ENGINES if engine.sign.search(text)), ENGINES[-1])

@@ -25,6 +25,8 @@ MODES: Final[dict[str, tuple[Kind, ...]]] = {
 }
 """The recordings of each mode, that which is analysed first; the other one gives it its reference or its names."""
 
+DURATION_S: Final = 3.0
+"""How long is recorded after a delay: some hundred steps of 10 ms."""
 _OPTION: Final = re.compile(r"--[a-z][a-z-]+")
 _FUNCTIONS: Final = ("--python-functions-trace", "--python-nvtx-annotations")
 """What the option is called, newer name first: 2025.3 and 2023.4 were looked at."""
@@ -50,7 +52,7 @@ class Wish:
     mode: str
     stem: Path
     delay_s: float | None = None
-    duration_s: float = 3.0
+    duration_s: float = DURATION_S
     os_calls: bool = False
     force: bool = False
 

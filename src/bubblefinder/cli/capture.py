@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -17,34 +16,16 @@ if TYPE_CHECKING:
     from bubblefinder.trace.nsys import Nsys
 
 
-class Mode(StrEnum):
-    """What to record, see `capture.plan.MODES`."""
-
-    GRAPH = "graph"
-    NODE = "node"
-    BOTH = "both"
-    NAMES = "names"
-
-
-class EngineName(StrEnum):
-    """A program that decodes, see `capture.engines.ENGINES`."""
-
-    SGLANG = "sglang"
-    VLLM = "vllm"
-    TENSORRT_LLM = "tensorrt_llm"
-    PYTORCH = "pytorch"
-
-
 def capture(
     command: Annotated[list[str], typer.Argument(metavar="COMMAND", help="The program and its arguments, after --.")],
     mode: Annotated[
-        Mode,
+        str,
         typer.Option(
             metavar="MODE",
             help="graph: gaps between graphs, at the least cost. node: those inside too. both: node, with graph as its "
             "reference. names: graph, and a slow run that names its calls.",
         ),
-    ] = Mode.GRAPH,
+    ] = "graph",
     output: Annotated[
         Path, typer.Option("-o", "--output", metavar="STEM", help="Where the files go, without a suffix.")
     ] = Path("decode"),
@@ -53,10 +34,10 @@ def capture(
         typer.Option(metavar="S", min=0, help="Record S seconds on, rather than from cudaProfilerStart to Stop."),
     ] = None,
     duration: Annotated[
-        float, typer.Option(metavar="S", min=0.1, help="With --delay, how many seconds to record.")
-    ] = 3,
+        float | None, typer.Option(metavar="S", min=0.1, help="With --delay, how many seconds to record (default: 3).")
+    ] = None,
     engine: Annotated[
-        EngineName | None,
+        str | None,
         typer.Option(metavar="NAME", help="sglang, vllm, tensorrt_llm or pytorch, where the command doesn't show it."),
     ] = None,
     os_calls: Annotated[
@@ -72,10 +53,15 @@ def capture(
 ) -> None:
     """Print how to capture a decode run, or with --run do it."""
     from bubblefinder.capture.engines import engine_of
-    from bubblefinder.capture.plan import Wish, plan
+    from bubblefinder.capture.plan import DURATION_S, Wish, plan
     from bubblefinder.trace.nsys import installed_nsys
 
-    wish = Wish(tuple(command), mode, output, delay, duration, os_calls, force)
+    if duration is not None and delay is None:
+        raise UsageError(
+            "--duration needs --delay: without it, cudaProfilerStart and Stop say what is recorded",
+            hint="for example --delay 60 --duration 5; --delay 0 records from the start",
+        )
+    wish = Wish(tuple(command), mode, output, delay, DURATION_S if duration is None else duration, os_calls, force)
     found = installed_nsys(nsys)
     if nsys and found is None:
         raise UsageError(f"{nsys} is no nsys command", hint="name the file, or leave --nsys out")

@@ -19,7 +19,7 @@ def doctor(
 ) -> None:
     """Say what a capture is, and what it can and can't answer.
 
-    The last line is the nsys command that would answer more.
+    The last line is the nsys command that would answer more, and what for.
     """
     if privacy:
         _privacy(trace, json=json)

@@ -78,7 +78,13 @@ def mismatch(calibration: Calibration, info: TraceInfo, gpu: int) -> str | None:
         ("CUPTI", calibration.cupti, info.cupti_version),
         ("driver branch", _branch(calibration.driver), _branch(info.driver_version)),
     )
-    return next((f"{what} {theirs or 'unknown'} is not {ours}" for what, ours, theirs in pairs if ours != theirs), None)
+    return next((_unlike(what, ours, theirs) for what, ours, theirs in pairs if ours != theirs), None)
+
+
+def _unlike(what: str, ours: str | None, theirs: str | None) -> str:
+    if theirs is None:
+        return f"the capture doesn't record its {what}, and the calibration holds for {ours}"
+    return f"{what} {theirs} is not {ours}"
 
 
 def _branch(driver: str | None) -> str | None:

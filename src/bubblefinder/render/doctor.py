@@ -62,4 +62,4 @@ def _told(examination: Examination) -> Iterator[RenderableType]:
         row.add_row(Text(f"  {note.level:<5}"), Text(f"{printable(note.message, 600)} [{note.code}]"))
         yield row
     if examination.command:
-        yield Text(f"\nTo learn more: {examination.command}", no_wrap=True, overflow="ignore")
+        yield Text(f"\nTo {examination.purpose}: {examination.command}", no_wrap=True, overflow="ignore")

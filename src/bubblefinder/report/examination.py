@@ -14,7 +14,7 @@ from bubblefinder.errors import CannotAnswerError
 from bubblefinder.pipeline import Analysis
 from bubblefinder.rules.packs import load_packs
 from bubblefinder.timeline.model import CaptureMode
-from bubblefinder.timeline.ranges import user_ranges
+from bubblefinder.timeline.ranges import TOOL_DOMAINS, user_ranges
 from bubblefinder.trace.model import GRAPH, KERNEL, MEMCPY, MEMSET, QualityNote
 from bubblefinder.units import share
 
@@ -44,6 +44,7 @@ class Examination:
         answers: (question, answer) pairs; an answer begins with yes, no or partly.
         ranges: NVTX names that repeat, with how often: candidates for --step-by nvtx:NAME.
         notes: quality notes.
+        purpose: what the command is for, as the words after "To", or an empty string.
         command: the nsys command that would answer more, or an empty string.
     """
 
@@ -52,6 +53,7 @@ class Examination:
     answers: tuple[tuple[str, str], ...]
     ranges: tuple[tuple[str, int], ...]
     notes: tuple[QualityNote, ...]
+    purpose: str
     command: str
 
 
@@ -69,6 +71,7 @@ def examine(trace: Trace) -> Examination:
             (("how much does the GPU idle", "no: no GPU activity was recorded"),),
             _ranges(trace),
             (note, *_ranked(trace.notes)),
+            "record GPU work",
             _PROFILE.format(mode="node"),
         )
     steps = analysis.steps
@@ -93,7 +96,7 @@ def examine(trace: Trace) -> Examination:
         tuple(
             sorted((*timeline.trace.notes, *timeline.notes, *steps.notes), key=lambda note: _LEVELS.index(note.level))
         ),
-        _command(timeline),
+        *_more(timeline),
     )
 
 
@@ -134,15 +137,11 @@ def _answers(timeline: Timeline) -> tuple[tuple[str, str], ...]:
         CaptureMode.NONE: "no: no CUDA graphs were launched",
         CaptureMode.UNSEEN: "no: the graph work is not in this export",
     }
-    named = (
-        "yes"
-        if len(user_ranges(timeline.trace.nvtx))
-        else "no: no NVTX ranges; causes are told by call and place in the step only"
-    )
     frames = (
         "yes"
         if len(timeline.trace.frames)
-        else "no: no call chains; --cudabacktrace=all:0 names the calls of a capture whose times then mean nothing"
+        else "no: no call chains; record them in a second capture with --cudabacktrace=all:0, for the names alone: "
+        "every call is so much slower there that its times mean nothing"
     )
     return (
         (
@@ -150,9 +149,24 @@ def _answers(timeline: Timeline) -> tuple[tuple[str, str], ...]:
             _host_answer(timeline),
         ),
         ("how long is it idle inside a graph", inside[timeline.mode]),
-        ("which part of the program waits", named),
+        ("which part of the program waits", _ranges_answer(timeline)),
         ("which line of code waits", frames),
     )
+
+
+def _ranges_answer(timeline: Timeline) -> str:
+    nvtx = timeline.trace.nvtx
+    own = user_ranges(nvtx)
+    otherwise = "causes are told by call and place in the step only"
+    if nvtx.is_empty():
+        return f"no: no NVTX ranges; {otherwise}"
+    if own.is_empty():
+        tools = ", ".join(sorted(TOOL_DOMAINS.intersection(nvtx["domain"].drop_nulls())))
+        these = f"those of {tools} name no part of it" if tools else "they have no name or no length"
+        return f"no: no NVTX range is the program's own ({these}); {otherwise}"
+    if timeline.calls.is_empty() or set(own["thread"]) & set(timeline.calls["thread"]):
+        return "yes"
+    return f"no: no thread that makes CUDA calls opened an NVTX range; {otherwise}"
 
 
 def _naming(timeline: Timeline) -> Iterator[tuple[str, str]]:
@@ -200,7 +214,11 @@ def _ranges(trace: Trace) -> tuple[tuple[str, int], ...]:
     )
 
 
-def _command(timeline: Timeline) -> str:
+def _more(timeline: Timeline) -> tuple[str, str]:
+    """Return what another capture would be for, and its command; empty where none would answer more."""
     if timeline.mode is CaptureMode.NONE:
-        return ""
-    return _PROFILE.format(mode="graph" if timeline.mode is CaptureMode.NODE else "node")
+        return "", ""
+    if timeline.mode is CaptureMode.NODE:
+        purpose = "time a step and its gaps without the cost of recording every node"
+        return purpose, _PROFILE.format(mode="graph")
+    return "see inside every graph", _PROFILE.format(mode="node")

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from bubblefinder.errors import InputError, NotATraceError
+from bubblefinder.reading import STDIN
 from bubblefinder.trace.arrow import FolderSource
 from bubblefinder.trace.build import build_trace
 from bubblefinder.trace.identify import check_tables, foreign_file
@@ -90,6 +91,11 @@ def _launch_shapes(path: Path, unpack_limit: int) -> pl.DataFrame:
 def _opened(path: Path, unpack_limit: int, layers: int, progress: Callable[[str], None]) -> Iterator[Source]:
     """Open a path as what its content says it is; a packed file may hold another, `layers` deep."""
     if not path.exists():
+        if path == STDIN:
+            raise InputError(
+                "a capture can't be read from standard input",
+                hint="name its file; report, diff and budget check take a report's JSON or HTML as -",
+            )
         raise InputError(f"{path} does not exist", hint="check the path")
     if path.is_dir():
         yield FolderSource(path)

@@ -51,6 +51,23 @@ def test_without_nsys_nothing_can_be_run(monkeypatch: pytest.MonkeyPatch) -> Non
     assert "no nsys command" in str(done.exception)
 
 
+def test_unknown_words_are_refused_in_plain_english() -> None:
+    for option, known in (("--mode", "use graph, node, both, names"), ("--engine", "use sglang, vllm, tensorrt_llm")):
+        error = CliRunner().invoke(app, ["capture", option, "foo", "--", "python"]).exception
+        assert isinstance(error, UsageError)
+        assert str(error).startswith(f"{option} 'foo' is not a")
+        assert error.hint.startswith(known)
+
+
+def test_a_duration_is_never_dropped() -> None:
+    error = CliRunner().invoke(app, ["capture", "--duration", "5", "--", "python", "a.py"]).exception
+    assert isinstance(error, UsageError)
+    assert "--duration needs --delay" in str(error)
+    timed = printed("--delay", "0", "--duration", "5", "--", "python", "a.py")
+    assert any("--delay=0 --duration=5" in line for line in timed)
+    assert any("--delay=2 --duration=3" in line for line in printed("--delay", "2", "--", "python", "a.py"))
+
+
 def test_it_records_exports_and_analyses_with_the_reference(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     nsys = stand_in(tmp_path / "nsys")
     for kind in ("node", "graph"):

@@ -51,6 +51,8 @@ def test_the_collector_decides_and_not_the_exporter() -> None:
     assert mismatch(one, H200, 1) == "GPU NVIDIA L4 is not NVIDIA H200"
     assert mismatch(one, replace(H200, cupti_version="12.4"), 0) == "CUPTI 12.4 is not 13.0"
     assert mismatch(one, replace(H200, driver_version="575.1"), 0) == "driver branch 575 is not 580"
+    unrecorded = mismatch(one, replace(H200, driver_version=None), 0)
+    assert unrecorded == "the capture doesn't record its driver branch, and the calibration holds for 580"
     unknown = mismatch(one, replace(H200, cupti_version=None), 0)
     assert unknown
     assert "doesn't name its collector" in unknown

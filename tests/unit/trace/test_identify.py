@@ -63,6 +63,7 @@ BAD: dict[str, tuple[Callable[[Path], Path | str], str]] = {
     "cut zst": (lambda at: bad(at, "x.zst", zstd.compress(os.urandom(5000))[:-9]), "damaged or cut archive"),
     "packed text": (lambda at: bad(at, "x.gz", gzip.compress(b"hello")), "is not an Nsight Systems export"),
     "missing": (lambda at: at / "nothing.sqlite", "does not exist"),
+    "pipe": (lambda _: "-", "a capture can't be read from standard input"),
     "empty folder": (lambda at: at, "folder without the tables"),
     "device": (lambda _: "/dev/null", "neither a file nor a folder"),
 }
