@@ -84,7 +84,7 @@ def frames_page() -> str:
 
 def _argument(one: Parameter) -> str:
     name = str(one.metavar or (one.name or "").upper())
-    return name if one.required else f"[{name}]"
+    return (name if one.required else f"[{name}]") + ("..." if one.nargs != 1 else "")
 
 
 def _option(one: Parameter) -> str:

@@ -11,6 +11,7 @@ import typer
 from typer.completion import get_completion_inspect_parameters, install_callback, show_callback
 
 from bubblefinder.cli.arguments import BISECT
+from bubblefinder.cli.usage import Command
 from bubblefinder.errors import EXIT_INTERNAL, EXIT_OK, BubblefinderError, for_bisect
 from bubblefinder.memory import give_back_early
 
@@ -81,13 +82,21 @@ def _main(
 def _register(name: str) -> None:
     """Add the command that a module of the same name defines; its `Command` may parse arguments its own way."""
     module = import_module(f"bubblefinder.cli.{name}")
-    app.command(name, cls=getattr(module, "Command", None))(getattr(module, name))
+    app.command(name, cls=getattr(module, "Command", Command))(getattr(module, name))
+
+
+def _register_group(name: str) -> None:
+    """Add the commands that a module's group of the same name holds."""
+    group = getattr(import_module(f"bubblefinder.cli.{name}"), name)
+    for command in group.registered_commands:
+        command.cls = Command
+    app.add_typer(group, name=name)
 
 
 for _name in _COMMANDS:
     _register(_name)
 for _name in _GROUPS:
-    app.add_typer(getattr(import_module(f"bubblefinder.cli.{_name}"), _name), name=_name)
+    _register_group(_name)
 
 
 def main() -> None:

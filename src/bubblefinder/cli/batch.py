@@ -12,7 +12,7 @@ from bubblefinder.errors import EXIT_INPUT, UsageError
 
 def batch(
     places: Annotated[
-        list[str], typer.Argument(metavar="DIR|GLOB...", help="Folders, files or patterns such as 'runs/*.sqlite'.")
+        list[str], typer.Argument(metavar="DIR|GLOB", help="Folders, files or patterns such as 'runs/*.sqlite'.")
     ],
     output: Annotated[
         Path,
@@ -28,9 +28,10 @@ def batch(
     ] = None,
     quiet: Annotated[bool, typer.Option("-q", "--quiet", help="Print only the verdict.")] = False,
 ) -> None:
-    """Analyse many captures, a line each, and put them side by side.
+    """Analyse many captures and put them side by side.
 
-    A capture that can't be read is reported and stops nothing. What is there already is not analysed
+    In folders, captures are told by their names: .sqlite, also packed, .nsys-rep, .qdrep, _pqtdir and
+    _arwdir. One that can't be read is reported and stops nothing. What is there already is not analysed
     again. Exit 3 if no capture could be read.
     """
     from bubblefinder.cli.output import say

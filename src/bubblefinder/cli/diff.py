@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from typer.core import TyperCommand
 
+from bubblefinder.cli import usage
 from bubblefinder.cli.arguments import BISECT, Json, OutputFiles, OutputFormat, Quiet, ReportUrl
 from bubblefinder.errors import EXIT_GATE, EXIT_INPUT, UsageError, for_bisect
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _SIDES = ("--base", "--head")
 
 
-class Command(TyperCommand):
+class Command(usage.Command):
     """Lets `--base A1 A2 A3` take several values, as `--base A1 --base A2 --base A3` does."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # noqa: ANN401 - the context is typer's own

@@ -52,7 +52,9 @@ def explain(
     packs = _packs(folders)
     known = {word: (pack, entry) for pack in packs.packs for entry in pack.rule for word in (entry.id, entry.name)}
     if rule not in known:
-        raise UsageError(f"no rule {rule!r}{did_you_mean(rule, known)}", hint="see: bubblefinder rules list")
+        # Names of rules and codes of quality notes look alike: words with hyphens.
+        notes = "; codes of quality notes are explained in docs/quality.md" if "-" in rule else ""
+        raise UsageError(f"no rule {rule!r}{did_you_mean(rule, known)}", hint=f"see: bubblefinder rules list{notes}")
     text = page(*known[rule])
     console = Console()
     if console.is_terminal:

@@ -21,7 +21,7 @@ def speculation(
     reports: Annotated[
         list[Path] | None,
         typer.Argument(
-            metavar="TRACE|REPORT...",
+            metavar="TRACE|REPORT",
             help=f"Captures, or reports analysed with {_META}; TPOT is the step without the profiler over accept.",
         ),
     ] = None,

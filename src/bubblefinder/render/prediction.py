@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from bubblefinder.render.kit.sheet import Sheet
 from bubblefinder.render.kit.table import Table
-from bubblefinder.render.kit.text import prose
+from bubblefinder.render.kit.text import PLAIN_WIDTH, prose
 from bubblefinder.replay.fixes import WORTHWHILE
 from bubblefinder.replay.sentences import BOUNDS, sentence, tokens_per_second
 from bubblefinder.report.sentences import plain
@@ -26,7 +26,8 @@ NOTHING: Final = "Nothing to fix: no wait drained the GPU, the host is ahead, an
 def text(answer: Answer, width: int | None = None) -> str:
     """Return the answer in words: the prediction that was asked for, else the fixes and their order."""
     lines = [f"{now(answer)}.", *(_asked(answer, answer.asked) if answer.asked else _overview(answer))]
-    return "\n".join(prose(line, width, " " * 5 if line.startswith(" ") else "") for line in lines) + "\n"
+    shown = width or PLAIN_WIDTH
+    return "\n".join(prose(line, shown, " " * 5 if line.startswith(" ") else "") for line in lines) + "\n"
 
 
 def json(answer: Answer) -> str:

@@ -31,9 +31,29 @@ def test_options_are_named_for_what_they_take(path: tuple[str, ...]) -> None:
 
 @pytest.mark.parametrize("path", [(), ("budget",), ("history",), ("rules",)], ids=" ".join)
 def test_what_a_command_does_is_said_whole(path: tuple[str, ...]) -> None:
-    listed = CliRunner().invoke(app, [*path, "--help"]).stdout.partition("Commands:")[2]
+    listed = CliRunner().invoke(app, [*path, "--help"], terminal_width=80).stdout.partition("Commands:")[2]
     assert listed
     assert [line for line in listed.splitlines() if line.endswith("...")] == []
+
+
+@pytest.mark.parametrize("path", list(commands(get_command(app))), ids=" ".join)
+def test_arguments_are_shown_by_name_alone(path: tuple[str, ...]) -> None:
+    shown = CliRunner().invoke(app, [*path, "--help"], terminal_width=80).stdout
+    usage, _, rest = shown.partition("\n\n")
+    assert not set("{}<>") & set(usage)
+    listed = rest.partition("Arguments:")[2].partition("\n\n")[0]
+    assert not set("{}<>") & set(listed)
+    assert "Options:" in rest
+
+
+def test_usage_says_what_may_be_left_out_and_what_repeats() -> None:
+    def usage(*path: str) -> str:
+        return CliRunner().invoke(app, [*path, "--help"]).stdout.partition("\n")[0].partition("[OPTIONS] ")[2]
+
+    assert usage("analyze") == "TRACE"
+    assert usage("slice") == "TRACE OUT"
+    assert usage("batch") == "DIR|GLOB..."
+    assert usage("rules", "test") == "[CASES]..."
 
 
 @pytest.mark.parametrize("path", list(commands(get_command(app))), ids=" ".join)

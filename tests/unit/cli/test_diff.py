@@ -85,7 +85,7 @@ def test_the_history_stands_in_for_more_captures(saved: Any, tmp_path: Path) -> 
     assert run(base, head).exit_code == 0
     informed = run(base, head, "--history", tmp_path / "h.sqlite")
     assert informed.exit_code == 1
-    assert "The spread between captures comes from the history as well." in informed.stdout
+    assert "The spread between captures comes from the history as well." in " ".join(informed.stdout.split())
     other = run(base, head, "--history", tmp_path / "h.sqlite", "--label", "weekly")
     assert other.exit_code == 0
     assert "no run in" in other.stderr

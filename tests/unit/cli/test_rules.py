@@ -104,6 +104,15 @@ def test_check_tells_everything_that_is_wrong(folder: Path) -> None:
     assert len(str(error).splitlines()) == 3
 
 
+def test_the_code_of_a_quality_note_is_no_rule_but_is_explained() -> None:
+    error = run("explain", "capture-mode-node").exception
+    assert isinstance(error, UsageError)
+    assert "docs/quality.md" in error.hint
+    other = run("explain", "XYZ999").exception
+    assert isinstance(other, UsageError)
+    assert "quality" not in other.hint
+
+
 def test_check_names_a_folder_without_packs(tmp_path: Path) -> None:
     error = run("check", str(tmp_path)).exception
     assert isinstance(error, UsageError)

@@ -28,7 +28,7 @@ _INDENT: Final = 2
 
 
 def write(sheet: Sheet, width: int | None = None) -> str:
-    """Return the verdict, what it rests on, then the tables; without a terminal's width every sentence is one line."""
+    """Return the verdict, what it rests on, then the tables, which are as wide as they like without a terminal."""
     lines = [
         sheet.headline,
         *(f"{name}: {text}" for name, text in sheet.points),
@@ -37,7 +37,10 @@ def write(sheet: Sheet, width: int | None = None) -> str:
     ]
     lines = [line for line in lines if line]
     lines += ["", *sheet.sources] if sheet.sources else []
-    parts = ["\n".join(prose(line, width) for line in lines), *(draw(table, width) for table in sheet.tables)]
+    parts = [
+        "\n".join(prose(line, width or PLAIN_WIDTH) for line in lines),
+        *(draw(table, width) for table in sheet.tables),
+    ]
     return "\n\n".join(parts) + "\n"
 
 
@@ -52,7 +55,7 @@ def draw(table: Table, width: int | None = None) -> str:
     """Return a table with its columns lined up: numbers to the right, words to the left, long cells in lines."""
     shown = _fitting(table, width)
     lines = _lines(shown, (width or _UNLIMITED) - _INDENT)
-    return "\n".join([shown.title, *lines, *([prose(shown.note, width)] if shown.note else [])])
+    return "\n".join([shown.title, *lines, *([prose(shown.note, width or PLAIN_WIDTH)] if shown.note else [])])
 
 
 def rich_table(table: Table) -> RichTable:
