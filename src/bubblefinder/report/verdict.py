@@ -138,8 +138,8 @@ def _blameless(report: Report) -> str:
         overhead = report.overhead
         added = (overhead.traced_step_ns or 0) - overhead.range_ns[0] if overhead.range_ns else 0
         doubt = f" Up to {duration(added)} of the step may be the profiler's own time." if added else ""
-        most = max(report.findings, key=lambda one: one.idle_share or 0, default=None)
-        look = f" First to look at, for information: {plain(most.title)}." if most else ""
+        first = next(iter(report.findings), None)
+        look = f" First to look at, for information: {plain(first.title)}." if first else ""
         return f"No single host call is to blame: the host's own work keeps the GPU waiting.{look}{doubt}"
     return "No host call is to blame for idle time."
 
