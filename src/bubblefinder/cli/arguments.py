@@ -50,6 +50,10 @@ Bench = Annotated[
         metavar="FILE", help="What `sglang.bench_serving` or `vllm bench serve` wrote of this program. May be repeated."
     ),
 ]
+Acceptance = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="What no benchmark writes, for scenarios: acceptance/1 JSON (docs/budgets.md)."),
+]
 _MODEL = typer.Option(
     "--model",
     metavar="NAME|FILE",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bubblefinder.cli.arguments import Bench, Json, OutputFiles, OutputFormat, Quiet, ReportUrl
+from bubblefinder.cli.arguments import Acceptance, Bench, Json, OutputFiles, OutputFormat, Quiet, ReportUrl
 from bubblefinder.errors import EXIT_GATE, UsageError
 
 if TYPE_CHECKING:
@@ -64,12 +64,7 @@ def check(
         str | None, typer.Option(metavar="NAME", help="Whose runs in the history; by default the report's own label.")
     ] = None,
     bench: Bench = None,
-    acceptance: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE", help="What no benchmark writes, for scenarios: acceptance/1 JSON (docs/budgets.md)."
-        ),
-    ] = None,
+    acceptance: Acceptance = None,
     output: OutputFiles = None,
     output_format: OutputFormat = None,
     json: Json = False,
@@ -78,25 +73,21 @@ def check(
 ) -> None:
     """Judge a capture. Exit 1 if a limit is broken, 3 if one can't be judged, 2 if the budget file is wrong."""
     from bubblefinder.cli.arguments import load_all, today
+    from bubblefinder.cli.economics import results_of
     from bubblefinder.cli.output import Outputs
     from bubblefinder.compare.budget import load_budget
     from bubblefinder.compare.explain import change_since, excuse_of, explained
     from bubblefinder.compare.judge import judge
-    from bubblefinder.compare.scenario import Results
     from bubblefinder.compare.source import labelled
-    from bubblefinder.economics.acceptance import read_acceptance
-    from bubblefinder.economics.bench import read_bench
+    from bubblefinder.report.economics import with_benches
 
     outputs = Outputs("budget", "json" if json else output_format, output, quiet=quiet)
     if baseline and history:
         raise UsageError("give --baseline or --history, not both")
     budgets = load_budget(budget_file)
-    results = Results(
-        benches=tuple(run for path in bench or () for run in read_bench(path)),
-        acceptance=read_acceptance(acceptance) if acceptance else None,
-    )
+    results = results_of(bench or (), acceptance)
     report, *earlier = load_all([capture, *(baseline or [])], quiet=quiet, launch_shapes=True)
-    report = labelled(report, label=label)
+    report = with_benches(labelled(report, label=label), results.benches)
     known, earlier = _baseline(report, earlier, history)
     change = change_since(earlier, report)
     known = replace(known, excuse=excuse_of(change)) if known else None

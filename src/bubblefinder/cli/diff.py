@@ -10,6 +10,7 @@ import typer
 from bubblefinder.cli import usage
 from bubblefinder.cli.arguments import BISECT, Json, OutputFiles, OutputFormat, Quiet, ReportUrl
 from bubblefinder.errors import EXIT_GATE, EXIT_INPUT, UsageError, for_bisect
+from bubblefinder.units import plural
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from bubblefinder.compare.diff import Options
     from bubblefinder.compare.model import Diff
     from bubblefinder.compare.noise import Spread
+    from bubblefinder.economics.bench import Bench
     from bubblefinder.report.model import Report
 
 _SIDES = ("--base", "--head")
@@ -83,6 +85,10 @@ def diff(
     label: Annotated[
         str | None, typer.Option(metavar="NAME", help="Whose runs in the history; by default the base's own label.")
     ] = None,
+    bench: Annotated[
+        list[Path] | None,
+        typer.Option(metavar="FILE", help="Results of a benchmark, given twice: those of base, then those of head."),
+    ] = None,
     report_url: ReportUrl = "",
     bisect: Annotated[
         bool,
@@ -95,10 +101,15 @@ def diff(
     from bubblefinder.cli.output import Outputs
     from bubblefinder.compare.diff import diff as compare
     from bubblefinder.compare.source import labelled
+    from bubblefinder.report.economics import with_benches
 
     outputs = Outputs("diff", "json" if json else output_format, output, quiet=quiet)
     sides = _sides(captures or [], base or [], head or [])
-    before, after = (load_all(side, quiet=quiet, launch_shapes=True) for side in sides)
+    results = _benches(bench or [])
+    before, after = (
+        [with_benches(report, runs) for report in load_all(side, quiet=quiet, launch_shapes=True)]
+        for side, runs in zip(sides, results, strict=True)
+    )
     options = _options(
         gate or [], (floor_gpu, floor_host), labelled(before[0], label=label), history, inter_only=inter_only
     )
@@ -126,6 +137,18 @@ def _sides(captures: list[Path], base: list[Path], head: list[Path]) -> tuple[li
             hint="as in `bubblefinder diff before.sqlite after.sqlite` or `--base A1 A2 A3 --head B1 B2 B3`",
         )
     return base, head
+
+
+def _benches(files: list[Path]) -> tuple[tuple[Bench, ...], ...]:
+    """Return the benchmark runs of each side; none without files."""
+    from bubblefinder.cli.economics import runs_of
+
+    if len(files) not in {0, 2}:
+        raise UsageError(
+            f"--bench is given {plural(len(files), 'time')}; give it twice",
+            hint="the results of base first, then those of head: `--bench before.jsonl --bench after.jsonl`",
+        )
+    return tuple(runs_of([file]) for file in files) or ((), ())
 
 
 def _options(

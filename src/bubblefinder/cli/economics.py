@@ -8,6 +8,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    from bubblefinder.compare.scenario import Results
+    from bubblefinder.economics.bench import Bench
     from bubblefinder.report.economics import Question
 
 
@@ -30,7 +32,6 @@ def question(
     Raises:
         UsageError: there is no such shape, or a file is wrong.
     """
-    from bubblefinder.economics.bench import read_bench
     from bubblefinder.economics.shape import load_shape
     from bubblefinder.economics.traffic import Load
     from bubblefinder.report.economics import Question
@@ -40,6 +41,29 @@ def question(
         shape=load_shape(model) if model else None,
         load=Load(ranks=ranks, context=context, batch=batch, draft_steps=draft_steps, draft_tokens=draft_tokens),
         bandwidth=bandwidth * 1e9 if bandwidth else None,
-        benches=tuple(run for path in benches for run in read_bench(path)),
+        benches=runs_of(benches),
         accept_length=accept_length,
     )
+
+
+def runs_of(benches: Sequence[Path]) -> tuple[Bench, ...]:
+    """Return the runs that these files hold.
+
+    Raises:
+        UsageError: a file is wrong.
+    """
+    from bubblefinder.economics.bench import read_bench
+
+    return tuple(run for path in benches for run in read_bench(path))
+
+
+def results_of(benches: Sequence[Path], acceptance: Path | None) -> Results:
+    """Return what is known of serving.
+
+    Raises:
+        UsageError: a file is wrong.
+    """
+    from bubblefinder.compare.scenario import Results
+    from bubblefinder.economics.acceptance import read_acceptance
+
+    return Results(benches=runs_of(benches), acceptance=read_acceptance(acceptance) if acceptance else None)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bubblefinder.cli.arguments import HISTORY, HistoryFile, ReportUrl
+from bubblefinder.cli.arguments import HISTORY, Acceptance, Bench, HistoryFile, ReportUrl
 from bubblefinder.errors import BubblefinderError
 
 if TYPE_CHECKING:
@@ -26,23 +26,29 @@ def nightly(
         str | None, typer.Option(metavar="NAME", help="What was run; only runs of one label are compared.")
     ] = None,
     commit: Annotated[str | None, typer.Option(metavar="SHA", help="The commit that was captured.")] = None,
+    bench: Bench = None,
+    acceptance: Acceptance = None,
     report_url: ReportUrl = "",
     quiet: Annotated[bool, typer.Option("-q", "--quiet", help="Print nothing but the verdict.")] = False,
 ) -> None:
     """Analyse, judge, store and report. Exit 1 for a broken limit or an alarm, 3 if a limit can't be judged."""
     from bubblefinder.cli.arguments import load_all, today
+    from bubblefinder.cli.economics import results_of
     from bubblefinder.compare.budget import load_budget
     from bubblefinder.compare.history import Failure
     from bubblefinder.compare.nightly import nightly as judge_night
     from bubblefinder.compare.source import labelled
     from bubblefinder.render.nightly import make_folder, write_night
+    from bubblefinder.report.economics import with_benches
     from bubblefinder.report.sentences import plain
 
     make_folder(output)
     try:
         budgets = load_budget(budget)
+        results = results_of(bench or (), acceptance)
         report = labelled(load_all([capture], quiet=quiet, launch_shapes=True)[0], label=label, commit=commit)
-        night = judge_night(report, budgets, history, today())
+        report = with_benches(report, results.benches)
+        night = judge_night(report, budgets, history, today(), results)
     except BubblefinderError as error:
         _failed(error, Failure(capture.name, str(error), label, commit), history, output, report_url)
         raise

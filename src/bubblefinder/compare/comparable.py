@@ -51,6 +51,18 @@ def warnings(base: Sequence[Report], head: Sequence[Report]) -> list[str]:
     return list(dict.fromkeys(found))
 
 
+def benchmark_traps(base: Sequence[Report], head: Sequence[Report]) -> list[str]:
+    """Return what misleads in the benchmark runs held against either side; it says nothing about the captures."""
+    found = (
+        f"The benchmark of {name}: {printable(note, 600)}."
+        for name, side in (("base", base), ("head", head))
+        for report in side
+        for run in (report.economics.served if report.economics else ())
+        for note in run.notes
+    )
+    return list(dict.fromkeys(found))
+
+
 def gpu_names(report: Report) -> tuple[str | None, ...]:
     """Return the names of the GPUs with decode steps, a rank each."""
     names = {gpu.gpu: gpu.name for gpu in report.trace.gpus}

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from bubblefinder.compare.baseline import step_ns
 from bubblefinder.compare.changes import Evidence, Key, changes, not_better_unseen
-from bubblefinder.compare.comparable import refusals, warnings
+from bubblefinder.compare.comparable import benchmark_traps, refusals, warnings
 from bubblefinder.compare.delta.cause import Cause, cause_of
 from bubblefinder.compare.kernels import kernel_changes
 from bubblefinder.compare.metrics import METRICS, ranks
@@ -91,7 +91,7 @@ def diff(base: Sequence[Report], head: Sequence[Report], options: Options | None
         inter_only=options.inter_only,
         base=captures(base),
         head=captures(head),
-        warnings=[*notes, *cause.notes],
+        warnings=[*notes, *cause.notes, *benchmark_traps(base, head)],
         noise=noise,
         changes=rows,
         findings=findings,

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from bubblefinder.compare.budget import BudgetFile
     from bubblefinder.compare.history import StoredRun
     from bubblefinder.compare.model import Diff
+    from bubblefinder.compare.scenario import Results
     from bubblefinder.errors import BubblefinderError
     from bubblefinder.report.model import Report
 
@@ -39,7 +40,9 @@ class NightlyResult:
         return self.judged.exit_code or (EXIT_INPUT if self.run.state == "unsure" else EXIT_OK)
 
 
-def nightly(report: Report, budgets: BudgetFile, history: Path, today: date) -> NightlyResult:
+def nightly(
+    report: Report, budgets: BudgetFile, history: Path, today: date, results: Results | None = None
+) -> NightlyResult:
     """Judge the report against the budgets and the history, say what explains a failure, and store it.
 
     A report that broke a limit is stored as an alarm, so that it doesn't become the baseline; one without measured
@@ -48,7 +51,7 @@ def nightly(report: Report, budgets: BudgetFile, history: Path, today: date) -> 
     with open_store(history, create=True) as database:
         change = change_since(normal_reports(database, report), report) if measurable(report) else None
         excuse = excuse_of(change)
-        judged = judge(report, budgets, replace(baseline(database, report), excuse=excuse), today)
+        judged = judge(report, budgets, replace(baseline(database, report), excuse=excuse), today, results)
         if measurable(report):
             broken = judged.headline if judged.exit_code == EXIT_GATE else ""
             run = add(database, report, reason=broken, excuse=excuse)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from bubblefinder.economics.floor import floor_of
@@ -11,6 +11,8 @@ from bubblefinder.economics.serving import Capture, served
 from bubblefinder.economics.traffic import Load
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from bubblefinder.economics.bench import Bench
     from bubblefinder.economics.floor import Floor, RoleFloor
     from bubblefinder.economics.serving import Served
@@ -117,6 +119,14 @@ def economics_report(report: Report, info: TraceInfo, question: Question) -> Eco
         floor=_floor(floor_under(report, info, question.shape, question)) if question.shape else None,
         served=[_served(one) for one in served(question.benches, captured(report))],
     )
+
+
+def with_benches(report: Report, benches: Sequence[Bench]) -> Report:
+    """Return the report with these runs held against it, in place of those it has; as it was without any."""
+    if not benches:
+        return report
+    held = [_served(one) for one in served(benches, captured(report))]
+    return replace(report, economics=replace(report.economics or EconomicsReport(), served=held))
 
 
 def floor_under(report: Report, info: TraceInfo, shape: Shape, question: Question) -> Floor:

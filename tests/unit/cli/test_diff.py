@@ -14,6 +14,7 @@ from bubblefinder.compare.history import add
 from bubblefinder.compare.store import open_store
 from bubblefinder.errors import UsageError, for_bisect
 from bubblefinder.report.json import render
+from tests.benches import sglang
 from tests.unit.compare.builders import MS, a_report
 
 if TYPE_CHECKING:
@@ -52,6 +53,21 @@ def test_the_exit_code_follows_the_verdict(saved: Any, more: dict[str, Any], cod
     done = run(saved("base"), saved("head", **more))
     assert done.exit_code == code
     assert done.stdout.startswith(verdict)
+
+
+def test_each_side_has_its_benchmark(saved: Any, tmp_path: Path) -> None:
+    files = [tmp_path / "before.jsonl", tmp_path / "after.jsonl"]
+    for file, tpot in zip(files, (2.3, 4.0), strict=True):
+        file.write_text(json.dumps(sglang(mean_tpot_ms=tpot, accept_length=3.0)))
+    sides = saved("base"), saved("head", seed=2)
+    told = json.loads(run(*sides, "--bench", files[0], "--bench", files[1], "--json").stdout)
+    (row,) = (one for one in told["changes"] if one["metric"] == "speculation.tpot.mean")
+    assert (row["base"]["value"], row["head"]["value"]) == (2_300_000, 4_000_000)
+    traps = [one for one in told["warnings"] if one.startswith("The benchmark of ")]
+    assert {trap.split(":")[0] for trap in traps} == {"The benchmark of head"}
+    once = run(*sides, "--bench", files[0])
+    assert isinstance(once.exception, UsageError)
+    assert "given 1 time; give it twice" in str(once.exception)
 
 
 def test_several_captures_a_side_follow_their_option(saved: Any) -> None:
