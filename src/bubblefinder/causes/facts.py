@@ -323,8 +323,7 @@ class StepFacts:
             nodes were traced (mode node): there a launch call takes many times as long as it does untraced.
         host_slow_mean_ns: the mean of that idle over all decode steps.
         host_slow_share: that idle over all decode steps, over their total duration.
-        host_in_calls_share: share of that idle during which the launching thread was inside CUDA calls; None where
-            there is no such idle.
+        host_in_calls_share: share of that idle with the launching thread inside CUDA calls; None where there is none.
         late_in: those calls by name with their share of it, longest first, at most 4: ``cudaEventRecord (31.0 %)``.
         host_slow_recoverable_ns: what a median step would lose if the host were never late, by the what-if
             replay; None where that was not computed.
@@ -342,8 +341,7 @@ class StepFacts:
         seams: the stretches between them, in order.
         holes: holes without a CUDA call.
         queues: what held queued work back.
-        copies_alone_share: share of the decode time in which copies between host and GPU of at least 10 us run and
-            nothing else does.
+        copies_alone_share: share of the decode time in which only copies between host and GPU of at least 10 us run.
         copies_alone_kind: the direction in which most of them go.
         skews: skew between ranks seen from this rank as the late one.
         left_share: the part of its idle that surely remains without the profiler, by the what-if replay; 1 where that
