@@ -111,7 +111,7 @@ class Analysis:
         found = recoverable(self.model, self.causes, self.facts, wait_chains(*run))
         hosts = {rank: never_late for rank, never_late in found.hosts.items() if rank in late}
         left = left_without_tracing(self.timeline, self.model, hosts)
-        return replace(found, shorter=shortenings(*run), left=left)
+        return replace(found, shorter=shortenings(*run, self.facts), left=left)
 
     @cached_property
     def study(self) -> Study:

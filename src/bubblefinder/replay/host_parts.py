@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from bubblefinder.causes.facts import Facts
+    from bubblefinder.causes.host_record import HostTime
     from bubblefinder.causes.model import Causes
     from bubblefinder.intervals import Ints
     from bubblefinder.replay.model import Model
@@ -45,7 +46,8 @@ class Shortening:
             ``call`` (all calls of one API).
         name: ``verify to edited-extend``, the range, or the API.
         taken: the share of it that is taken away.
-        work_ns: what the host spends on it in a step: a mean, without waiting.
+        work_ns: what the host spends on it in a step without waiting: the medians that the host's tables show; the
+            mean of a part that they don't list.
         then: the step after that.
     """
 
@@ -70,9 +72,10 @@ def late_hosts(facts: Facts) -> frozenset[Rank]:
 
 
 def shortenings(
-    timeline: Timeline, steps: Steps, causes: Causes, model: Model, late: frozenset[Rank]
+    timeline: Timeline, steps: Steps, causes: Causes, model: Model, late: frozenset[Rank], facts: Facts
 ) -> dict[Rank, tuple[Shortening, ...]]:
     """Return, for each rank whose host is late, the parts of its work that cost the step most, the dearest first."""
+    hosts = {Rank(step.gpu, step.process): step.host for step in facts.steps}
     found = {}
     timed = {Rank(gpu, process) for gpu, process in model.windows.select("gpu", "process").unique().rows()}
     for mine in lanes(timeline, steps, causes):
@@ -85,8 +88,24 @@ def shortenings(
             continue
         pieces = host_pieces(timeline, causes, mine, thread, starts)
         own = _owned(pieces.filter(~pl.col("waiting")), model, thread)
-        found[rank] = _dearest(model, rank, own, len(starts) - 1)
+        found[rank] = tuple(_as_listed(part, hosts.get(rank)) for part in _dearest(model, rank, own, len(starts) - 1))
     return found
+
+
+def _as_listed(part: Shortening, host: HostTime | None) -> Shortening:
+    """Return the part with the work that the host's tables show for it."""
+    if host is None:
+        return part
+    listed = {("phase", f"{phase.after_role} to {phase.before_role}"): phase.work_ns for phase in host.phases}
+    listed |= {("range", _place(one.nvtx)): one.calls_p50_ns + one.between_p50_ns for one in host.ranges if one.nvtx}
+    listed |= {("call", call.api): call.p50_ns for call in host.calls if not call.waits}
+    name = _place(part.name) if part.kind == "range" else part.name
+    return replace(part, work_ns=listed.get((part.kind, name), part.work_ns))
+
+
+def _place(name: str) -> str:
+    """Return a range's name as `general` has it."""
+    return str(pl.select(general(pl.lit(name))).item())
 
 
 def _owned(pieces: pl.DataFrame, model: Model, thread: int) -> pl.DataFrame:

@@ -23,7 +23,8 @@ class HostPart:
             (all calls of one API).
         name: the two roles, the range, or the API.
         taken: the share of the work that is taken away.
-        work_ns: what the host spends on it in a step, without waiting; the mean.
+        work_ns: what the host spends on it in a step, without waiting: the medians of `phases`, `ranges` and `calls`;
+            the mean of a part that they don't list.
         recoverable_ns: what the median step loses.
         step_after_ns: the step then.
         bound_after: what bounds it then: `gpu`, `host` or `wait`.

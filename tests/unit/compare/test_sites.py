@@ -96,7 +96,7 @@ def test_costs_are_compared_by_one_measure() -> None:
         ("The host is late: its own work takes 14.8 ms a step", "The host is late: its own work takes long"),
         ("The host is late inside CUDA calls: cudaMalloc (31.0 %), cudaFree (2 %)",
          "The host is late inside CUDA calls: cudaMalloc, cudaFree"),
-        ("Host-bound without CUDA graphs: 1,204 launches a step", "Host-bound without CUDA graphs"),
+        ("Host-bound without CUDA graphs: 1,204 launches and copies a step", "Host-bound without CUDA graphs"),
         ("Piecewise graphs: 33.5 graph launches a step", "Piecewise graphs"),
         ("eager after draft runs as 33 single launches beside graph replays",
          "Eager after draft runs as single launches beside graph replays"),

@@ -55,4 +55,30 @@ def test_a_host_that_is_ahead_has_nothing_to_shorten() -> None:
 def test_findings_say_it_in_words() -> None:
     analysis = judge(slow_host().trace())
     (step,) = analysis.recoverable.fill(analysis.facts).steps
-    assert step.host_shorten[0] == "half the work in draft-extend to draft (1.09 ms now): 550 us a step"
+    assert step.host_shorten[0] == "half the work in draft-extend to draft (1.10 ms now): 550 us a step"
+
+
+def test_the_work_said_is_that_of_the_tables() -> None:
+    analysis = judge(slow_host().trace())
+    (step,) = analysis.facts.steps
+    assert step.host
+    parts = {(part.kind, part.name): part for part in parts_of(slow_host())}
+    phases = {("phase", f"{one.after_role} to {one.before_role}"): one.work_ns for one in step.host.phases}
+    ranges = {("range", one.nvtx): one.calls_p50_ns + one.between_p50_ns for one in step.host.ranges}
+    calls = {("call", one.api): one.p50_ns for one in step.host.calls if not one.waits}
+    listed = phases | ranges | calls
+    assert parts.keys() <= listed.keys()
+    assert all(part.work_ns == listed[key] for key, part in parts.items())
+
+
+def test_names_of_ranges_that_count_are_found_in_the_tables() -> None:
+    machine = Machine(jitter=0)
+    host = machine.host()
+    for step in range(20):
+        with host.range(f"batch {step}"):
+            host.work(500 if step % 4 else 1500)
+        for number in range(10):
+            host.kernel(f"k{number}", 2)
+        host.read()
+    (part,) = (part for part in parts_of(machine) if part.kind == "range")
+    assert part.work_ns == pytest.approx(500_000, rel=0.1)
