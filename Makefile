@@ -41,7 +41,8 @@ layers: $(VENV)/dev.stamp ## Who may import whom
 	$(BIN)/lint-imports
 
 tests: $(VENV)/dev.stamp system-deps ## Every test, on two cores
-	$(BIN)/pytest -q $(PARALLEL)
+	$(BIN)/pytest -q $(PARALLEL) -m "not browser"
+	$(BIN)/pytest -q -m browser
 
 quick: $(VENV)/dev.stamp ## While working: style, layers, and the tests of what changed, in less than a minute
 	$(BIN)/ruff check -q .

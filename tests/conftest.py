@@ -58,8 +58,12 @@ def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest
     return _refuse_skip((yield))
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Runs browser tests last: while Playwright is up, an event loop occupies the main thread."""
+    """Marks browser tests and runs them last: while Playwright is up, an event loop occupies the main thread.
+
+    Workers take files in an order of their own, so `make tests` runs browser tests by themselves.
+    """
     opens_browser = {item: "browser" in getattr(item, "fixturenames", ()) for item in items}
     for item, opens in opens_browser.items():
         if opens:

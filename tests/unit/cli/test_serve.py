@@ -129,7 +129,8 @@ def test_a_missing_extra_says_how_to_install_it(tmp_path: Path) -> None:
     (tmp_path / "uvicorn.py").write_text("raise ImportError('not installed')")
     code, said = failed("--port", "0", "--data", str(tmp_path / "data"), PYTHONPATH=str(tmp_path))
     assert code == 2
-    assert "bubblefinder[web]" in said
+    assert "pip install" in said
+    assert "[web]" in said
 
 
 @pytest.mark.parametrize("option", ["--max-upload", "--max-disk", "--keep", "--jobs", "--memory"])

@@ -44,11 +44,11 @@ def cut_anywhere(trace: Trace, cuts: list[int]) -> list[TracedSteps]:
                 "process": [device.processes[0]] * (len(edges) - 1),
                 "start_ns": edges[:-1],
                 "end_ns": edges[1:],
-                "excluded": pl.Series([None] * (len(edges) - 1), dtype=pl.String),
+                **{name: [None] * (len(edges) - 1) for name in ("excluded", "regime", "requests")},
             },
-            schema_overrides=steps.windows.schema,
+            schema=steps.windows.schema,
         )
-        cut = replace(steps, windows=windows.select(steps.windows.columns))
+        cut = replace(steps, windows=windows)
         model = build_model(timeline, cut, find_causes(timeline, steps))
         if not model.windows.is_empty():
             found.append(traced_steps(timeline, cut, model, windows))
