@@ -8,7 +8,7 @@ import shutil
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
-from threading import Timer
+from threading import Event, Timer
 from typing import TYPE_CHECKING, Final
 
 from bubblefinder.errors import InputError
@@ -117,7 +117,10 @@ def import_recording(importer: Path, recording: Path, report: Path, progress: Ca
     """Have a raw recording turned into a report; the importer brings some of its libraries along."""
     libraries = ":".join(filter(None, (str(importer.parent), os.environ.get("LD_LIBRARY_PATH"))))
     command = [str(importer), "-i", str(recording), "-o", str(report)]
-    return run_tool(command, "import", progress, {**os.environ, "LD_LIBRARY_PATH": libraries})
+    environment = {**os.environ, "LD_LIBRARY_PATH": libraries}
+    done = run_tool(command, "import", progress, environment)
+    # The importer of 2023.4 was seen to crash once in some dozen runs of one recording, and not when run again.
+    return run_tool(command, "import", progress, environment) if done.code < 0 else done
 
 
 def run_tool(
@@ -131,7 +134,13 @@ def run_tool(
     name = Path(command[0]).name
     try:
         with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=environment) as tool:
-            patience = Timer(_PATIENCE_S, tool.kill)
+            late = Event()
+
+            def stop() -> None:
+                late.set()
+                tool.kill()
+
+            patience = Timer(_PATIENCE_S, stop)
             patience.start()
             said = _followed(tool, stage, progress)
             patience.cancel()
@@ -139,8 +148,8 @@ def run_tool(
         raise InputError(
             f"{name} can't be run: {error.strerror or error}", hint="run it yourself to see more"
         ) from error
-    if patience.finished.is_set() and tool.returncode < 0:
-        raise InputError(f"{name} {stage} was stopped or did not finish within an hour", hint="run it by hand")
+    if late.is_set():
+        raise InputError(f"{name} {stage} did not finish within an hour", hint="run it by hand")
     return Done(tool.returncode, _reason(said, tool.returncode))
 
 
