@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import tomllib
-from datetime import date
 from itertools import pairwise
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Self
+from typing import TYPE_CHECKING, Any, Final, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator, model_validator
+from pydantic import BaseModel, Field, ValidationError, ValidationInfo, field_validator, model_validator
 
-from bubblefinder.compare.limit_syntax import check_any, parse_limit, parse_share
+from bubblefinder.compare.limit_syntax import parse_share
+from bubblefinder.compare.limited import STRICT, Limited
 from bubblefinder.compare.metrics import METRICS
 from bubblefinder.compare.scenario import SERVING, Scenario, ServingBudget
 from bubblefinder.errors import UsageError
@@ -22,32 +22,20 @@ VERSION: Final = 1
 SCHEMA_ID: Final = "bubblefinder.budget/1"
 _DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 _KINDS: Final = frozenset({"float", "str", "int"})
-_STRICT: Final = ConfigDict(extra="forbid", strict=True, frozen=True)
-
-Limit = Annotated[
-    float | str,
-    Field(description='In the metric\'s unit: a time as "7.4 ms", a share as 0.12 or "12 %", a count as 3.'),
-]
 
 
-class Budget(BaseModel):
+class Budget(Limited):
     """One limit on one metric."""
 
-    model_config = _STRICT
+    catalogue = METRICS
 
     metric: str = Field(description="An id that `bubblefinder metrics` lists.")
     where: dict[str, int | str] = Field(
         default_factory=dict, description="Only this rank, role or severity; all of them without it."
     )
-    max: Limit | None = Field(None, description="The value may not be above this.")
-    min: Limit | None = Field(None, description="The value may not be below this.")
     regress: float | str | None = Field(
         None, description='By how much of the baseline it may be worse, as 0.02 or "2 %"; never less than the noise.'
     )
-    severity: Literal["error", "warn"] = Field("error", description="`warn` shows a breach and fails nothing.")
-    why: str | None = Field(None, description="Why the limit is what it is, or why it is waived.")
-    owner: str | None = Field(None, description="Who decides about it.")
-    until: date | None = Field(None, description="Waived up to and including this day: a breach only warns.")
 
     @field_validator("metric")
     @classmethod
@@ -68,16 +56,6 @@ class Budget(BaseModel):
                 raise ValueError(f"{metric.id} has no dimension {dimension!r} (it has: {known})")
         return where
 
-    @field_validator("max", "min")
-    @classmethod
-    def _in_the_unit(cls, limit: float | str | None, info: ValidationInfo) -> float | str | None:
-        metric = METRICS.get(info.data.get("metric", ""))
-        if metric and limit is not None:
-            parse_limit(limit, metric.unit)
-        elif limit is not None:
-            check_any(limit)
-        return limit
-
     @field_validator("regress")
     @classmethod
     def _a_share(cls, regress: float | str | None, info: ValidationInfo) -> float | str | None:
@@ -90,19 +68,9 @@ class Budget(BaseModel):
 
     @model_validator(mode="after")
     def _whole(self) -> Self:
-        lowest, highest = self.limit("min"), self.limit("max")
-        if lowest is None and highest is None and self.regress is None:
+        if self.max is None and self.min is None and self.regress is None:
             raise ValueError("it has no limit; give max, min or regress")
-        if lowest is not None and highest is not None and lowest > highest:
-            raise ValueError("min is above max")
-        if self.until is not None and not (self.why and self.owner):
-            raise ValueError("a waiver (until) needs why and owner")
         return self
-
-    def limit(self, name: Literal["max", "min"]) -> float | None:
-        """Return a limit in the metric's unit; null if it isn't set."""
-        text = getattr(self, name)
-        return None if text is None else parse_limit(text, METRICS[self.metric].unit)
 
     @property
     def tolerance(self) -> float | None:
@@ -113,7 +81,7 @@ class Budget(BaseModel):
 class BudgetFile(BaseModel):
     """A budget file. Versions other than 1 are refused."""
 
-    model_config = _STRICT
+    model_config = STRICT
 
     version: Literal[1] = Field(description="The version of this format.")
     budget: list[Budget] = Field(default_factory=list, description="The limits on captures, judged one by one.")

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import date
-from typing import TYPE_CHECKING, Annotated, Final, Literal, Self
+from typing import TYPE_CHECKING, Final, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
+from pydantic import BaseModel, Field, field_validator, model_validator
 
-from bubblefinder.compare.limit_syntax import check_any, parse_limit
+from bubblefinder.compare.limited import STRICT, Limited
 from bubblefinder.compare.metrics import Metric, Noise
 from bubblefinder.economics.bench import STATISTICS
 from bubblefinder.rules.suggest import did_you_mean
@@ -19,14 +18,12 @@ if TYPE_CHECKING:
     from bubblefinder.economics.acceptance import Acceptance, Result
     from bubblefinder.economics.bench import Bench
 
-_STRICT: Final = ConfigDict(extra="forbid", strict=True, frozen=True)
 _DIMENSIONS: Final = ("scenario", "concurrency", "cache")
 _TIMES: Final = {
     "ttft": "time to the first token",
     "tpot": "time per output token after the first",
     "e2e": "time from request to last token",
 }
-Limit = Annotated[float | str, Field(description='A time as "900 ms", a share as 0.02 or "2 %", a number as 300.')]
 
 
 def _catalogue() -> Iterator[Metric]:
@@ -51,18 +48,12 @@ def _catalogue() -> Iterator[Metric]:
 SERVING: Final = {metric.id: metric for metric in _catalogue()}
 
 
-class ServingBudget(BaseModel):
+class ServingBudget(Limited):
     """One limit on a serving metric, in every concurrency of its scenario."""
 
-    model_config = _STRICT
+    catalogue = SERVING
 
     metric: str = Field(description="A `serving.` id that `bubblefinder metrics` lists.")
-    max: Limit | None = Field(None, description="The value may not be above this.")
-    min: Limit | None = Field(None, description="The value may not be below this.")
-    severity: Literal["error", "warn"] = Field("error", description="`warn` shows a breach and fails nothing.")
-    why: str | None = Field(None, description="Why the limit is what it is, or why it is waived.")
-    owner: str | None = Field(None, description="Who decides about it.")
-    until: date | None = Field(None, description="Waived up to and including this day: a breach only warns.")
 
     @field_validator("metric")
     @classmethod
@@ -71,34 +62,17 @@ class ServingBudget(BaseModel):
             raise ValueError(f"there is no serving metric {metric!r}{did_you_mean(metric, SERVING)}")
         return metric
 
-    @field_validator("max", "min")
-    @classmethod
-    def _in_the_unit(cls, limit: float | str | None, info: ValidationInfo) -> float | str | None:
-        metric = SERVING.get(info.data.get("metric", ""))
-        if metric and limit is not None:
-            parse_limit(limit, metric.unit)
-        elif limit is not None:
-            check_any(limit)
-        return limit
-
     @model_validator(mode="after")
     def _whole(self) -> Self:
         if self.max is None and self.min is None:
             raise ValueError("it has no limit; give max or min")
-        if self.until is not None and not (self.why and self.owner):
-            raise ValueError("a waiver (until) needs why and owner")
         return self
-
-    def limit(self, name: Literal["max", "min"]) -> float | None:
-        """Return a limit in the metric's unit; null if it isn't set."""
-        text = getattr(self, name)
-        return None if text is None else parse_limit(text, SERVING[self.metric].unit)
 
 
 class Scenario(BaseModel):
     """One kind of traffic and what it must keep."""
 
-    model_config = _STRICT
+    model_config = STRICT
 
     name: str = Field(min_length=1, description="As in the benchmark's tag or label: coding, zh_chat, tool_calling ...")
     concurrency: list[int] = Field(min_length=1, description="Requests at a time; each is judged by itself.")

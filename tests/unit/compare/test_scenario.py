@@ -68,6 +68,11 @@ def test_a_broken_limit_fails_and_wins_over_a_missing_one(judged: Callable[..., 
     assert "4.50 ms is above 4.00 ms" in found.headline
 
 
+def test_limits_that_exclude_each_other_are_refused(judged: Callable[..., Judged]) -> None:
+    with pytest.raises(UsageError, match="min is above max"):
+        judged(CONTRACT + 'min = "5 ms"')
+
+
 def test_warm_and_cold_runs_are_apart(judged: Callable[..., Judged]) -> None:
     runs = (sglang("coding/warm"), sglang("coding/cold", p95_tpot_ms=5.0), sglang("coding/warm", concurrency=4))
     assert outcomes(judged(CONTRACT, *runs)) == [
