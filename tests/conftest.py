@@ -112,6 +112,8 @@ def browser() -> Iterator[Browser]:
     from playwright.sync_api import sync_playwright
 
     chromium = shutil.which("chromium")
+    if chromium is None and IN_CI:
+        pytest.fail("Chromium is missing, which `make system-deps` installs in CI")
     if chromium is None:
         pytest.skip("Chromium is not installed; `make system-deps` says how")
     with sync_playwright() as playwright:

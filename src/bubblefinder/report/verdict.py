@@ -150,7 +150,7 @@ def _gain(report: Report) -> str:
         return ""
     if finding.recoverable_ns is None:
         return _at_most(finding, report) or _rare(finding, report)
-    here = _is_here(finding, report)
+    here = is_here(finding, report)
     where = "" if here else f" in process {finding.devices[0].pid} on GPU {finding.devices[0].gpu}"
     step = report.steps.per_step["duration"].p50 if here and "duration" in report.steps.per_step else None
     part = f", {share(finding.recoverable_ns / step)} of the median step" if step else ""
@@ -159,14 +159,14 @@ def _gain(report: Report) -> str:
     traced = may_be_the_profilers_ns(report.overhead) if here else None
     most = "at most" if traced else "about"
     doubt = f" But up to {duration(traced)} of the step may be the profiler's own time." if traced else ""
-    if _is_handed_on(finding):
+    if is_handed_on(finding):
         turn = f"once the waits before it are gone it gives {duration(finding.in_turn_ns)}"
         return f"Alone it would give {gain_words(finding)} a step, since another wait takes its place; {turn}.{doubt}"
     gives = f"{most} {gain_words(finding)} a step{where}{part}"
     return f"{_cure(finding)} would give {gives}.{bound}{doubt}"
 
 
-def _is_here(finding: Finding, report: Report) -> bool:
+def is_here(finding: Finding, report: Report) -> bool:
     """Return whether a finding is about the rank whose step is told."""
     shown = (report.steps.gpu, report.steps.pid)
     return not finding.devices or any((device.gpu, device.pid) == shown for device in finding.devices)
@@ -179,7 +179,7 @@ def _cure(finding: Finding) -> str:
     return "Removing it" if finding.occurrences is not None else "A host that is never late"
 
 
-def _is_handed_on(finding: Finding) -> bool:
+def is_handed_on(finding: Finding) -> bool:
     """Return whether a wait gives much more when those before it in a chain are gone too."""
     return finding.in_turn_ns is not None and finding.in_turn_ns > _HANDED * (finding.recoverable_ns or 0)
 
@@ -244,7 +244,7 @@ def _joint(report: Report) -> str:
     if joint is None or step is None or step.p50 is None or may_be_the_profilers_ns(report.overhead):
         return ""
     leader = leading_finding(report)
-    alone = (leader.recoverable_ns or 0) if leader and _is_here(leader, report) else 0
+    alone = (leader.recoverable_ns or 0) if leader and is_here(leader, report) else 0
     now, then = duration(step.p50), duration(joint.step_ns)
     if joint.recoverable_ns <= alone or now == then:
         return ""
@@ -260,7 +260,7 @@ def _rest(report: Report) -> str:
     idle, _ = idle_per_step_ns(report)
     if finding is None or finding.idle_share is None or step is None or not step.mean or not idle:
         return ""
-    if is_fed(report) or _is_handed_on(finding):
+    if is_fed(report) or is_handed_on(finding):
         return ""
     explained = finding.idle_share * step.mean
     if explained >= idle / 2 or (finding.recoverable_ns or 0) > _HANDED * explained:

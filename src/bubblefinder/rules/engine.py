@@ -185,9 +185,9 @@ def _message(rule: Rule, others: Sequence[Rule], subject: Subject, programs: Col
     """Return what the rule says, and who it could be where it can't tell."""
     said = template.fill(rule.says, subject)
     if isinstance(subject, SiteFacts) and subject.held:
-        return template.fill(f"{rule.title}. {_HELD}", subject)
+        return template.fill(_HELD, subject)
     if isinstance(subject, SiteFacts) and subject.bubble_p50_ns is None and subject.steps_affected:
-        return f"{template.fill(rule.title, subject)}. {_UNPRICED}"
+        return _UNPRICED
     if not rule.generic:
         return said
     guesses = [*(f"{template.fill(other.title, subject)} ({other.id})" for other in others if not other.generic)]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from bubblefinder.report.model import LEDGER_CLASSES
 from bubblefinder.report.sentences import CLASS_MEANINGS, class_label, plain
-from bubblefinder.report.verdict import leading_finding
+from bubblefinder.report.verdict import is_handed_on, is_here, leading_finding
 from bubblefinder.units import UNKNOWN, duration, share
 
 if TYPE_CHECKING:
@@ -72,9 +72,7 @@ def key_figures(report: Report) -> list[KeyFigure]:
         whole = steps.per_step["duration"]
         figures.append(KeyFigure("Decode step", duration(whole.p50), f"median; p95 {duration(whole.p95)}"))
         figures += _idle_figures(report)
-    finding = leading_finding(report)
-    if finding is not None and finding.recoverable_ns is not None:
-        figures.append(KeyFigure("To recover", duration(finding.recoverable_ns), "a step, from the first finding"))
+    figures += _gain_figures(report)
     if overhead.corrected_step_ns is not None:
         spread = " to ".join(duration(bound) for bound in overhead.range_ns or ())
         shares = overhead.corrected_bubble_share
@@ -84,6 +82,17 @@ def key_figures(report: Report) -> list[KeyFigure]:
             KeyFigure("Without the profiler", duration(overhead.corrected_step_ns), spread or overhead.method)
         )
     return figures
+
+
+def _gain_figures(report: Report) -> list[KeyFigure]:
+    """Return what the first finding gives; a wait that only hands on to the next says it with all of them gone."""
+    finding, joint = leading_finding(report), report.joint
+    if finding is None or finding.recoverable_ns is None:
+        return []
+    if joint is not None and is_handed_on(finding) and is_here(finding, report):
+        together = f"a step, from all {joint.findings} waits and pauses together"
+        return [KeyFigure("To recover", duration(joint.recoverable_ns), together)]
+    return [KeyFigure("To recover", duration(finding.recoverable_ns), "a step, from the first finding")]
 
 
 def _idle_figures(report: Report) -> list[KeyFigure]:

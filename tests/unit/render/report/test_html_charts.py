@@ -8,6 +8,7 @@ from itertools import pairwise
 import pytest
 
 from bubblefinder.render.report import html_charts
+from bubblefinder.report.found import Joint
 from bubblefinder.report.model import Stats
 from tests.unit.report.sample import graph_report, sample_report, unseen_report
 
@@ -54,6 +55,20 @@ def test_an_unmeasured_part_has_no_row_and_no_zero() -> None:
     assert "intra_graph" not in [row.css for row in html_charts.waterfall(graph_report())]
     figures = {one.name: one.value for one in html_charts.key_figures(graph_report())}
     assert figures["Idle inside replays"] == "–"
+
+
+def test_a_wait_that_only_hands_on_to_the_next_recovers_what_all_of_them_give() -> None:
+    base = sample_report()
+    joint = Joint(findings=3, step_ns=5_000_000, recoverable_ns=1_900_000, range_ns=[5_000_000, 5_000_000])
+
+    def figure(in_turn_ns: int | None) -> tuple[str, str]:
+        first = replace(base.findings[0], recoverable_ns=1_000_000, in_turn_ns=in_turn_ns)
+        figures = html_charts.key_figures(replace(base, findings=[first], joint=joint))
+        return next((one.value, one.note) for one in figures if one.name == "To recover")
+
+    assert figure(None) == ("1.00 ms", "a step, from the first finding")
+    assert figure(1_100_000) == ("1.00 ms", "a step, from the first finding")
+    assert figure(1_500_000) == ("1.90 ms", "a step, from all 3 waits and pauses together")
 
 
 def test_an_eager_loop_has_no_inside() -> None:
