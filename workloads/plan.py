@@ -1,65 +1,51 @@
-"""FlashInfer's `plan()` alone, once a step, with its lengths on the GPU or on the host.
+"""FlashInfer's `plan()` behind the GPU's work, once a step, with its lengths on the GPU or on the host.
 
 usage: python -m workloads.plan {device,host} [--steps 40] [--result FILE]
+
+`plan()` brings the page offsets and the lengths of the last pages to the host to plan with. Those that are on the GPU
+it copies back and waits for, and with them for all that was launched before; those on the host it has already.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
-import statistics
-import time
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import flashinfer
 import torch
 
-PAGE, PAGES, HEADS, KV_HEADS, HEAD = 16, 4096, 32, 8, 128
+from workloads.decode import Loop, arguments, mark, measure, tell
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+PAGE, PAGES, HEADS, KV_HEADS, HEAD = 16, 512, 32, 8, 128
 WORKSPACE = 128 << 20
-WARM_STEPS = 20
 
 
-def step(wrapper: Any, where: str, lengths: torch.Tensor) -> None:
-    """Plan one decode step of one request."""
-    with torch.cuda.nvtx.range("decode_step"):
-        indptr = torch.tensor([0, int(lengths.numel())], dtype=torch.int32)
-        indices = torch.arange(lengths.numel(), dtype=torch.int32, device="cuda")
-        last = torch.full((1,), PAGE, dtype=torch.int32)
-        if where == "device":
-            indptr, last = indptr.cuda(), last.cuda()
-        with torch.cuda.nvtx.range("plan"):
+def planned(where: str) -> Callable[[Loop, int], None]:
+    """Return a step's work around verify: plan for one request whose lengths are where it is said."""
+    workspace = torch.empty(WORKSPACE, dtype=torch.uint8, device="cuda")
+    wrapper = flashinfer.BatchDecodeWithPagedKVCacheWrapper(workspace, "NHD")
+    indptr = torch.tensor([0, PAGES], dtype=torch.int32)
+    last = torch.full((1,), PAGE, dtype=torch.int32)
+    indices = torch.arange(PAGES, dtype=torch.int32, device="cuda")
+    if where == "device":
+        indptr, last = indptr.cuda(), last.cuda()
+
+    def act(loop: Loop, _: int) -> None:
+        loop.run("verify")
+        with mark("plan"):
             wrapper.plan(indptr, indices, last, HEADS, KV_HEADS, HEAD, PAGE)
+        loop.wait_for_previous()
 
-
-def timed(wrapper: Any, where: str, steps: int) -> float:
-    """Return the mean time of a step in ms."""
-    lengths = torch.ones(PAGES // 8, dtype=torch.int32)
-    took = []
-    for _ in range(steps):
-        start = time.perf_counter()
-        step(wrapper, where, lengths)
-        took.append(1e3 * (time.perf_counter() - start))
-    torch.cuda.synchronize()
-    return statistics.fmean(took)
+    return act
 
 
 def main() -> None:
     """Plan with the lengths where the command line says."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("where", choices=("device", "host"))
-    parser.add_argument("--steps", type=int, default=40)
-    parser.add_argument("--result", type=Path)
-    asked = parser.parse_args()
-    workspace = torch.empty(WORKSPACE, dtype=torch.uint8, device="cuda")
-    wrapper = flashinfer.BatchDecodeWithPagedKVCacheWrapper(workspace, "NHD")
-    timed(wrapper, asked.where, WARM_STEPS)
-    untraced = timed(wrapper, asked.where, asked.steps)
-    torch.cuda.profiler.start()
-    timed(wrapper, asked.where, asked.steps)
-    torch.cuda.profiler.stop()
-    if asked.result:
-        asked.result.write_text(json.dumps({"variant": f"plan_{asked.where}", "untraced_step_ms": untraced}))
+    asked = arguments(("device", "host"), __doc__)
+    act = planned(asked.variant)
+    tell(asked, measure(Loop(graphs=True, ranks=1), act, asked.steps, act))
 
 
 if __name__ == "__main__":

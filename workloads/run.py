@@ -1,14 +1,18 @@
 """Captures workloads on a GPU machine: runs, exports, slices, scrubs, and writes the page of truths.
 
-usage: python -m workloads.run OUT [ENTRY ...] [--modes node,graph] [--steps 2:12]
+usage: python -m workloads.run OUT [ENTRY ...] [--steps 2:12] [--limit SECONDS]
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
+import signal
 import subprocess
 import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,15 +20,21 @@ from bubblefinder.trace.open import open_trace
 from tests.reference import ledger
 
 CLASSES = ("busy", "intra_graph", "host_late", "launching", "queued", "unattributed", "unrecorded", "profiler")
+MODES = ("node", "graph")
+ENTRY_S = 150
+"""No entry takes longer, unless something hangs."""
+LEAST_S = 45
+"""What an entry takes: none is started with less time left."""
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A workload: its name, what is run after ``python``, and what its host does."""
+    """A workload: its name, what is run after ``python``, what its host does, and how many GPUs it needs."""
 
     name: str
     command: tuple[str, ...]
     does: str
+    gpus: int = 1
 
 
 def _decode(name: str, does: str) -> Entry:
@@ -37,29 +47,53 @@ MATRIX = (
     _decode("read", "reads 8 bytes back after verify"),
     _decode("gc", "collects garbage every 8th step"),
     _decode("empty_cache", "frees cached memory every 4th step"),
-    _decode("lazy", "loads a module at step 10"),
+    _decode("lazy", "sorts for the first time at step 10"),
     _decode("fallback", "runs verify without its graph every 5th step"),
     _decode("eager", "uses no graphs, and .item()"),
-    Entry("slow_rank", RANKS, "two ranks; rank 1 works 0.4 ms longer on the host"),
-    Entry("plan_device", ("-m", "workloads.plan", "device"), "FlashInfer's plan(), lengths on the GPU"),
-    Entry("plan_host", ("-m", "workloads.plan", "host"), "FlashInfer's plan(), lengths on the host"),
+    Entry("batching_sync", ("-m", "workloads.batching", "sync"), "prepares a batch, runs it, waits, reads it back"),
+    Entry("batching_async", ("-m", "workloads.batching", "async"), "prepares the next batch while this one runs"),
+    Entry("plan_device", ("-m", "workloads.plan", "device"), "calls FlashInfer's plan(), lengths on the GPU"),
+    Entry("plan_host", ("-m", "workloads.plan", "host"), "calls FlashInfer's plan(), lengths on the host"),
+    Entry("slow_rank", RANKS, "two ranks; rank 1 works 0.4 ms longer on the host", gpus=2),
 )
 
 
-def bubblefinder(*words: str) -> int:
-    """Run the product, and return its exit code."""
-    return subprocess.run([sys.executable, "-m", "bubblefinder", *words], check=False).returncode
+def bubblefinder(*words: str, log: Path, seconds: float) -> int | None:
+    """Run the product with what it says appended to `log`, and return its exit code; null if it took too long."""
+    with log.open("ab") as said:
+        said.write(f"\n$ bubblefinder {' '.join(words)}\n".encode())
+        said.flush()
+        command = [sys.executable, "-m", "bubblefinder", *words]
+        running = subprocess.Popen(command, stdout=said, stderr=subprocess.STDOUT, start_new_session=True)
+        try:
+            return running.wait(seconds)
+        except subprocess.TimeoutExpired:
+            os.killpg(running.pid, signal.SIGKILL)  # the profiler and the program too
+            running.wait()
+            return None
 
 
-def record(entry: Entry, mode: str, out: Path, steps: str) -> Path | None:
-    """Capture an entry and return its scrubbed slice; null if it could not be captured."""
-    stem = out / f"{entry.name}.{mode}"
+def record(entry: Entry, out: Path, seconds: float) -> bool:
+    """Capture an entry in both modes and analyse it; say how that went."""
+    started = time.monotonic()
     program = (sys.executable, *entry.command, "--result", str(out / f"{entry.name}.json"))
-    bubblefinder("capture", "--mode", mode, "--run", "--force", "-o", str(stem), "--", *program)
-    part = out / f"{entry.name}.{mode}.slice.sqlite.xz"
-    if bubblefinder("slice", f"{stem}.sqlite", str(part), "--steps", steps, "--scrub", "--force"):
-        return None
-    return part
+    stem = str(out / entry.name)
+    log = out / f"{entry.name}.log"
+    words = ("capture", "--mode", "both", "--run", "--force", "-o", stem, "--", *program)
+    code = bubblefinder(*words, log=log, seconds=seconds)
+    took = time.monotonic() - started
+    print(f"{entry.name:14} {'ended by the limit' if code is None else f'exit {code}'} after {took:.0f} s", flush=True)
+    if code != 0:
+        print("\n".join(log.read_text(errors="replace").splitlines()[-8:]), flush=True)
+    return code == 0
+
+
+def sliced(whole: Path, steps: str) -> Path | None:
+    """Return the scrubbed slice of an export; null if it can't be cut."""
+    part = whole.with_suffix(".slice.sqlite.xz")
+    words = ("slice", str(whole), str(part), "--scrub", "--force", "--steps", steps)
+    log = whole.with_name(f"{whole.name.partition('.')[0]}.log")
+    return part if bubblefinder(*words, log=log, seconds=ENTRY_S) == 0 else None
 
 
 def truth(captures: dict[str, Path], results: dict[str, float], entries: dict[str, Entry]) -> str:
@@ -84,31 +118,45 @@ def truth(captures: dict[str, Path], results: dict[str, float], entries: dict[st
     return "\n".join(lines) + "\n"
 
 
+def write_truth(out: Path, steps: str, entries: dict[str, Entry]) -> int:
+    """Slice every export in the folder, write the page about all of them, and return how many were sliced."""
+    wholes = [out / f"{name}.{mode}.sqlite" for name in entries for mode in MODES]
+    there = [whole for whole in wholes if whole.exists()]
+    with ThreadPoolExecutor() as pool:
+        parts = list(pool.map(lambda whole: sliced(whole, steps), there))
+    captures = {whole.stem: part for whole, part in zip(there, parts, strict=True) if part}
+    files = {name: out / f"{name}.json" for name in entries}
+    results = {name: json.loads(file.read_text())["untraced_step_ms"] for name, file in files.items() if file.exists()}
+    (out / "TRUTH.md").write_text(truth(captures, results, entries))
+    return len(captures)
+
+
 def main() -> int:
     """Run what the command line asks for; 1 if something could not be captured."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("out", type=Path, nargs="?")
     parser.add_argument("entries", nargs="*")
     parser.add_argument("--list", action="store_true")
-    parser.add_argument("--modes", default="node,graph")
     parser.add_argument("--steps", default="2:12")
+    parser.add_argument("--limit", type=float, default=3600, metavar="SECONDS", help="start no entry after this time")
     asked = parser.parse_args()
     known = {entry.name: entry for entry in MATRIX}
     if asked.list or asked.out is None:
         for entry in MATRIX:
-            print(f"{entry.name:12} {entry.does}")
+            print(f"{entry.name:14} {entry.does}")
         return 0
     asked.out.mkdir(parents=True, exist_ok=True)
-    captures: dict[str, Path] = {}
-    chosen = [known[name] for name in asked.entries or known]
-    for entry in chosen:
-        for mode in asked.modes.split(","):
-            if part := record(entry, mode, asked.out, asked.steps):
-                captures[f"{entry.name}.{mode}"] = part
-    files = {name: asked.out / f"{name}.json" for name in known}
-    results = {name: json.loads(file.read_text())["untraced_step_ms"] for name, file in files.items() if file.exists()}
-    (asked.out / "TRUTH.md").write_text(truth(captures, results, known))
-    return int(len(captures) < len(chosen) * len(asked.modes.split(",")))
+    until, failed, gpus = time.monotonic() + asked.limit, [], len(list(Path("/dev").glob("nvidia[0-9]*")))
+    for entry in [known[name] for name in asked.entries or known]:
+        left = until - time.monotonic()
+        if entry.gpus > gpus or left < LEAST_S:
+            print(f"{entry.name:14} skipped: {'too few GPUs' if entry.gpus > gpus else 'no time is left'}", flush=True)
+            failed.append(entry.name)
+        elif not record(entry, asked.out, min(left, ENTRY_S)):
+            failed.append(entry.name)
+    written = write_truth(asked.out, asked.steps, known)
+    print(f"{written} slices; TRUTH.md is written; not captured: {', '.join(failed) or 'none'}")
+    return int(bool(failed))
 
 
 if __name__ == "__main__":
