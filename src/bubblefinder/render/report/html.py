@@ -10,7 +10,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Final
 
 from bubblefinder.render.kit.html import environment, harmless, page, themes
-from bubblefinder.render.report import economics, html_charts
+from bubblefinder.render.report import economics, host, html_charts
 from bubblefinder.render.report.charts import (
     MAX_MARKS,
     MAX_STEPS,
@@ -122,6 +122,7 @@ def _parts(report: Report) -> dict[str, Any]:
         "histograms": filled_histograms(report),
         "lead_stats": _lead_stats(report),
         "sections": _sections(report, rows),
+        "host_sections": list(host.sections(report)),
         "notable": notable,
         "ordered_stats": lambda stats: [(name, stats[name]) for name in ("duration", *LEDGER_CLASSES) if name in stats],
         "kind_labels": sentences.KIND_LABELS,
@@ -138,8 +139,11 @@ def notable(timeline: StepTimeline) -> list[TimelineBar]:
 
 def _sections(report: Report, rows: Sequence[StepRow]) -> list[tuple[str, str]]:
     detail = report.detail
+    shown = {section.anchor for section in host.sections(report)}
     known = (
         ("findings", "Findings", True),
+        ("waits", "Waits in a row", "waits" in shown),
+        ("host", "The host's step", "host" in shown),
         ("step", "Where the step goes", html_charts.ledger_known(report.steps.per_step)),
         ("timelines", "Inside a step", bool(detail.timelines)),
         ("run", "Steps over the run", bool(rows)),

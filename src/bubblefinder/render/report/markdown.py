@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from bubblefinder.errors import InternalError
 from bubblefinder.render.kit.markdown import COMMENT_LIMIT, SUMMARY_LIMIT, code, escape, folded, link, table
 from bubblefinder.render.kit.table import Table
-from bubblefinder.render.report import economics
+from bubblefinder.render.report import economics, host
 from bubblefinder.report.model import LEDGER_CLASSES
 from bubblefinder.report.overhead_sentences import overhead_words
 from bubblefinder.report.prediction_sentences import to_recover_words
@@ -68,11 +68,17 @@ def _comment(report: Report, shown: int, report_url: str) -> str:
         _provenance(report, report_url),
         *[_finding(number, finding, report) for number, finding in enumerate(report.findings[:shown], start=1)],
         _left_out(len(report.findings) - shown, report_url),
+        *([_host(section) for section in host.sections(report)] if shown else []),
         _devices(report),
         _economics(report),
         _capture(report) if shown or not report.findings else "",
     ]
     return "\n\n".join(part for part in parts if part) + "\n\n"
+
+
+def _host(section: host.Section) -> str:
+    said = [escape(sentence, 400) for sentence in section.sentences]
+    return folded(escape(section.heading, 400), "\n\n".join([*said, *map(table, section.tables)]))
 
 
 def _economics(report: Report) -> str:

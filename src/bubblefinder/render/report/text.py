@@ -12,8 +12,7 @@ from rich.text import Text
 
 from bubblefinder.render.kit.table import Table
 from bubblefinder.render.kit.text import PLAIN_WIDTH, drawn, rich_table, show
-from bubblefinder.render.report import economics
-from bubblefinder.render.report.host_text import host_tables
+from bubblefinder.render.report import economics, host
 from bubblefinder.report.ledgers import STEP_CLASSES
 from bubblefinder.report.overhead_sentences import overhead_words
 from bubblefinder.report.prediction_sentences import gain_words, in_turn_words
@@ -124,16 +123,10 @@ def _steps(report: Report, width: int) -> Iterator[RenderableType]:
 
 
 def _host(report: Report, *, verbose: bool) -> Iterator[RenderableType]:
-    """Show where the host's step goes when the GPU idles for it, or when asked for more."""
-    host = report.host
-    if host is None or not (host.shorten or verbose):
-        return
-    named = f" ({plain(host.thread, 40)})" if host.thread else ""
-    parts = f"{duration(host.calls_p50_ns)} in CUDA calls, {duration(host.between_p50_ns)} between them"
-    waits = f", {duration(host.waiting_p50_ns)} waiting for the GPU"
-    yield _heading(f"Where the launching thread's step goes{named}: {duration(host.step_p50_ns)}; {parts}{waits}")
-    for table in host_tables(host, verbose=verbose):
-        yield _indented(rich_table(table))
+    for section in host.sections(report, verbose=verbose):
+        yield _heading(section.heading)
+        yield from (_indented(Text(sentence)) for sentence in section.sentences)
+        yield from (_indented(rich_table(table)) for table in section.tables)
 
 
 def _economics(report: Report) -> Iterator[RenderableType]:

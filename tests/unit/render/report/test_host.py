@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
 import pytest
 
-from bubblefinder.render.report import text
-from bubblefinder.render.report.host_text import host_tables
-from bubblefinder.report.build import analyze_trace
+from bubblefinder.render.report import html, markdown, text
+from bubblefinder.render.report.host import host_tables, sections
+from bubblefinder.report.build import analyze_trace, report_of
+from bubblefinder.units import duration
 from tests.simulate import Graph, Machine, nodes
 from tests.unit.causes.test_host_time import slow_host
+from tests.unit.replay.test_wait_chains import EVERY, engine
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from bubblefinder.report.model import Report
 
 
 def fed() -> Machine:
@@ -62,3 +72,31 @@ def test_no_decode_step_has_no_host_step() -> None:
     machine = Machine()
     machine.host().kernel("once", 5)
     assert analyze_trace(machine.trace()).host is None
+
+
+def test_waits_in_a_row_stand_below_each_other_with_what_each_and_all_give() -> None:
+    report = report_of(engine(*EVERY))
+    (chain,) = report.wait_chains
+    waits = next(section for section in sections(report) if section.anchor == "waits")
+    (table,) = waits.tables
+    assert [row[0] for row in table.rows] == ["1", "2", "3", ""]
+    assert [row[3] for row in table.rows] == [
+        *(duration(link.in_turn_ns) for link in chain.links),
+        duration(chain.joint.recoverable_ns),
+    ]
+    assert all(link.rule and link.rule in row[1] for link, row in zip(chain.links, table.rows, strict=False))
+    assert duration(chain.both.step_after_ns) in waits.sentences[1]
+
+
+@pytest.mark.parametrize("render", [text.render, markdown.render, html.render], ids=["text", "markdown", "html"])
+def test_every_format_shows_what_holds_the_launching_thread(render: Callable[[Report], str]) -> None:
+    shown = render(report_of(engine(*EVERY)))
+    assert "all of them together" in shown
+    assert "Waits that hold the launching thread one after the other" in shown
+    assert "from the launch of" in shown
+
+
+def test_a_chain_of_another_rank_is_left_to_the_json() -> None:
+    report = report_of(engine(*EVERY))
+    elsewhere = replace(report, wait_chains=[replace(report.wait_chains[0], pid=1)])
+    assert "waits" not in {section.anchor for section in sections(elsewhere)}
