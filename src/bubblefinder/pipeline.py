@@ -12,7 +12,8 @@ from bubblefinder.causes.find import find_causes
 from bubblefinder.replay.build import build_model
 from bubblefinder.replay.fixes import find_fixes
 from bubblefinder.replay.host_parts import late_hosts, shortenings
-from bubblefinder.replay.recoverable import Recoverable, left_without_tracing, recoverable
+from bubblefinder.replay.likely_costs import left_without_tracing
+from bubblefinder.replay.recoverable import Recoverable, recoverable
 from bubblefinder.replay.study import Study, study_of
 from bubblefinder.replay.wait_chains import wait_chains
 from bubblefinder.share.cut import cut

@@ -108,6 +108,10 @@ class HostSpeed:
         edited.lag[host] = np.floor(edited.lag[host] / self.factor).astype(np.int64)
 
 
+NEVER_LATE: Final = HostSpeed(1e9)
+"""A host whose work takes no time; the waits stay."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class ShortenHost:
     """Some of the host's own work is gone.

@@ -9,28 +9,20 @@ import polars as pl
 
 from bubblefinder.causes.facts import HoleFacts, RoleFacts, SiteFacts, StepFacts
 from bubblefinder.causes.places import general
-from bubblefinder.overhead.calibration import bundled_calibrations, mismatch
-from bubblefinder.replay.changes import CaptureEager, HostSpeed, RemovePauses, RemoveWaits
-from bubblefinder.replay.correct import in_a_program
-from bubblefinder.replay.predict import Prediction, predict, steps_after
-from bubblefinder.replay.tracing import remove_tracing, tracing_of
-from bubblefinder.timeline.model import CaptureMode
+from bubblefinder.replay.changes import NEVER_LATE, CaptureEager, RemovePauses, RemoveWaits
+from bubblefinder.replay.predict import Prediction, predict
 from bubblefinder.timeline.rank import Rank
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
 
     from bubblefinder.causes.facts import Facts
     from bubblefinder.causes.model import Causes
-    from bubblefinder.overhead.model import Costs
     from bubblefinder.replay.changes import Change
     from bubblefinder.replay.host_parts import Shortening
     from bubblefinder.replay.model import Model
     from bubblefinder.replay.wait_chains import Link, WaitChain
-    from bubblefinder.timeline.model import Timeline
 
-NEVER_LATE: Final = HostSpeed(1e9)
-"""A host whose work takes no time; the waits stay."""
 _ALIKE: Final = (
     "api",
     "copy_kind",
@@ -126,29 +118,6 @@ def _left(step: StepFacts, left: float) -> StepFacts:
         roles=tuple(replace(role, left_share=left) if role.eager else role for role in step.roles),
         seams=tuple(replace(seam, left_share=left) for seam in step.seams),
     )
-
-
-def _likely_costs(timeline: Timeline, gpu: int) -> Costs | None:
-    """Return what this way of capturing was measured to cost; where the export names no driver, whatever it was."""
-    for one in bundled_calibrations():
-        info = timeline.trace.info
-        if mismatch(one, info if info.driver_version else replace(info, driver_version=one.driver), gpu) is None:
-            return one.graph if timeline.mode is CaptureMode.GRAPH else one.node
-    return None
-
-
-def left_without_tracing(timeline: Timeline, model: Model, hosts: Mapping[Rank, Prediction]) -> dict[Rank, float]:
-    """Return by rank which part of what a late host costs surely remains without the profiler, where that is known."""
-    found = {}
-    for rank, never_late in hosts.items():
-        costs = _likely_costs(timeline, rank.gpu)
-        if costs is None:
-            continue
-        untraced = remove_tracing(tracing_of(timeline, model), in_a_program(costs.most()))
-        left = steps_after(model, [untraced])[rank] - steps_after(model, [untraced, NEVER_LATE])[rank]
-        if never_late.recoverable_ns > 0:
-            found[rank] = min(max(left, 0) / never_late.recoverable_ns, 1.0)
-    return found
 
 
 def recoverable(

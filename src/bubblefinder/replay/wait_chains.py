@@ -18,6 +18,7 @@ from bubblefinder.causes.recurring import recurring_groups
 from bubblefinder.causes.site_facts import facts_of_sites
 from bubblefinder.replay.changes import HostSpeed, RemoveWaits
 from bubblefinder.replay.handing_on import moved_to, preparing_of
+from bubblefinder.replay.likely_costs import range_without_tracing
 from bubblefinder.replay.predict import predict, steps_after
 from bubblefinder.timeline.rank import Rank
 
@@ -73,6 +74,8 @@ class WaitChain:
         joint: the step without any of them.
         half_work: the step with them and a host that needs half the time for its own work.
         both: the step with neither the waits nor that half.
+        untraced_ns: between which ends the step lies with neither the waits nor the profiler; None if nothing is known
+            of what it costs.
     """
 
     links: tuple[Link, ...]
@@ -81,6 +84,7 @@ class WaitChain:
     joint: Prediction
     half_work: Prediction
     both: Prediction
+    untraced_ns: tuple[int, int] | None
 
 
 def wait_chains(
@@ -118,6 +122,7 @@ def _chain(timeline: Timeline, causes: Causes, model: Model, mine: RankSteps, ra
         joint=predict(model, [removed])[rank],
         half_work=predict(model, [HALF_THE_WORK])[rank],
         both=predict(model, [removed, HALF_THE_WORK])[rank],
+        untraced_ns=range_without_tracing(timeline, model, rank, [removed]),
     )
 
 

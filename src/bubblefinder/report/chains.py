@@ -55,7 +55,8 @@ class WaitChainReport:
     From the return of the first the host works for `preparing_ns`, until it is ahead of the GPU or waits in it again;
     for `idle_ns` of that the GPU has nothing to do; both are medians. `joint` is the step without any of the waits,
     `half_work` the step with a host that needs half the time for its own work, `both` the step with neither the waits
-    nor that half.
+    nor that half. Without the waits and without the profiler the step lies in `untraced_range_ns`, as wide as what is
+    known of the profiler's cost and of hosts' speed; null where nothing is known of that cost.
     """
 
     gpu: int
@@ -66,6 +67,7 @@ class WaitChainReport:
     links: list[ChainLink] = field(default_factory=list)
     preparing_ns: int | None = None
     idle_ns: int | None = None
+    untraced_range_ns: list[int] | None = None
 
 
 def chain_reports(cured: Recoverable, matches: Iterable[Match]) -> list[WaitChainReport]:
@@ -90,6 +92,7 @@ def chain_reports(cured: Recoverable, matches: Iterable[Match]) -> list[WaitChai
             ],
             preparing_ns=chain.preparing_ns,
             idle_ns=chain.idle_ns,
+            untraced_range_ns=list(chain.untraced_ns) if chain.untraced_ns else None,
         )
         for rank, chain in cured.chains.items()
     ]

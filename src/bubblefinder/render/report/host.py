@@ -62,9 +62,16 @@ def _waits(chain: WaitChainReport) -> Section:
     said = (
         "Without one alone the next holds the host; in its turn is what each gives when those above it are gone too.",
         f"{all_gone} with both {_then(chain.both)}.",
+        *_untraced(chain),
     )
     heading = f"Waits that hold the launching thread one after the other in a step of {duration(now)}"
     return Section("waits", heading, said, (Table("", header, rows, left=frozenset({"", "wait"})),))
+
+
+def _untraced(chain: WaitChainReport) -> Iterator[str]:
+    if chain.untraced_range_ns:
+        ends = " and ".join(duration(end) for end in chain.untraced_range_ns)
+        yield f"With neither the waits nor the profiler, which slows a host down, it lies between {ends}."
 
 
 def _then(change: Predicted) -> str:
