@@ -73,6 +73,15 @@ def bubblefinder(*words: str, log: Path, seconds: float) -> int | None:
             return None
 
 
+def gpus() -> int:
+    """Return how many GPUs the driver lists."""
+    try:
+        listed = subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True, timeout=60, check=False).stdout
+    except OSError:
+        return 0
+    return sum(line.startswith("GPU ") for line in listed.splitlines())
+
+
 def record(entry: Entry, out: Path, seconds: float) -> bool:
     """Capture an entry in both modes and analyse it; say how that went."""
     started = time.monotonic()
@@ -146,11 +155,11 @@ def main() -> int:
             print(f"{entry.name:14} {entry.does}")
         return 0
     asked.out.mkdir(parents=True, exist_ok=True)
-    until, failed, gpus = time.monotonic() + asked.limit, [], len(list(Path("/dev").glob("nvidia[0-9]*")))
+    until, failed, several = time.monotonic() + asked.limit, [], gpus()
     for entry in [known[name] for name in asked.entries or known]:
         left = until - time.monotonic()
-        if entry.gpus > gpus or left < LEAST_S:
-            print(f"{entry.name:14} skipped: {'too few GPUs' if entry.gpus > gpus else 'no time is left'}", flush=True)
+        if left < LEAST_S or 1 < entry.gpus > several:
+            print(f"{entry.name:14} skipped: {'no time is left' if left < LEAST_S else 'too few GPUs'}", flush=True)
             failed.append(entry.name)
         elif not record(entry, asked.out, min(left, ENTRY_S)):
             failed.append(entry.name)

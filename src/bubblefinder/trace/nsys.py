@@ -166,7 +166,7 @@ def _followed(tool: subprocess.Popen[bytes], stage: str, progress: Callable[[str
 def _reason(said: str, code: int) -> str:
     """Return the last telling thing that a tool said, on one line."""
     if library := _LIBRARY.search(said):
-        return f"it needs {library[1]}, which isn't installed here"
+        return f"it needs {library[1]}, which is neither installed here nor in a folder of LD_LIBRARY_PATH"
     lines = [line.strip() for line in re.split(r"[\r\n]+", said) if not _PROGRESS.match(line.strip())]
     reasons = [line for line in lines if _TELLING.search(line)] or lines or [f"exit code {code}"]
     return scrubbed(reasons[-1])
