@@ -40,15 +40,15 @@ def sections(report: Report, *, verbose: bool = False) -> Iterator[Section]:
     yield from (_waits(chain) for chain in mine)
     host = report.host
     if host is not None and (host.shorten or verbose):
-        yield Section("host", _host_heading(host), (), tuple(host_tables(host, verbose=verbose)))
+        tables = tuple(host_tables(host, verbose=verbose))
+        yield Section("host", "Where the launching thread's step goes", (_host_sentence(host),), tables)
 
 
 def _waits(chain: WaitChainReport) -> Section:
     now = chain.joint.step_after_ns + chain.joint.recoverable_ns
     rows = [
         (
-            str(place),
-            plain(link.title, 110) + (f" [{link.rule}]" if link.rule else ""),
+            f"{place}. {plain(link.title, 110)}" + (f" [{link.rule}]" if link.rule else ""),
             duration(link.recoverable_ns),
             duration(link.in_turn_ns),
             share(link.in_turn_ns / now),
@@ -56,8 +56,8 @@ def _waits(chain: WaitChainReport) -> Section:
         for place, link in enumerate(chain.links, start=1)
     ]
     whole, half = chain.joint.recoverable_ns, _then(chain.half_work)
-    rows.append(("", "all of them together", "", duration(whole), share(whole / now)))
-    header = ("", "wait", "alone", "in its turn", "of the step")
+    rows.append(("all of them together", "", duration(whole), share(whole / now)))
+    header = ("wait", "alone", "in its turn", "of the step")
     all_gone = f"Without all of them a step takes {_then(chain.joint)}; with half the host's own work instead {half};"
     said = (
         "Without one alone the next holds the host; in its turn is what each gives when those above it are gone too.",
@@ -65,7 +65,7 @@ def _waits(chain: WaitChainReport) -> Section:
         *_untraced(chain),
     )
     heading = f"Waits that hold the launching thread one after the other in a step of {duration(now)}"
-    return Section("waits", heading, said, (Table("", header, rows, left=frozenset({"", "wait"})),))
+    return Section("waits", heading, said, (Table("", header, rows, left=frozenset(header[:1])),))
 
 
 def _untraced(chain: WaitChainReport) -> Iterator[str]:
@@ -79,11 +79,12 @@ def _then(change: Predicted) -> str:
     return f"{duration(change.step_after_ns)}{between_words(change.range_ns)}, bound by the {limit}"
 
 
-def _host_heading(host: HostReport) -> str:
-    named = f" ({plain(host.thread, 40)})" if host.thread else ""
+def _host_sentence(host: HostReport) -> str:
+    named = f" of {plain(host.thread, 40)}" if host.thread else ""
     parts = f"{duration(host.calls_p50_ns)} in CUDA calls, {duration(host.between_p50_ns)} between them"
-    waits = f", {duration(host.waiting_p50_ns)} waiting for the GPU"
-    return f"Where the launching thread's step goes{named}: {duration(host.step_p50_ns)}; {parts}{waits}"
+    return (
+        f"The step{named}: {duration(host.step_p50_ns)}; {parts}, {duration(host.waiting_p50_ns)} waiting for the GPU."
+    )
 
 
 def host_tables(host: HostReport, *, verbose: bool) -> Iterator[Table]:
