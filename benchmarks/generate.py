@@ -2,7 +2,7 @@
 
 Every step does the same: an upload, three graphs (draft, verify, draft-extend) whose kernels overlap here and
 there, in one stream and on a second one, eager kernels, and a blocking read after which the host thinks for a while.
-The answer is worked out on one step, in plain Python, and written beside the export as JSON.
+The answer is worked out on one step, in plain Python, and written beside the export as JSON. `Shape` says what can differ.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import json
 import sqlite3
 import sys
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING
@@ -31,6 +31,8 @@ US = 1_000
 ROWS_AT_ONCE = 200_000
 VM = 1 << 48
 CALLS = {"cudaGraphLaunch_v10000": 1, "cudaLaunchKernel_v7000": 2, "cudaMemcpyAsync_v3020": 3}
+RANGES = {f"layers.{number}": 100 + number for number in range(32)}
+DECODE_STEP = 4
 KERNELS = {
     f"void decode::{name}<{tile}, __nv_bfloat16, cutlass::layout::RowMajor>(decode::Params<{tile}>)": number
     for number, (name, tile) in enumerate(
@@ -39,6 +41,26 @@ KERNELS = {
 }
 PINNED, PAGEABLE, DEVICE = 1, 0, 2
 TO_DEVICE, TO_HOST = 1, 2
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What a made-up program looks like.
+
+    Attributes:
+        nodes: of its verify graph; draft and extend have fewer. 0 for a program without graphs.
+        eager: kernels a step outside of graphs, each with a call of its own.
+        gpus: GPUs, each with a process of its own.
+        streams: that the eager kernels take turns in.
+        ranges: NVTX ranges a step: the first around all of it, the others in it, around its calls in turn and around
+            each other by fours. 0 for none at all.
+    """
+
+    nodes: int = 1_600
+    eager: int = 40
+    gpus: int = 1
+    streams: int = 1
+    ranges: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +81,13 @@ class Call:
     api: str
 
 
+@dataclass(frozen=True, slots=True)
+class Mark:
+    start: int
+    end: int
+    text: int
+
+
 @dataclass(slots=True)
 class Step:
     """One step, in ns from its own beginning; the same is done again after `period`."""
@@ -66,6 +95,7 @@ class Step:
     random: Random
     operations: list[Operation] = field(default_factory=list)
     calls: list[Call] = field(default_factory=list)
+    marks: list[Mark] = field(default_factory=list)
     now: int = 0
     free: int = 0
     period: int = 0
@@ -95,12 +125,13 @@ class Step:
             self.free = max(self.free, now + length)
             now += length + self.random.choice((-700, 300, 400, 500))
 
-    def eager(self, kernels: int) -> None:
-        for _ in range(kernels):
+    def eager(self, kernels: int, streams: int) -> None:
+        for number in range(kernels):
             call = self.call("cudaLaunchKernel_v7000", 3)
             start = max(self.free, self.now + US)
             self.free = start + self.random.randint(1_500, 6_000)
-            self.operations.append(Operation(start, self.free, call, name=self.random.randint(10, 49)))
+            stream = 7 + number % streams
+            self.operations.append(Operation(start, self.free, call, stream, name=self.random.randint(10, 49)))
 
     def read(self, host_us: float) -> None:
         """Read a result back, blocking until it is there, then think."""
@@ -112,16 +143,28 @@ class Step:
         self.operations.append(Operation(start, self.free, len(self.calls) - 1, direction=TO_HOST))
         self.period = self.now + round(host_us * US)
 
+    def mark(self, ranges: int) -> None:
+        """Put ranges around the whole step, and around its calls: every 64th of them has the 63 behind it inside, and so on."""
+        if ranges:
+            self.marks.append(Mark(0, self.period - US, DECODE_STEP))
+        for number in range(ranges - 1):
+            inside = next(4**level for level in (3, 2, 1, 0) if number % 4**level == 0)
+            first = self.calls[number * len(self.calls) // ranges]
+            last = self.calls[min(number + inside, ranges - 1) * len(self.calls) // ranges]
+            self.marks.append(Mark(first.start, max(first.end, last.start), 100 + number % len(RANGES)))
 
-def make_step(nodes: int, eager: int) -> Step:
-    step = Step(Random(nodes + eager))
+
+def make_step(shape: Shape) -> Step:
+    step = Step(Random(shape.nodes + shape.eager))
     step.copy(TO_DEVICE)
-    step.replay(5, max(1, nodes // 12), 20)
-    step.replay(6, nodes, 120)
-    step.replay(7, max(1, nodes // 40), 10)
-    step.eager(eager)
+    if shape.nodes:
+        step.replay(5, max(1, shape.nodes // 12), 20)
+        step.replay(6, shape.nodes, 120)
+        step.replay(7, max(1, shape.nodes // 40), 10)
+    step.eager(shape.eager, shape.streams)
     step.read(1_200)
     step.operations.sort(key=lambda o: (o.start, o.end))
+    step.mark(shape.ranges)
     return step
 
 
@@ -188,8 +231,14 @@ class Writer:
         self._operations(begin, ids, [o for o in self.step.operations if o.direction == 0])
         for direction in (TO_DEVICE, TO_HOST):
             self._operations(begin, ids, [o for o in self.step.operations if o.direction == direction])
-        marks = [begin, begin + self.step.period - US]
-        self._insert("NVTX_EVENTS", ("start", "end"), marks, eventType=59, globalTid=self.thread, textId=4, domainId=0)
+        self._marks(begin)
+
+    def _marks(self, begin: NDArray[np.int64]) -> None:
+        marks = self.step.marks
+        texts = np.broadcast_to(column(m.text for m in marks), (len(begin), len(marks)))
+        rows = [begin + column(m.start for m in marks), begin + column(m.end for m in marks), texts]
+        into = ("start", "end", "textId")
+        self._insert("NVTX_EVENTS", into, rows, eventType=59, globalTid=self.thread, domainId=0)
 
     @property
     def process(self) -> int:
@@ -233,13 +282,16 @@ class Writer:
 REQUIRED = {c.name for c in tables(SCHEMA)["CUPTI_ACTIVITY_KIND_KERNEL"] if c.required}
 
 
+USUAL = Shape()
+
+
 def quoted(name: str) -> str:
     return f'"{name}"'
 
 
-def generate(path: Path, kernels: int, *, nodes: int = 1_600, eager: int = 40, gpus: int = 1) -> dict[str, object]:
+def generate(path: Path, kernels: int, shape: Shape = USUAL) -> dict[str, object]:
     """Write an export with about so many kernels and return what is true of it."""
-    step = make_step(nodes, eager)
+    step, gpus = make_step(shape), shape.gpus
     steps = max(2, round(kernels / gpus / sum(o.direction == 0 for o in step.operations)))
     path.unlink(missing_ok=True)
     with closing(sqlite3.connect(path, isolation_level=None)) as db:
@@ -262,7 +314,12 @@ def generate(path: Path, kernels: int, *, nodes: int = 1_600, eager: int = 40, g
 
 def prepare(db: sqlite3.Connection, step: Step, steps: int, gpus: int) -> None:
     """Create the tables and fill those that don't grow."""
-    strings = {**{text: number for number, text in enumerate(CALLS, 1)}, "decode_step": 4, **KERNELS}
+    strings = {
+        **{text: number for number, text in enumerate(CALLS, 1)},
+        "decode_step": DECODE_STEP,
+        **KERNELS,
+        **RANGES,
+    }
     duration = step.period * steps + 2_000 * US
     pids = [1000 + gpu for gpu in range(gpus)]
     few: dict[str, list[dict[str, int | str]]] = {
@@ -284,15 +341,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("path", type=Path)
     parser.add_argument("--kernels", type=int, default=2_000_000, help="about so many, over all GPUs")
-    parser.add_argument(
-        "--nodes", type=int, default=1_600, help="nodes of the verify graph; draft and extend have fewer"
-    )
-    parser.add_argument("--eager", type=int, default=40, help="kernels a step outside of graphs")
-    parser.add_argument("--gpus", type=int, default=1, help="GPUs, each with a process of its own")
-    given = parser.parse_args()
-    truth = generate(given.path, given.kernels, nodes=given.nodes, eager=given.eager, gpus=given.gpus)
+    for part in fields(Shape):
+        parser.add_argument(f"--{part.name}", type=int, default=part.default, help="see Shape")
+    given = vars(parser.parse_args())
+    path, kernels = given.pop("path"), given.pop("kernels")
+    truth = generate(path, kernels, Shape(**given))
     text = json.dumps(truth, indent=2)
-    given.path.with_suffix(".answer.json").write_text(text + "\n")
+    path.with_suffix(".answer.json").write_text(text + "\n")
     sys.stdout.write(text + "\n")
 
 

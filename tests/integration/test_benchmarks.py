@@ -10,7 +10,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from benchmarks.generate import generate
+from benchmarks.generate import Shape, generate
 from bubblefinder.steps.find import find_steps
 from bubblefinder.timeline.build import build_timeline
 from bubblefinder.timeline.ledger import window_ledger
@@ -25,10 +25,14 @@ ROOT = Path(__file__).parents[2]
         pytest.param(4_000, {"nodes": 200, "eager": 20}, id="one GPU"),
         pytest.param(6_000, {"nodes": 160, "eager": 10, "gpus": 3}, id="three GPUs"),
         pytest.param(1_500, {"nodes": 30, "eager": 0}, id="graphs only"),
+        pytest.param(1_500, {"nodes": 0, "eager": 60, "ranges": 0}, id="a call a kernel"),
+        pytest.param(1_500, {"nodes": 0, "eager": 60, "ranges": 50}, id="ranges around the calls"),
+        pytest.param(1_500, {"nodes": 0, "eager": 60, "streams": 20}, id="many streams"),
+        pytest.param(4_000, {"nodes": 0, "eager": 60, "gpus": 30}, id="many GPUs"),
     ],
 )
 def test_the_analysis_gives_the_generators_answer(tmp_path: Path, kernels: int, options: dict[str, Any]) -> None:
-    answer: Any = generate(tmp_path / "made.sqlite", kernels, **options)
+    answer: Any = generate(tmp_path / "made.sqlite", kernels, Shape(**options))
     timeline = build_timeline(open_trace(tmp_path / "made.sqlite"))
     windows = find_steps(timeline).windows
     assert [device.gpu for device in timeline.devices] == [known["gpu"] for known in answer["devices"]]
@@ -43,7 +47,7 @@ def test_the_analysis_gives_the_generators_answer(tmp_path: Path, kernels: int, 
 
 
 def test_the_benchmark_compares_all_four(tmp_path: Path) -> None:
-    generate(tmp_path / "made.sqlite", 2_000, nodes=100)
+    generate(tmp_path / "made.sqlite", 2_000, Shape(nodes=100))
     command = [sys.executable, "-m", "benchmarks.load", str(tmp_path / "made.sqlite"), "--repeat", "1"]
     run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stderr
