@@ -2,7 +2,8 @@
 
 Every step does the same: an upload, three graphs (draft, verify, draft-extend) whose kernels overlap here and
 there, in one stream and on a second one, eager kernels, and a blocking read after which the host thinks for a while.
-The answer is worked out on one step, in plain Python, and written beside the export as JSON. `Shape` says what can differ.
+The answer is worked out on one step, in plain Python, and written beside the export as JSON. `Shape` says
+what can differ.
 """
 
 from __future__ import annotations
@@ -144,7 +145,7 @@ class Step:
         self.period = self.now + round(host_us * US)
 
     def mark(self, ranges: int) -> None:
-        """Put ranges around the whole step, and around its calls: every 64th of them has the 63 behind it inside, and so on."""
+        """Put ranges around the whole step, and around its calls: every 4th has the 3 behind it inside, and so on."""
         if ranges:
             self.marks.append(Mark(0, self.period - US, DECODE_STEP))
         for number in range(ranges - 1):

@@ -52,6 +52,15 @@ def union(starts: Ints, ends: Ints) -> Cover:
     return Cover(starts[first], reach[last])
 
 
+def distinct(values: Ints) -> Ints:
+    """Return the values that occur, in order: what `np.unique` does, whose table is many times slower for millions."""
+    if (values[1:] < values[:-1]).any():
+        values = np.sort(values, kind="stable")  # quick on lists that are sorted each, put together
+    new = np.ones(len(values), np.bool_)
+    np.not_equal(values[1:], values[:-1], out=new[1:])
+    return values[new]
+
+
 def inside(points: Ints, cover: Cover) -> Bools:
     """Return which points lie in [start, end) of some interval of the cover."""
     if not len(cover):
@@ -69,7 +78,7 @@ def split(starts: Ints, ends: Ints, cuts: Ints) -> tuple[Ints, Ints, Ints]:
     """
     keep = np.flatnonzero(ends > starts)
     starts, ends = starts[keep], ends[keep]
-    cuts = np.unique(cuts)
+    cuts = distinct(cuts)
     low = np.searchsorted(cuts, starts, side="right")
     inner = np.maximum(np.searchsorted(cuts, ends, side="left") - low, 0)
     parent = np.repeat(np.arange(len(starts)), inner + 1)

@@ -28,7 +28,7 @@ ROOT = Path(__file__).parents[2]
         pytest.param(1_500, {"nodes": 0, "eager": 60, "ranges": 0}, id="a call a kernel"),
         pytest.param(1_500, {"nodes": 0, "eager": 60, "ranges": 50}, id="ranges around the calls"),
         pytest.param(1_500, {"nodes": 0, "eager": 60, "streams": 20}, id="many streams"),
-        pytest.param(4_000, {"nodes": 0, "eager": 60, "gpus": 30}, id="many GPUs"),
+        pytest.param(12_000, {"nodes": 0, "eager": 60, "gpus": 30}, id="many GPUs"),
     ],
 )
 def test_the_analysis_gives_the_generators_answer(tmp_path: Path, kernels: int, options: dict[str, Any]) -> None:

@@ -18,7 +18,6 @@ import numpy as np
 import polars as pl
 
 from bubblefinder.timeline.apis import CallRole
-from bubblefinder.timeline.ranges import open_ranges, user_ranges
 from bubblefinder.trace.model import QualityNote
 
 if TYPE_CHECKING:
@@ -142,9 +141,8 @@ def _names(named: Timeline) -> dict[int, Names]:
     }
     calls = named.calls
     found = [chains.get(chain, ()) for chain in calls["callchain"].to_list()]
-    ranges = user_ranges(named.trace.nvtx)
-    texts = ranges["text"].to_list()
-    levels = list(open_ranges(ranges, calls["thread"].to_numpy(), calls["start_ns"].to_numpy()))
+    texts = named.ranges.rows["text"].to_list()
+    levels = named.ranges.open_at(calls["thread"].to_numpy(), calls["start_ns"].to_numpy())
     stacks = zip(*(level.tolist() for level in reversed(levels)), strict=True) if levels else ((),) * len(calls)
     spoken = (tuple(texts[position] for position in stack if position >= 0) for stack in stacks)
     both = (names + around for names, around in zip(found, spoken, strict=True))

@@ -9,8 +9,7 @@ import polars as pl
 
 from bubblefinder.causes.decode import RankSteps, call_rows, p50
 from bubblefinder.causes.facts import HoleFacts
-from bubblefinder.intervals import overlap_with, union
-from bubblefinder.timeline.ranges import innermost, user_ranges
+from bubblefinder.intervals import distinct, overlap_with, union
 from bubblefinder.units import share
 
 if TYPE_CHECKING:
@@ -81,7 +80,7 @@ def _hole(
         detail=detail,
         nvtx=nvtx.drop_nulls().mode().sort().first(),  # type: ignore[arg-type]
         steps=int(lane.counted.sum()),
-        steps_affected=len(np.unique(window[counted])),
+        steps_affected=len(distinct(window[counted])),
         occurrences=int(counted.sum()),
         hole_p50_ns=p50(ends - starts),
         idle_p50_ns=p50(per_step[per_step > 0]),
@@ -99,6 +98,7 @@ def _pauses_too(causes: Causes, lane: RankSteps, reason: str | None) -> bool:
 
 
 def _ranges_at(timeline: Timeline, thread: int, times: Ints) -> pl.Series:
-    ranges = user_ranges(timeline.trace.nvtx)
-    position = pl.Series(innermost(ranges, np.full(len(times), thread), times))
-    return ranges["text"].gather(pl.select(pl.when(position >= 0).then(position)).to_series()).rename("nvtx")
+    position = pl.Series(timeline.ranges.innermost(np.full(len(times), thread), times))
+    return (
+        timeline.ranges.rows["text"].gather(pl.select(pl.when(position >= 0).then(position)).to_series()).rename("nvtx")
+    )

@@ -14,9 +14,9 @@ import polars as pl
 
 from bubblefinder.causes.host_record import HostCall, HostPhase, HostRange, HostTime
 from bubblefinder.causes.places import general
+from bubblefinder.intervals import distinct
 from bubblefinder.timeline.apis import CallRole
 from bubblefinder.timeline.launches import LAUNCHES
-from bubblefinder.timeline.ranges import innermost, user_ranges
 from bubblefinder.units import duration, plural
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ def _told(phase: HostPhase) -> str:
 
 def host_starts(causes: Causes, rank: RankSteps, thread: int) -> Ints:
     """Return when the thread began each of its steps, and the end of the last closed decode step."""
-    return np.unique(_starts(causes, rank, thread)[0])
+    return distinct(_starts(causes, rank, thread)[0])
 
 
 def _middle_starts(causes: Causes, rank: RankSteps, thread: int) -> Ints:
@@ -90,7 +90,7 @@ def _middle_starts(causes: Causes, rank: RankSteps, thread: int) -> Ints:
         return np.empty(0, np.int64)
     low = max(decode[0], len(starts) // 2 - _STEPS_LOOKED_INTO // 2)
     high = min(decode[-1] + 1, low + _STEPS_LOOKED_INTO, len(starts) - 1)
-    return np.unique(starts[low : high + 1])
+    return distinct(starts[low : high + 1])
 
 
 def _starts(causes: Causes, rank: RankSteps, thread: int) -> tuple[Ints, Ints]:
@@ -120,15 +120,15 @@ def host_pieces(timeline: Timeline, causes: Causes, rank: RankSteps, thread: int
         call, nvtx and range_index (a number) of the range; null where there is none.
     """
     calls = _outermost_calls(timeline, causes, thread, edges)
-    ranges = user_ranges(timeline.trace.nvtx.filter(pl.col("thread") == thread)).sort("start_ns")
+    ranges = timeline.ranges.of_thread(thread)
     phases = phase_starts(causes, rank, thread)
     times = [edges, phases["start_ns"].to_numpy()]
     times += [frame[side].to_numpy() for frame in (calls, ranges) for side in ("start_ns", "end_ns")]
-    cuts = np.unique(np.concatenate(times))
+    cuts = distinct(np.concatenate(times))
     cuts = cuts[(cuts >= edges[0]) & (cuts <= edges[-1])]
     starts, lengths = cuts[:-1], np.diff(cuts)
     call = _open_at(calls, starts)
-    place = pl.Series(innermost(ranges, np.full(len(starts), thread), starts)).replace(-1, None)
+    place = pl.Series(timeline.ranges.innermost(np.full(len(starts), thread), starts)).replace(-1, None)
     phase = pl.Series(np.searchsorted(phases["start_ns"].to_numpy(), starts, side="right") - 1).replace(-1, None)
     step = np.searchsorted(edges, starts, side="right") - 1
     return (
@@ -136,7 +136,7 @@ def host_pieces(timeline: Timeline, causes: Causes, rank: RankSteps, thread: int
         .hstack(phases.select(pl.col("after_role", "before_role").gather(phase)))
         .hstack(calls.select(pl.col("api", "api_role", "waiting").gather(call)))
         .with_columns(pl.col("waiting").fill_null(value=False))
-        .with_columns(call=call, nvtx=ranges["text"].gather(place), range_index=place)
+        .with_columns(call=call, nvtx=timeline.ranges.rows["text"].gather(place), range_index=place)
     )
 
 

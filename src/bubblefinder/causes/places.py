@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
+import numpy as np
 import polars as pl
 
 from bubblefinder.causes.launches import window_of
-from bubblefinder.timeline.ranges import innermost, open_ranges, user_ranges
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -30,11 +30,10 @@ _FROM_PYTHON: Final = re.compile(r"\b(?:THC?P[A-Z]\w+|dispatch_set_item|CUDAGrap
 def with_places(waits: pl.DataFrame, timeline: Timeline, steps: Steps, submitted: pl.DataFrame) -> pl.DataFrame:
     """Add size_class, nvtx, range_index, frame, after_role, before_role and window_index to the waits.
 
-    `range_index` is a position in `ranges.user_ranges`. A wait belongs to the step of the work that
+    `range_index` is a position in `timeline.ranges`. A wait belongs to the step of the work that
     its thread launched last before it, since the host may run a step or more ahead of the GPU.
     """
-    ranges = user_ranges(timeline.trace.nvtx)
-    position = innermost(ranges, waits["thread"].to_numpy(), waits["start_ns"].to_numpy())
+    position = timeline.ranges.innermost(waits["thread"].to_numpy(), waits["start_ns"].to_numpy())
     index = pl.Series("range_index", position)
     frames = frame_names(timeline, waits["call_index"])
     placed = waits.with_columns(
@@ -42,7 +41,7 @@ def with_places(waits: pl.DataFrame, timeline: Timeline, steps: Steps, submitted
         size_class=size_class(pl.col("bytes")),
         frame=pl.Series(frames, dtype=pl.String),
     )
-    placed = placed.with_columns(nvtx=ranges["text"].gather(placed["range_index"]))
+    placed = placed.with_columns(nvtx=timeline.ranges.rows["text"].gather(placed["range_index"]))
     return _with_steps(_with_roles(placed, submitted), steps, submitted, timeline)
 
 
@@ -88,9 +87,8 @@ def _own_frame(symbols: Iterable[str | None]) -> str | None:
 
 def nvtx_stack(timeline: Timeline, thread: int, time: int) -> tuple[str, ...]:
     """Return the ranges open on a thread at a time, outermost first."""
-    ranges = user_ranges(timeline.trace.nvtx.filter(pl.col("thread") == thread))
-    levels = open_ranges(ranges, pl.Series([thread]).to_numpy(), pl.Series([time]).to_numpy())
-    return tuple(ranges["text"][int(level[0])] for level in levels if level[0] >= 0)
+    levels = timeline.ranges.open_at(np.array([thread]), np.array([time]))
+    return tuple(timeline.ranges.rows["text"][int(level[0])] for level in levels if level[0] >= 0)
 
 
 def _with_roles(waits: pl.DataFrame, submitted: pl.DataFrame) -> pl.DataFrame:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from bubblefinder.causes.places import general
-from bubblefinder.timeline.ranges import user_ranges
 
 if TYPE_CHECKING:
     from bubblefinder.timeline.model import Timeline
@@ -100,7 +99,7 @@ def _seams(waits: pl.DataFrame, submitted: pl.DataFrame) -> pl.Series:
 
 def _group_place(heads: pl.DataFrame, timeline: Timeline, submitted: pl.DataFrame) -> pl.Series:
     """Return what waits of one group share: an NVTX range that launches no phase of the step, else the seam."""
-    ranges = user_ranges(timeline.trace.nvtx).select("thread", "start_ns", "end_ns").with_row_index("range_index")
+    ranges = timeline.ranges.rows.select("thread", "start_ns", "end_ns").with_row_index("range_index")
     phases = submitted.filter(pl.col("role").is_not_null()).select("thread", "start_ns").sort("start_ns")
     used = ranges.join(
         heads.select(pl.col("range_index").cast(pl.UInt32)).drop_nulls().unique(), on="range_index", how="semi"

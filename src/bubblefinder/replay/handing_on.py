@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
+from bubblefinder.intervals import distinct
 from bubblefinder.replay.changes import edit
 from bubblefinder.replay.model import EdgeKind
 from bubblefinder.replay.run import replay
@@ -76,7 +77,7 @@ def preparing_of(model: Model, rank: Rank, head: Part) -> tuple[int, int]:
     end of all work launched before it; medians over the steps, 0 where the host is ahead at once.
     """
     chosen = model.waits["site"].is_in(list(head)).to_numpy() & _in_steps(model, rank)
-    calls = np.unique(model.waits["call"].cast(pl.Int64).to_numpy()[chosen])
+    calls = distinct(model.waits["call"].cast(pl.Int64).to_numpy()[chosen])
     launch, begun, idle = _late(model, rank)
     returned, thread = (model.calls[name].to_numpy() for name in ("end_ns", "thread"))
     lengths, waited = [0], [0]

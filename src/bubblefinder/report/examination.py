@@ -155,8 +155,7 @@ def _answers(timeline: Timeline) -> tuple[tuple[str, str], ...]:
 
 
 def _ranges_answer(timeline: Timeline) -> str:
-    nvtx = timeline.trace.nvtx
-    own = user_ranges(nvtx)
+    nvtx, own = timeline.trace.nvtx, timeline.ranges.rows
     otherwise = "causes are told by call and place in the step only"
     if nvtx.is_empty():
         return f"no: no NVTX ranges; {otherwise}"
@@ -173,7 +172,7 @@ def _naming(timeline: Timeline) -> Iterator[tuple[str, str]]:
     """Yield what would name the code of each engine that the capture shows and doesn't name."""
     # Engines borrow each other's kernels: their own threads and ranges tell which one runs.
     seen = find_programs(replace(timeline.trace, names={}))
-    named = set(user_ranges(timeline.trace.nvtx)["text"])
+    named = set(timeline.ranges.rows["text"].unique())
     for pack in load_packs().packs:
         if pack.switch is not None and pack.pack.replace("-", "_") in seen and not _is_named(pack, named):
             switch = pack.switch

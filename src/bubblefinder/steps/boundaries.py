@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import polars as pl
 
+from bubblefinder.intervals import distinct
 from bubblefinder.trace.model import GRAPH, KERNEL
 
 if TYPE_CHECKING:
-    from bubblefinder.intervals import Ints
+    from collections.abc import Iterator
+
+    from bubblefinder.intervals import Bools, Ints
     from bubblefinder.steps.lane import RankWork
     from bubblefinder.timeline.model import Timeline
+
+_NOTHING_YET: Final = np.iinfo(np.int64).min
+_NEVER: Final = np.iinfo(np.int64).max
 
 
 def seam_boundaries(timeline: Timeline, lane: RankWork, starts: Ints) -> Ints:
@@ -81,34 +88,57 @@ def _seam_operations(timeline: Timeline, lane: RankWork, starts: Ints) -> pl.Dat
     )
 
 
-def lane_launches(lane: RankWork, calls: pl.DataFrame) -> pl.DataFrame:
-    """Return the calls that launched work of the lane: call_start_ns, thread, op_start_ns (its first), weight, ahead.
+@dataclass(frozen=True, slots=True)
+class Launches:
+    """Calls that launched work of a lane, by their begin.
 
-    `weight` is the number of operations; in a lane with replays it is 1 for a graph launch and 0 for others, so that
-    the thousands of kernels of an eager prefill don't outweigh the steps. `ahead`: a copy that ran while kernels or
-    graphs launched before it did, as the copies do by which a host that runs ahead prepares the step after.
+    Attributes:
+        start_ns: when each began.
+        thread: whose it is.
+        op_start_ns: when its first operation began.
+        weight: how many operations it launched; in a lane with replays it is 1 for a graph launch and 0 for others, so
+            that the thousands of kernels of an eager prefill don't outweigh the steps.
+        ahead: a copy that ran while kernels or graphs launched before it did, as the copies do by which a host that
+            runs ahead prepares the step after.
     """
-    launched = calls.select("thread", call_start_ns="start_ns").with_row_index("call_index")
-    weight = pl.len() if lane.replays.is_empty() else pl.col("replay_index").is_not_null().any()
-    computes = pl.col("kind").is_in((KERNEL, GRAPH)) | pl.col("replay_index").is_not_null()
-    return (
-        lane.operations.group_by("call_index")
-        .agg(
-            op_start_ns=pl.col("start_ns").min(),
-            weight=weight.cast(pl.Int64),
-            computed_ns=pl.col("end_ns").filter(computes).max(),
-        )
-        .join(launched, on="call_index", how="inner")
-        .sort("call_start_ns", "op_start_ns")
-        .with_columns(
-            before_ns=pl.col("computed_ns").cum_max().shift(1).forward_fill().fill_null(pl.col("op_start_ns"))
-        )
-        .with_columns(ahead=pl.col("computed_ns").is_null() & (pl.col("op_start_ns") < pl.col("before_ns")))
-        .drop("computed_ns", "before_ns")
-    )
+
+    start_ns: Ints
+    thread: Ints
+    op_start_ns: Ints
+    weight: Ints
+    ahead: Bools
+
+    def at(self, chosen: Bools) -> Launches:
+        """Return some of the launches."""
+        return Launches(*(getattr(self, name)[chosen] for name in self.__slots__))
 
 
-def mark_boundaries(launches: pl.DataFrame, marks: pl.DataFrame) -> Ints:
+def lane_launches(lane: RankWork, calls: pl.DataFrame) -> Launches:
+    """Return the calls that launched work of the lane."""
+    known = lane.operations["call_index"].is_not_null().to_numpy()
+    call = lane.operations["call_index"].to_numpy()[known].astype(np.int64)
+    order = np.argsort(call, kind="stable")
+    call = call[order]
+    first = np.flatnonzero(np.concatenate((np.ones(min(len(call), 1), np.bool_), call[1:] != call[:-1])))
+    in_graph = pl.col("replay_index").is_not_null()
+    computes = lane.operations.select(pl.col("kind").is_in((KERNEL, GRAPH)) | in_graph).to_series().to_numpy()
+    started, ended = (lane.operations[name].to_numpy()[known][order] for name in ("start_ns", "end_ns"))
+    computed = np.where(computes[known][order], ended, _NOTHING_YET)
+    replays = lane.operations.select(in_graph).to_series().to_numpy()[known][order].astype(np.int64)
+    if not len(first):
+        none = np.empty(0, np.int64)
+        return Launches(none, none, none, none, np.empty(0, np.bool_))
+    weight = np.diff(np.append(first, len(call))) if lane.replays.is_empty() else np.maximum.reduceat(replays, first)
+    begun, computed = np.minimum.reduceat(started, first), np.maximum.reduceat(computed, first)
+    called, thread = (calls[name].to_numpy()[call[first]] for name in ("start_ns", "thread"))
+    order = np.lexsort((begun, called))
+    begun, computed = begun[order], computed[order]
+    before = np.concatenate(([_NOTHING_YET], np.maximum.accumulate(computed)[:-1]))
+    ahead = (computed == _NOTHING_YET) & (begun < before)
+    return Launches(called[order], thread[order], begun, weight[order], ahead)
+
+
+def mark_boundaries(launches: Launches, marks: pl.DataFrame) -> Ints:
     """Return the start of the first operation launched inside each mark; marks that launch nothing have none.
 
     Copies that ran ahead, beside the work of the step before, don't begin the step if anything else does.
@@ -117,22 +147,38 @@ def mark_boundaries(launches: pl.DataFrame, marks: pl.DataFrame) -> Ints:
         launches: the lane's, from `lane_launches`.
         marks: ranges with thread, start_ns and end_ns that don't overlap each other on a thread.
     """
-    launched = launched_inside(launches, marks).sort("ahead", "op_start_ns")
-    return np.unique(launched.unique("mark", keep="first", maintain_order=True)["op_start_ns"].to_numpy())
+    found = []
+    for mine, low, high in _inside(launches, marks):
+        begun = np.append(np.where(mine.ahead, _NEVER, mine.op_start_ns), _NEVER)
+        anything = np.append(mine.op_start_ns, _NEVER)
+        edges = np.column_stack((low, high)).ravel()
+        first, any_first = (np.minimum.reduceat(times, edges)[::2] for times in (begun, anything))
+        found.append(np.where(first < _NEVER, first, any_first))
+    return distinct(np.concatenate(found)) if found else np.empty(0, np.int64)
 
 
-def launched_inside(launches: pl.DataFrame, marks: pl.DataFrame) -> pl.DataFrame:
-    """Return mark, op_start_ns, weight and ahead of every launch that began inside one of the marks.
+def weight_inside(launches: Launches, marks: pl.DataFrame) -> int:
+    """Return the weight of all launches that began inside one of the marks, see `mark_boundaries`."""
+    total = 0
+    for mine, low, high in _inside(launches, marks):
+        summed = np.concatenate(([0], np.cumsum(mine.weight)))
+        total += int((summed[high] - summed[low]).sum())
+    return total
 
-    A mark counts for its own thread; where that thread launches nothing at all, for the whole process.
+
+def _inside(launches: Launches, marks: pl.DataFrame) -> Iterator[tuple[Launches, Ints, Ints]]:
+    """Yield launches, and for each mark that holds some of them the positions from which and up to which they lie.
+
+    A mark counts for its own thread; where that thread launches nothing at all, for the whole process. Of marks that
+    overlap, the one begun last holds.
     """
-    rows = marks.select("thread", "start_ns", "end_ns").with_row_index("mark").sort("start_ns")
-    own = launches["thread"].is_in(rows["thread"].unique().implode()).any()
-    joined = launches.join_asof(
-        rows if own else rows.drop("thread"),
-        left_on="call_start_ns",
-        right_on="start_ns",
-        by="thread" if own else None,
-        check_sortedness=False,
-    )
-    return joined.filter(pl.col("call_start_ns") < pl.col("end_ns")).select("mark", "op_start_ns", "weight", "ahead")
+    rows = marks.select("thread", "start_ns", "end_ns").sort("start_ns")
+    threads, starts, ends = (rows[name].to_numpy() for name in ("thread", "start_ns", "end_ns"))
+    own = np.isin(launches.thread, threads).any()
+    for thread in distinct(threads).tolist() if own else [None]:
+        chosen, all_of_it = (threads == thread, launches.thread == thread) if own else (slice(None), np.array([True]))
+        mine = launches if all_of_it.all() else launches.at(all_of_it)
+        begin, end = starts[chosen], ends[chosen]
+        low = np.searchsorted(mine.start_ns, begin)
+        high = np.searchsorted(mine.start_ns, np.minimum(end, np.append(begin[1:], _NEVER)))
+        yield mine, low[low < high], high[low < high]

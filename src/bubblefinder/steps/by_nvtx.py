@@ -10,11 +10,11 @@ import polars as pl
 
 from bubblefinder.errors import UsageError
 from bubblefinder.steps import thresholds
-from bubblefinder.steps.boundaries import lane_launches, launched_inside, mark_boundaries
-from bubblefinder.timeline.ranges import user_ranges
+from bubblefinder.steps.boundaries import lane_launches, mark_boundaries, weight_inside
 
 if TYPE_CHECKING:
     from bubblefinder.intervals import Ints
+    from bubblefinder.steps.boundaries import Launches
     from bubblefinder.steps.lane import RankWork
     from bubblefinder.timeline.model import Timeline
 
@@ -42,7 +42,7 @@ def asked_mark(timeline: Timeline, lane: RankWork, pattern: str) -> Mark | None:
     """
     try:
         re.compile(pattern)
-        ranges = user_ranges(timeline.trace.nvtx).filter(pl.col("text").str.contains(pattern))
+        ranges = timeline.ranges.rows.filter(pl.col("text").str.contains(pattern))
     except (re.error, pl.exceptions.ComputeError) as error:
         raise UsageError(f"--step-by nvtx: {pattern!r} is not a regular expression: {error}") from error
     launches = lane_launches(lane, timeline.calls)
@@ -57,8 +57,11 @@ def marks_of(timeline: Timeline, lane: RankWork, since_ns: int) -> list[Mark]:
     A known name speaks for itself. So does a range around nearly all launches, unless a longer one does the same:
     then it may be that of a layer.
     """
-    launches = lane_launches(lane, timeline.calls).filter(pl.col("call_start_ns") >= since_ns)
-    ranges = user_ranges(timeline.trace.nvtx).filter(pl.col("process") == lane.process)
+    ranges = timeline.ranges.rows.filter(pl.col("process") == lane.process)
+    if ranges.is_empty():
+        return []
+    launches = lane_launches(lane, timeline.calls)
+    launches = launches.at(launches.start_ns >= since_ns)
     found: list[Mark] = []
     covered = False
     for text, rows, known in _candidates(_whole(timeline, launches, ranges)):
@@ -88,12 +91,12 @@ def _candidates(ranges: pl.DataFrame) -> list[tuple[str, pl.DataFrame, bool]]:
     return [(rows["text"][0], rows, True) for _, rows in known if len(rows) >= thresholds.FEWEST - 1] + plain
 
 
-def _whole(timeline: Timeline, launches: pl.DataFrame, ranges: pl.DataFrame) -> pl.DataFrame:
+def _whole(timeline: Timeline, launches: Launches, ranges: pl.DataFrame) -> pl.DataFrame:
     """Leave out ranges whose first work ran before the analysed part began: they begin no whole step."""
     part = timeline.trace.part
-    if launches.is_empty() or part is None or part.left_out_ns is None:
+    if not len(launches.start_ns) or part is None or part.left_out_ns is None:
         return ranges
-    cut_off = (pl.col("start_ns") <= part.left_out_ns) & (pl.col("end_ns") > launches["call_start_ns"][0])
+    cut_off = (pl.col("start_ns") <= part.left_out_ns) & (pl.col("end_ns") > launches.start_ns[0])
     return ranges.filter(~cut_off)
 
 
@@ -104,5 +107,5 @@ def _outermost(ranges: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _covers(launches: pl.DataFrame, marks: pl.DataFrame, share: float) -> bool:
-    return int(launched_inside(launches, marks)["weight"].sum()) >= share * int(launches["weight"].sum())
+def _covers(launches: Launches, marks: pl.DataFrame, share: float) -> bool:
+    return weight_inside(launches, marks) >= share * int(launches.weight.sum())

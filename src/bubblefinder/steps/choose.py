@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from bubblefinder.intervals import Ints
+    from bubblefinder.intervals import Bools, Ints
     from bubblefinder.steps.events import Events
     from bubblefinder.steps.recurrence import Segmentation
 
@@ -41,8 +41,10 @@ def choose(events: Events, found: Sequence[Segmentation], about: int | None = No
     levels = _levels(events, found)
     if not levels:
         return None
-    margins = _margins(events, levels)
-    margins[[_doubtful(events, one, found) for one in levels]] = 0
+    links = counted(events.links)
+    linked = [_linked(links, one) for one in levels]
+    margins = _margins(events, levels, linked)
+    margins[[not sure and _doubtful(one, found) for sure, one in zip(linked, levels, strict=True)]] = 0
     order = np.argsort(-margins, kind="stable").tolist()
     if about is not None:
         order.sort(key=lambda number: abs(len(levels[number]) - about))
@@ -55,9 +57,8 @@ def choose(events: Events, found: Sequence[Segmentation], about: int | None = No
     )
 
 
-def _margins(events: Events, levels: Sequence[Segmentation]) -> NDArray[np.float64]:
+def _margins(events: Events, levels: Sequence[Segmentation], linked: Sequence[bool]) -> NDArray[np.float64]:
     """Return the least points of each segmentation against any other."""
-    linked = np.array([_linked(events, one) for one in levels])
     margins = np.where(linked, thresholds.UNCONTRADICTED, thresholds.UNLINKED)
     begins, stretch = _stretch(events, levels)
     for i, shorter in enumerate(begins):
@@ -86,58 +87,60 @@ def _either(events: Events, shorter: Ints, longer: Ints) -> Contrast | None:
     return other if other and other.points >= thresholds.HIGH else compared
 
 
-def _doubtful(events: Events, one: Segmentation, found: Sequence[Segmentation]) -> bool:
+def _doubtful(one: Segmentation, found: Sequence[Segmentation]) -> bool:
     """Tell cycles without links, of which one succession of kernels tells that they are many to a longer, even cycle.
 
     Layers whose pass begins with a kernel that they have as well show themselves so.
     """
-    if _linked(events, one):
-        return False
     longer = (other.begins for other in found if not other.solid)
     many = (begins for begins in longer if thresholds.FEWEST <= len(begins) < len(one) / thresholds.ALTERNATING)
     return any(np.ptp(np.diff(begins)) == 0 for begins in many)
 
 
-def _linked(events: Events, one: Segmentation) -> bool:
-    """Tell whether nearly every cycle passes something between host and GPU."""
-    links = np.flatnonzero(events.links)
-    inside = links[(links >= one.begins[0]) & (links < one.begins[-1])]
-    return len(np.unique(np.searchsorted(one.begins, inside, side="right"))) >= thresholds.FILLED * (len(one) - 1)
+def counted(chosen: Bools) -> Ints:
+    """Return how many are chosen before each position, and in all."""
+    return np.concatenate(([0], np.cumsum(chosen)))
+
+
+def _linked(links: Ints, one: Segmentation) -> bool:
+    """Tell whether nearly every cycle passes something between host and GPU; `links` up to each event."""
+    return bool(np.count_nonzero(np.diff(links[one.begins])) >= thresholds.FILLED * (len(one) - 1))
 
 
 def _levels(events: Events, found: Sequence[Segmentation]) -> list[Segmentation]:
     """Leave out cycles most of which compute nothing, and all but one of those that come by turns."""
-    computing = np.flatnonzero((events.what == COMPUTE) | (events.what == REPLAY))
+    computing = counted((events.what == COMPUTE) | (events.what == REPLAY))
+    begun = np.array([0, len(events)])
+    worked = counted(events.what <= REPLAY)
     levels: list[Segmentation] = []
     for one in found:
-        filled = len(np.unique(np.searchsorted(one.begins, computing, side="right")))
+        filled = np.count_nonzero(np.diff(computing[np.insert(begun, 1, one.begins)]))
         if not one.solid or filled < thresholds.FILLED * len(one):
             continue
         same = next((n for n, other in enumerate(levels) if _same(one.begins, other.begins)), None)
         if same is None:
             levels.append(one)
         else:
-            levels[same] = _joined(events, levels[same], one)
+            levels[same] = _joined(worked, levels[same], one)
     borne_out = [one for one in levels if one.mark is None or one.bonus or one.members > 1] or levels
     borne_out = [one for one in borne_out if len(one) >= thresholds.FEWEST] or borne_out
     borne_out.sort(key=lambda one: (one.bonus > 0, one.members), reverse=True)
     return borne_out[: thresholds.MOST_LEVELS]
 
 
-def _joined(events: Events, one: Segmentation, other: Segmentation) -> Segmentation:
+def _joined(worked: Ints, one: Segmentation, other: Segmentation) -> Segmentation:
     """Return one of two that are the same: the one that NVTX names, unless it begins behind work of the cycle."""
     members = one.members + other.members
-    if one.mark is not None and (one.bonus or _begin_together(events, one.begins, other.begins)):
+    if one.mark is not None and (one.bonus or _begin_together(worked, one.begins, other.begins)):
         return replace(one, members=members)
     if one.mark is not None or other.members > one.members:
         return replace(other, members=members)
     return replace(one, members=members)
 
 
-def _begin_together(events: Events, one: Ints, other: Ints) -> bool:
+def _begin_together(worked: Ints, one: Ints, other: Ints) -> bool:
     """Tell whether hardly any begin of one lies behind work that follows a begin of the other."""
-    done = np.concatenate(([0], np.cumsum(events.what <= REPLAY)))
-    return bool(np.mean(np.isin(done[one], done[other])) >= thresholds.SAME)
+    return bool(np.mean(np.isin(worked[one], worked[other])) >= thresholds.SAME)
 
 
 def _same(one: Ints, other: Ints) -> bool:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bubblefinder.intervals import overlap_with, union
+from bubblefinder.intervals import distinct, overlap_with, union
 from bubblefinder.steps import thresholds
 from bubblefinder.steps.events import COMPUTE, REPLAY
 
@@ -98,7 +98,7 @@ def _shares(symbols: Ints, window: Ints, windows: int) -> NDArray[np.float64]:
         return np.zeros(1)
     kinds = int(symbols.max()) + 1
     inside = window >= 0
-    pairs = np.unique(window[inside] * kinds + symbols[inside])
+    pairs = distinct(window[inside] * kinds + symbols[inside])
     return np.bincount(pairs % kinds, minlength=kinds) / windows
 
 
@@ -108,5 +108,5 @@ def _lacking(alike: Ints, window: Ints, usual: Ints, windows: int) -> NDArray[np
         return np.full(windows, np.nan)
     kinds = int(alike.max()) + 1
     mine = np.isin(alike, usual) & (window >= 0)
-    pairs = np.unique(window[mine] * kinds + alike[mine])
+    pairs = distinct(window[mine] * kinds + alike[mine])
     return 1 - np.bincount(pairs // kinds, minlength=windows) / len(usual)

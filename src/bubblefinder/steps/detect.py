@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 
 from bubblefinder.errors import UsageError
+from bubblefinder.intervals import distinct
 from bubblefinder.steps import thresholds
 from bubblefinder.steps.boundaries import seam_boundaries
 from bubblefinder.steps.by_cadence import find_cadence
@@ -145,7 +146,7 @@ def _positions(events: Events, moments: Ints) -> Ints:
     """Return the positions of the events that begin at or behind moments on the GPU."""
     order = np.argsort(events.start_ns, kind="stable")
     place = np.searchsorted(events.start_ns[order], moments)
-    return np.unique(order[place[place < len(order)]])
+    return distinct(order[place[place < len(order)]])
 
 
 def _of_mark(events: Events, mark: Mark) -> Segmentation:
@@ -180,7 +181,7 @@ def _as_cadence(timeline: Timeline, lane: RankWork, cadence: Cadence | None, bou
 def _by_replays(lane: RankWork, boundaries: Ints) -> bool:
     """Tell whether most cycles launch graphs."""
     begun = np.searchsorted(boundaries, lane.replays["start_ns"].to_numpy(), side="right")
-    return len(np.unique(begun[begun > 0])) >= thresholds.GRAPH_STEPS * len(boundaries)
+    return len(distinct(begun[begun > 0])) >= thresholds.GRAPH_STEPS * len(boundaries)
 
 
 def _by_kernel(timeline: Timeline, lane: RankWork, events: Events, pattern: str) -> Detected | None:

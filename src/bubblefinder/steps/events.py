@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
+from bubblefinder.intervals import distinct
 from bubblefinder.steps import thresholds
 from bubblefinder.steps.lane import eager_operations
 from bubblefinder.timeline.apis import CallRole
@@ -202,4 +203,4 @@ def event_boundaries(events: Events, begins: Ints) -> Ints:
     first = np.minimum.reduceat(works, begins)
     anything = np.minimum.reduceat(np.where(events.what == WAIT, latest, events.start_ns), begins)
     found = np.where(first < latest, first, anything)
-    return np.unique(found[found < latest])
+    return distinct(found[found < latest])

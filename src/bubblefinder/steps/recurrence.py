@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from bubblefinder.intervals import distinct
 from bubblefinder.steps import thresholds
 from bubblefinder.steps.events import READ, REPLAY, WAIT
 
@@ -47,11 +48,12 @@ class Segmentation:
 def recurring(events: Events) -> list[Segmentation]:
     """Return every segmentation by things that come once a cycle, the one with the most cycles first."""
     classes: list[tuple[list[Ints], list[bool]]] = []
+    links = events.links
     for positions, single in _candidates(events):
         same = next((one for one in reversed(classes) if alternate(one[0][0], positions)), None)
         if same is None:
             classes.append(([positions], [single]))
-        elif len(same[0]) < thresholds.MOST_MEMBERS or events.links[positions[0]]:
+        elif len(same[0]) < thresholds.MOST_MEMBERS or links[positions[0]]:
             same[0].append(positions)
             same[1].append(single)
     found = [Segmentation(_begins(events, members), sum(single), any(single)) for members, single in classes]
@@ -120,7 +122,7 @@ def _behind(events: Events, links: Ints) -> Ints:
     """Return what follows reads and waits, and the reads and waits right behind them."""
     following = np.append(np.flatnonzero(~np.isin(events.what, (READ, WAIT))), len(events))
     place = following[np.searchsorted(following, links, side="right")]
-    return np.unique(place[place < len(events)])
+    return distinct(place[place < len(events)])
 
 
 def agree(one: Ints, other: Ints) -> bool:
@@ -146,5 +148,5 @@ def with_first(events: Events, begins: Ints) -> Ints:
 def _computes_the_same(events: Events, first: int, second: int) -> bool:
     """Tell whether what precedes the first begin computes most of what the cycle behind it does."""
     computes = events.what <= REPLAY
-    here, there = (np.unique(events.alike[part][computes[part]]) for part in (slice(first), slice(first, second)))
+    here, there = (distinct(events.alike[part][computes[part]]) for part in (slice(first), slice(first, second)))
     return bool(len(there) and np.isin(there, here).mean() > thresholds.MOSTLY)

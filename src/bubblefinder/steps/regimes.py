@@ -42,13 +42,16 @@ def _longest(events: Events, symbols: Ints, starts: Ints, ends: Ints) -> Ints:
     window = np.searchsorted(starts, events.start_ns[work], side="right") - 1
     inside = (window >= 0) & (events.start_ns[work] < ends[np.maximum(window, 0)])
     work, window = work[inside], window[inside]
+    found = np.full(len(starts), _NOTHING, np.int64)
+    if not (events.what[work] == REPLAY).any():
+        found[window] = _EAGER
+        return found
     labels = np.where(events.what[work] == REPLAY, symbols[work], _EAGER)
     took = events.end_ns[work] - events.start_ns[work]
     kinds = int(labels.max(initial=0)) + 2
     keys, place = np.unique(window * kinds + labels + 1, return_inverse=True)
     total = np.bincount(place, weights=took, minlength=len(keys))
     order = np.lexsort((total, keys // kinds))
-    found = np.full(len(starts), _NOTHING, np.int64)
     found[keys[order] // kinds] = keys[order] % kinds - 1
     return found
 

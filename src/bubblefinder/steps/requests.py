@@ -8,10 +8,10 @@ import numpy as np
 import polars as pl
 
 from bubblefinder.steps.boundaries import lane_launches, mark_boundaries
-from bubblefinder.timeline.ranges import user_ranges
 
 if TYPE_CHECKING:
     from bubblefinder.intervals import Ints
+    from bubblefinder.steps.boundaries import Launches
     from bubblefinder.steps.lane import RankWork
     from bubblefinder.timeline.model import Timeline
 
@@ -22,8 +22,8 @@ _TEXTS: Final = (r"execute_context_(\d+)\(\d+\)_generation_(\d+)\(", r"_forward_
 def requests_of(timeline: Timeline, lane: RankWork, starts: Ints) -> pl.Series:
     """Return how many requests each window serves, null where nothing says so."""
     found = np.full(len(starts), -1, np.int64)
-    ranges = user_ranges(timeline.trace.nvtx).filter(pl.col("process") == lane.process)
-    launches: pl.DataFrame | None = None
+    ranges = timeline.ranges.rows.filter(pl.col("process") == lane.process)
+    launches: Launches | None = None
     for text in _TEXTS:
         marks = ranges.filter(pl.col("text").str.contains(text)).with_columns(
             requests=sum((pl.col("text").str.extract(text, group).cast(pl.Int64) for group in (1, 2)), pl.lit(0)),

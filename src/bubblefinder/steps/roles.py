@@ -11,7 +11,6 @@ import polars as pl
 
 from bubblefinder.steps import thresholds
 from bubblefinder.steps.by_cadence import FOREIGN
-from bubblefinder.timeline.ranges import open_ranges, user_ranges
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -66,13 +65,13 @@ def _spoken(text: str) -> str | None:
 
 def _by_nvtx(timeline: Timeline, lane: RankWork, cadence: Cadence) -> list[str]:
     """Return what the ranges around the launch calls call each place of the cycle; empty where they don't."""
-    ranges = user_ranges(timeline.trace.nvtx)
+    ranges = timeline.ranges.rows
     index = lane.replays["call_index"]
     if ranges.is_empty() or index.null_count():
         return [""] * cadence.period
     launches = timeline.calls[index]
     votes = [Counter[str]() for _ in range(cadence.period)]
-    levels = list(open_ranges(ranges, launches["thread"].to_numpy(), launches["start_ns"].to_numpy()))
+    levels = timeline.ranges.open_at(launches["thread"].to_numpy(), launches["start_ns"].to_numpy())
     wide = _around_several(levels, cadence.phases, len(ranges))
     texts = ranges["text"].to_list()
     for position, phase in enumerate(cadence.phases.tolist()):

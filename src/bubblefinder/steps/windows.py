@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
+from bubblefinder.intervals import distinct
 from bubblefinder.steps import thresholds
 from bubblefinder.steps.boundaries import lane_launches, mark_boundaries
 from bubblefinder.steps.content import content_of
@@ -14,7 +15,7 @@ from bubblefinder.steps.interludes import Waiting, with_interludes
 from bubblefinder.steps.model import CAPTURE_START, HEAD, PREFILL, REGIME, TAIL
 from bubblefinder.steps.regimes import regimes_of
 from bubblefinder.steps.requests import requests_of
-from bubblefinder.timeline.ranges import own_name, user_ranges
+from bubblefinder.timeline.ranges import own_name
 
 if TYPE_CHECKING:
     from bubblefinder.intervals import Bools, Ints
@@ -39,7 +40,7 @@ def lane_windows(
         boundaries: starts of the steps; those of operations that take no time may lie outside the GPU's span.
         roles: replay_index, role and position of the lane's replays.
     """
-    boundaries = np.unique(np.clip(boundaries, lane.start_ns, lane.end_ns - 1))
+    boundaries = distinct(np.clip(boundaries, lane.start_ns, lane.end_ns - 1))
     content = content_of(events, boundaries, np.append(boundaries[1:], lane.end_ns))
     pieces = with_interludes(events, content, _waiting(timeline, lane), lane.start_ns)
     starts = np.array(pieces.starts, np.int64)
@@ -103,7 +104,7 @@ def _waiting(timeline: Timeline, lane: RankWork) -> Waiting:
 
 
 def _prefill_by_nvtx(timeline: Timeline, lane: RankWork, starts: Ints) -> Bools:
-    marks = user_ranges(timeline.trace.nvtx).filter(
+    marks = timeline.ranges.rows.filter(
         (pl.col("process") == lane.process) & own_name(pl.col("text")).str.contains(_PREFILL_TEXT)
     )
     hit = np.zeros(len(starts), np.bool_)

@@ -24,6 +24,7 @@ from bubblefinder.timeline.launches import (
 from bubblefinder.timeline.model import CaptureMode, Device, Timeline
 from bubblefinder.timeline.notes import settled, stack_walked, timeline_notes
 from bubblefinder.timeline.outlived import outlived
+from bubblefinder.timeline.ranges import Ranges, user_ranges
 from bubblefinder.timeline.replays import (
     LaunchRuns,
     capture_mode,
@@ -93,6 +94,7 @@ def build_timeline(trace: Trace) -> Timeline:
         pieces=_concat_pieces(found),
         busy=pl.concat([gpu.busy for gpu in found]),
         leads=leads,
+        ranges=Ranges(user_ranges(trace.nvtx)),
         devices=tuple(_with_run_ahead(device, leads) for device in devices),
         notes=timeline_notes(operations, calls, devices, mode, walked=walked, outlived=[gpu.outlived for gpu in found]),
         walked=walked,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import polars as pl
 
+    from bubblefinder.timeline.ranges import Ranges
     from bubblefinder.trace.model import QualityNote, Trace
 
 
@@ -77,6 +78,7 @@ class Timeline:
             blocking.
         devices: one entry a GPU with operations.
         notes: what building found out, beyond the trace's own notes.
+        ranges: the NVTX ranges of the program and its framework, see `ranges.user_ranges`.
         walked: whether the profiler walked the stack at most launch calls: the names hold, the times are those of a far
             slower program.
     """
@@ -91,6 +93,7 @@ class Timeline:
     busy: pl.DataFrame
     leads: pl.DataFrame
     devices: tuple[Device, ...]
+    ranges: Ranges
     notes: tuple[QualityNote, ...] = ()
     walked: bool = False
 

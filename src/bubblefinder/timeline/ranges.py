@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 import polars as pl
+
+from bubblefinder.intervals import distinct
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -66,41 +70,71 @@ def own_name(text: pl.Expr) -> pl.Expr:
     return text.str.replace(r"^(?:\w+\.){2,}(\w+)$", "$1")
 
 
-def innermost(ranges: pl.DataFrame, threads: Ints, times: Ints) -> Ints:
-    """Return the position in `ranges` of the innermost range open on each thread at each time; -1 for none."""
-    found = np.full(len(times), -1, np.int64)
-    for level in open_ranges(ranges, threads, times):
-        found = np.where(level >= 0, level, found)
-    return found
+class _Level(NamedTuple):
+    """The ranges of one thread that lie equally deep, by start: their positions, and when they begin and end."""
+
+    positions: Ints
+    starts: Ints
+    ends: Ints
 
 
-def open_ranges(ranges: pl.DataFrame, threads: Ints, times: Ints) -> Iterator[Ints]:
-    """Yield, from the outermost nesting level inwards, the position of the range open at each time (-1: none)."""
-    if ranges.is_empty() or not len(times):
-        return
-    levels = (
-        ranges.select("thread", "start_ns", "end_ns").with_columns(level=_nesting(ranges)).with_row_index("position")
-    )
-    points = pl.DataFrame({"thread": threads, "time": times}).with_row_index("point").sort("time")
-    for level in levels.sort("level", "start_ns").partition_by("level", maintain_order=True):
-        hits = points.join_asof(level, left_on="time", right_on="start_ns", by="thread", check_sortedness=False)
-        inside = hits.filter(pl.col("time") < pl.col("end_ns"))
+@dataclass(frozen=True, eq=False)
+class Ranges:
+    """Ranges to be asked which of them were open; those of a thread are nested when it is first asked about.
+
+    Attributes:
+        rows: thread, start_ns, end_ns and text, in any order; `user_ranges` has those of the program.
+    """
+
+    rows: pl.DataFrame
+
+    @cached_property
+    def _of_thread(self) -> dict[int, Ints]:
+        """The positions of each thread's ranges."""
+        grouped = self.rows.select("thread").with_row_index("position").group_by("thread").agg("position")
+        return {thread: positions.cast(pl.Int64).to_numpy() for thread, positions in _columns(grouped)}
+
+    @cached_property
+    def _levels_of(self) -> dict[int, list[_Level]]:
+        return {}
+
+    def of_thread(self, thread: int) -> pl.DataFrame:
+        """Return the rows of one thread."""
+        return self.rows[self._of_thread.get(thread, np.empty(0, np.int64))]
+
+    def innermost(self, threads: Ints, times: Ints) -> Ints:
+        """Return the position of the innermost range open on each thread at each time; -1 for none."""
         found = np.full(len(times), -1, np.int64)
-        found[inside["point"].to_numpy()] = inside["position"].to_numpy()
-        yield found
+        for level in self.open_at(threads, times):
+            found = np.where(level >= 0, level, found)
+        return found
+
+    def open_at(self, threads: Ints, times: Ints) -> list[Ints]:
+        """Return, from the outermost nesting level inwards, the position of the range open at each time (-1: none)."""
+        found: list[Ints] = []
+        for thread in self._of_thread.keys() & set(distinct(threads).tolist()):
+            mine = np.flatnonzero(threads == thread)
+            for depth, level in enumerate(self._levels(thread)):
+                if depth == len(found):
+                    found.append(np.full(len(times), -1, np.int64))
+                last = np.searchsorted(level.starts, times[mine], side="right") - 1
+                inside = (last >= 0) & (times[mine] < level.ends[last])
+                found[depth][mine[inside]] = level.positions[last[inside]]
+        return found
+
+    def _levels(self, thread: int) -> list[_Level]:
+        if thread not in self._levels_of:
+            positions = self._of_thread[thread]
+            starts, ends = (self.rows[name].to_numpy()[positions] for name in ("start_ns", "end_ns"))
+            order = np.lexsort((-ends, starts))
+            positions, starts, ends = positions[order], starts[order], ends[order]
+            depth = np.arange(1, len(starts) + 1) - np.searchsorted(np.sort(ends), starts, side="right")
+            by_depth = np.argsort(depth, kind="stable")
+            bounds = np.flatnonzero(np.diff(depth[by_depth])) + 1
+            self._levels_of[thread] = [_Level(positions[at], starts[at], ends[at]) for at in np.split(by_depth, bounds)]
+        return self._levels_of[thread]
 
 
-def _nesting(ranges: pl.DataFrame) -> pl.Series:
-    """Return how many ranges of its thread are open when each range begins."""
-    edges = pl.concat(
-        [
-            ranges.select("thread", time="start_ns", length=-pl.col("end_ns"), step=pl.lit(1)).with_row_index(
-                "position"
-            ),
-            ranges.select("thread", time="end_ns", length=-pl.col("end_ns"), step=pl.lit(-1)).with_row_index(
-                "position"
-            ),
-        ]
-    ).sort("thread", "time", "step", "length")
-    depth = edges.with_columns(level=pl.col("step").cum_sum().over("thread")).filter(pl.col("step") == 1)
-    return depth.sort("position")["level"]
+def _columns(grouped: pl.DataFrame) -> Iterator[tuple[int, pl.Series]]:
+    """Yield each thread and its positions."""
+    return zip(grouped["thread"].to_list(), grouped["position"], strict=True)

@@ -7,7 +7,7 @@ import polars as pl
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bubblefinder.timeline.ranges import innermost, open_ranges, user_ranges
+from bubblefinder.timeline.ranges import Ranges, user_ranges
 
 
 def ranges(rows: list[tuple[int, int, int]]) -> pl.DataFrame:
@@ -41,14 +41,14 @@ def nested(draw: st.DrawFn) -> list[tuple[int, int, int]]:
 def test_the_innermost_open_range_is_the_one_that_began_last(rows: list[tuple[int, int, int]]) -> None:
     threads = np.repeat([1, 2], 30)
     times = np.tile(np.arange(30), 2)
-    got = innermost(ranges(rows), threads, times)
+    got = Ranges(ranges(rows)).innermost(threads, times)
     for thread, time, found in zip(threads, times, got, strict=True):
         holding = [i for i, (t, start, end) in enumerate(rows) if t == thread and start <= time < end]
         assert found == (max(holding, key=lambda i: rows[i][1]) if holding else -1)
 
 
 def test_levels_come_from_the_outside_in() -> None:
-    levels = list(open_ranges(ranges([(1, 0, 10), (1, 2, 8), (1, 3, 4)]), np.array([1, 1, 2]), np.array([3, 5, 3])))
+    levels = Ranges(ranges([(1, 0, 10), (1, 2, 8), (1, 3, 4)])).open_at(np.array([1, 1, 2]), np.array([3, 5, 3]))
     assert [level.tolist() for level in levels] == [[0, 0, -1], [1, 1, -1], [2, -1, -1]]
 
 

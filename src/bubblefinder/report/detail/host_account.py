@@ -14,7 +14,6 @@ from bubblefinder.report.detail.tables import class_name, labels
 from bubblefinder.report.sentences import plain
 from bubblefinder.timeline.apis import CallRole
 from bubblefinder.timeline.model import IdleClass, on_gpu
-from bubblefinder.timeline.ranges import innermost, user_ranges
 from bubblefinder.trace.model import COPY_KINDS
 
 if TYPE_CHECKING:
@@ -111,8 +110,8 @@ def _parts(timeline: Timeline, pieces: pl.DataFrame, starts: Ints) -> pl.DataFra
 
 def _edges(timeline: Timeline, thread: int) -> list[Ints]:
     trace = timeline.trace
-    frames = (timeline.calls, trace.os_calls, user_ranges(trace.nvtx))
-    mine = [frame.filter(pl.col("thread") == thread) for frame in frames]
+    mine = [frame.filter(pl.col("thread") == thread) for frame in (timeline.calls, trace.os_calls)]
+    mine.append(timeline.ranges.of_thread(thread))
     return [frame[name].to_numpy() for frame in mine for name in ("start_ns", "end_ns")]
 
 
@@ -123,8 +122,7 @@ def _told(timeline: Timeline, steps: Steps, causes: Causes | None, parts: pl.Dat
     known = parts["thread"].is_not_null()
     called = timeline.calls["api"].cast(pl.String).gather(parts["call_index"])
     during = pl.when(launching).then(called).when(late & known).then(_during(timeline, parts))
-    ranges = user_ranges(timeline.trace.nvtx)
-    inside = innermost(ranges, parts["thread"].fill_null(-1).to_numpy(), parts["start_ns"].to_numpy())
+    inside = timeline.ranges.innermost(parts["thread"].fill_null(-1).to_numpy(), parts["start_ns"].to_numpy())
     classes = {int(idle_class): class_name(int(idle_class)) for idle_class in IdleClass}
     return parts.select(
         "window",
@@ -132,7 +130,7 @@ def _told(timeline: Timeline, steps: Steps, causes: Causes | None, parts: pl.Dat
         gap_class=pl.col("idle_class").cast(pl.Int64).replace_strict(classes, return_dtype=pl.String),
         wait=_waits(causes, parts),
         during=during,
-        place=pl.when(late | launching).then(_places(ranges, inside)),
+        place=pl.when(late | launching).then(_places(timeline, inside)),
         before=labels(timeline, steps, parts["after_index"]).cast(pl.String),
     )
 
@@ -213,25 +211,26 @@ def calls_of(timeline: Timeline, steps: Steps, lane: Rank, span: tuple[int, int]
 
 def _between(timeline: Timeline, calls: pl.DataFrame) -> pl.DataFrame:
     """Return the work of each thread between its calls, cut where a range begins or ends: thread, start_ns, ns."""
-    ranges = user_ranges(timeline.trace.nvtx)
     cut = []
     for (thread,), mine in calls.sort("start_ns").partition_by("thread", as_dict=True, maintain_order=True).items():
         ended = mine["end_ns"].cum_max().to_numpy()[:-1]
-        edges = ranges.filter(pl.col("thread") == thread)
+        edges = timeline.ranges.of_thread(thread)
         cuts = np.concatenate([edges[name].to_numpy() for name in ("start_ns", "end_ns")])
         lower, upper, _ = split(ended, np.maximum(mine["start_ns"].to_numpy()[1:], ended), cuts)
         cut.append(pl.DataFrame({"thread": np.full(len(lower), thread), "start_ns": lower, "ns": upper - lower}))
     pieces = pl.concat(cut) if cut else pl.DataFrame(schema={"thread": pl.Int64, "start_ns": pl.Int64, "ns": pl.Int64})
-    inside = innermost(ranges, pieces["thread"].to_numpy(), pieces["start_ns"].to_numpy())
+    inside = timeline.ranges.innermost(pieces["thread"].to_numpy(), pieces["start_ns"].to_numpy())
     return pieces.select(
         api=pl.lit(HOST_WORK),
-        on=_places(ranges, inside),
+        on=_places(timeline, inside),
         waits=pl.lit(value=False),
         ns="ns",
     )
 
 
-def _places(ranges: pl.DataFrame, inside: Ints) -> pl.Series:
+def _places(timeline: Timeline, inside: Ints) -> pl.Series:
     """Return what ranges are called by their positions, null for -1, without the numbers in their names."""
-    texts = ranges.select(general(pl.col("text")))["text"].gather(pl.Series(inside).replace(-1, None))
-    return texts.map_elements(_short, return_dtype=pl.String)
+    texts = timeline.ranges.rows["text"]
+    different = texts.unique()
+    short = different.to_frame().select(general(pl.col("text")).map_elements(_short, return_dtype=pl.String))["text"]
+    return texts.replace_strict(different, short).gather(pl.Series(inside).replace(-1, None))
