@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Any
 from nsys_recipe.lib import recipe
 from nsys_recipe.lib.args import Option
 
-from bubblefinder.fleet.analyse import Analysed, analyse
+from bubblefinder.fleet.analyse import Analysed, analyse, side_by_side
 from bubblefinder.fleet.find import export_beside
-from bubblefinder.fleet.model import Fleet
 from bubblefinder.render.formats import write
 from bubblefinder.report.json import decode
 
@@ -41,8 +40,7 @@ class Bubblefinder(recipe.Recipe):  # type: ignore[misc]
     def reducer_func(self, done: Iterable[Analysed]) -> None:
         """Write the frame of all ranks, a report for each capture, and the table of the fleet."""
         results = list(done)
-        failures = tuple(one.failure for one in results if one.failure)
-        fleet = Fleet(tuple(row for one in results for row in one.rows), failures)
+        fleet = side_by_side(results)
         write("fleet", fleet, Path(self.add_output_file("analysis.parquet", "Parquet")))
         write("fleet", fleet, Path(self.add_output_file("fleet.html", "Html")))
         for one in results:

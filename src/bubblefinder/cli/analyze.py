@@ -11,7 +11,7 @@ from bubblefinder.cli.arguments import (
     Bandwidth,
     Batch,
     Bench,
-    Capture,
+    Captures,
     Context,
     DraftSteps,
     DraftTokens,
@@ -30,6 +30,7 @@ from bubblefinder.cli.arguments import (
     parse_window,
     refuse_unseen,
 )
+from bubblefinder.cli.several import analyze_several
 from bubblefinder.errors import EXIT_GATE
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
 
 
 def analyze(
-    trace: Capture,
+    traces: Captures,
     output: OutputFiles = None,
     output_format: OutputFormat = None,
     json: Json = False,
@@ -102,11 +103,17 @@ def analyze(
     quiet: Quiet = False,
     verbose: Verbose = 0,
 ) -> None:
-    """Say how much of a decode step the GPU idled, and why."""
-    from bubblefinder.cli.output import Outputs
+    """Say how much of a decode step the GPU idled, and why.
 
-    failing = parse_severity(fail_on)
-    outputs = Outputs("report", "json" if json else output_format, output, quiet=quiet)
+    Several captures, a folder or a quoted pattern give a line each; -f and -o then mean them side by side, and the exit
+    code is the highest of any. To keep a report of each: bubblefinder batch.
+    """
+    from bubblefinder.cli.output import Outputs
+    from bubblefinder.fleet.find import several
+
+    failing, form = parse_severity(fail_on), "json" if json else output_format
+    captures = several(traces)
+    outputs = Outputs("fleet" if captures else "report", form, output, quiet=quiet)
     asked_window, asked_steps, asked_meta = parse_window(window), parse_steps(steps), parse_meta(meta)
 
     def options() -> Options:
@@ -133,7 +140,9 @@ def analyze(
             names_from=open_trace(names_from) if names_from else None,
         )
 
-    report = load_and_analyze(trace, options, quiet=quiet)
+    if captures:
+        raise typer.Exit(analyze_several(captures, options(), failing, outputs, quiet=quiet))
+    report = load_and_analyze(traces[0], options, quiet=quiet)
     outputs.emit(report, url=report_url or "", verbose=verbose > 0)
     refuse_unseen(report)
     if any(finding.severity in failing for finding in report.findings):

@@ -25,6 +25,13 @@ Capture = Annotated[
         help="A SQLite export (also .xz, .gz, .zst), a parquetdir or arrowdir folder, or a .nsys-rep.",
     ),
 ]
+Captures = Annotated[
+    list[Path],
+    typer.Argument(
+        metavar="TRACE",
+        help="A SQLite export (also .xz, .gz, .zst), a parquetdir or arrowdir folder, or a .nsys-rep; or several.",
+    ),
+]
 OutputFiles = Annotated[
     list[Path] | None,
     typer.Option(

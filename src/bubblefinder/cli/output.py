@@ -34,6 +34,7 @@ class Outputs:
         if form is not None and form not in known:
             raise UsageError(f"there is no format {form!r} here", hint="use one of " + " ".join(known))
         self._document, self._form, self._paths, self._quiet = document, form or "text", list(paths or ()), quiet
+        self._takes_lines, self._are_lines = form is None, False
         for path in self._paths:
             format_for(document, path)
 
@@ -50,11 +51,21 @@ class Outputs:
         for path in self._paths:
             make_folder(path)
             write(self._document, value, path, url=url)
-        if not (self._quiet and self._paths):
+        if self._prints() and not self._are_lines:
             self._print(value, url, verbose=verbose)
         for path in self._paths:
             if not self._quiet:
                 typer.echo(f"wrote {path}", err=True)
+
+    def tell(self, line: str) -> None:
+        """Print a line on a part of the document as it is done, in place of the document; not if a format was named."""
+        if self._takes_lines:
+            self._are_lines = True
+            if self._prints():
+                say(line)
+
+    def _prints(self) -> bool:
+        return not (self._quiet and self._paths)
 
     def _print(self, value: object, url: str, *, verbose: bool) -> None:
         """Print as wide as the terminal is; a report is coloured there."""

@@ -1,4 +1,4 @@
-"""One capture, analysed where a worker runs: what comes back is small, plain and never an exception."""
+"""One capture of many, analysed where a worker runs: what comes back is small and plain, and a failure is no error."""
 
 from __future__ import annotations
 
@@ -6,34 +6,60 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bubblefinder.errors import BubblefinderError
-from bubblefinder.fleet.model import Failure, rows_of
+from bubblefinder.errors import EXIT_INPUT, EXIT_INTERNAL, EXIT_OK, BubblefinderError, UsageError
+from bubblefinder.fleet.model import Failure, Fleet, rows_of
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from bubblefinder.fleet.model import Row
+    from bubblefinder.report.build import Options
 
 
 @dataclass(frozen=True, slots=True)
 class Analysed:
-    """What one capture gave: its rows and its report as JSON, or why not."""
+    """What one capture gave: its rows and its report as JSON, or why not.
+
+    `severities` are those of its findings; `code` is the exit code of an analysis of it alone without a gate.
+    """
 
     path: str
     rows: tuple[Row, ...] = ()
     report: bytes = b""
     failure: Failure | None = None
+    severities: frozenset[str] = frozenset()
+    code: int = EXIT_OK
 
 
-def analyse(path: str) -> Analysed:
-    """Return what one capture gives; a capture that can't be read is a failure, not an error."""
+def analyse(path: str, options: Options | None = None) -> Analysed:
+    """Return what one capture gives; a capture that can't be read is a failure, not an error.
+
+    Raises:
+        UsageError: an option is wrong, whatever the capture.
+    """
     from bubblefinder.report.build import analyze_trace
     from bubblefinder.report.json import encode
     from bubblefinder.trace.open import open_trace
 
     try:
         trace = open_trace(path)
-        report = analyze_trace(trace)
+        report = analyze_trace(trace, options)
+    except UsageError:
+        raise
     except BubblefinderError as error:
-        return Analysed(path, failure=Failure(path, str(error).splitlines()[0]))
+        return Analysed(path, failure=Failure(path, str(error).splitlines()[0]), code=error.exit_code)
     except MemoryError:
-        return Analysed(path, failure=Failure(path, "out of memory"))
-    return Analysed(path, tuple(rows_of(report, Path(path), trace.info.utc_ns)), encode(report))
+        return Analysed(path, failure=Failure(path, "out of memory"), code=EXIT_INTERNAL)
+    return Analysed(
+        path,
+        tuple(rows_of(report, Path(path), trace.info.utc_ns)),
+        encode(report),
+        severities=frozenset(finding.severity for finding in report.findings),
+        code=EXIT_INPUT if report.trace.capture_mode == "unseen" else EXIT_OK,
+    )
+
+
+def side_by_side(done: Sequence[Analysed]) -> Fleet:
+    """Return what captures gave as one fleet, in their order."""
+    rows = tuple(row for one in done for row in one.rows)
+    return Fleet(rows, tuple(one.failure for one in done if one.failure))

@@ -11,13 +11,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from bubblefinder.errors import InputError, UsageError
-from bubblefinder.fleet.analyse import Analysed, analyse
-from bubblefinder.fleet.model import Failure, Fleet, Row
+from bubblefinder.fleet.analyse import Analysed, analyse, side_by_side
+from bubblefinder.fleet.model import Failure, Row
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from distributed import Client
+
+    from bubblefinder.fleet.model import Fleet
 
 STATE: Final = "captures.jsonl"
 REPORTS: Final = "reports"
@@ -67,10 +69,7 @@ def batch(paths: Sequence[Path], out: Path, workers: Workers, tell: Callable[[An
                 state.flush()
                 results[done.path] = done
                 tell(done)
-    ordered = [results[str(path)] for path in paths]
-    return Fleet(
-        tuple(row for done in ordered for row in done.rows), tuple(done.failure for done in ordered if done.failure)
-    )
+    return side_by_side([results[str(path)] for path in paths])
 
 
 def _key(path: Path) -> str:

@@ -8,11 +8,26 @@ from typing import TYPE_CHECKING, Final
 from bubblefinder.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
 REPORTS: Final = (".nsys-rep", ".qdrep")
 _EXPORTS: Final = (".sqlite", ".sqlite.xz", ".sqlite.gz", ".sqlite.zst")
 _FOLDERS: Final = ("_pqtdir", "_arwdir")
+_OF_ALL_FOLDERS: Final = ("StringIds.parquet", "StringIds.arrow")
+"""A table that every export has: a folder with it is one, whatever it is called."""
+
+
+def several(places: Sequence[Path]) -> list[Path]:
+    """Return the captures that several places name, or a folder or a pattern; none where the one place is a capture.
+
+    Raises:
+        InputError: one of several places holds none.
+    """
+    first = places[0]
+    is_one = first.is_file() or (first.is_dir() and _is_capture(first))
+    if len(places) == 1 and (is_one or not any(_in_place(str(first)))):
+        return []
+    return find_captures([str(place) for place in places])
 
 
 def find_captures(places: Iterable[str]) -> list[Path]:
@@ -58,5 +73,5 @@ def _absolute(pattern: Path) -> Iterable[Path]:
 
 def _is_capture(path: Path) -> bool:
     if path.is_dir():
-        return path.name.endswith(_FOLDERS)
+        return path.name.endswith(_FOLDERS) or any((path / name).exists() for name in _OF_ALL_FOLDERS)
     return path.name.endswith((*_EXPORTS, *REPORTS))

@@ -65,7 +65,9 @@ def line(done: Analysed) -> str:
         return f"{plain(done.path, 200)}: not analysed: {plain(done.failure.reason, 200)}"
     ranks = [row for row in done.rows if row.steps]
     if not ranks:
-        return f"{plain(done.path, 200)}: no decode steps"
+        unseen = any(row.mode == "unseen" for row in done.rows)
+        why = "the GPU work of its graphs is missing, so no bubble can be told" if unseen else "no decode steps"
+        return f"{plain(done.path, 200)}: {why}"
     most = max(ranks, key=lambda row: row.inter_ns or 0.0)
     ranked = f" on {plural(len(ranks), 'rank')}" if len(ranks) > 1 else ""
     first = f"; first to fix: {plain(ranks[0].first, 100)}" if ranks[0].first else ""

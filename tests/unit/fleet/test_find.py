@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from bubblefinder.errors import InputError
-from bubblefinder.fleet.find import export_beside, find_captures
+from bubblefinder.fleet.find import export_beside, find_captures, several
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -48,3 +48,17 @@ def test_an_export_older_than_its_report_is_not_taken(place: Path) -> None:
     os.utime(place / "sub" / "d.sqlite", (0, 0))
     assert export_beside(report) is None
     assert "sub/d.nsys-rep" in names(place, str(place))
+
+
+def test_a_folder_with_the_tables_of_an_export_is_one_capture_whatever_its_name(place: Path) -> None:
+    (place / "sub" / "plain").mkdir()
+    (place / "sub" / "plain" / "StringIds.arrow").write_text("")
+    assert "sub/plain" in names(place, str(place))
+    assert several([place / "sub" / "plain"]) == []
+
+
+def test_several_are_what_is_more_than_one_place_a_folder_or_a_pattern(place: Path) -> None:
+    assert several([place / "a.sqlite"]) == several([place / "missing.sqlite"]) == several([place / "e_pqtdir"]) == []
+    assert several([place / "sub"]) == find_captures([str(place / "sub")])
+    assert several([place / "*.sqlite"]) == [place / "a.sqlite"]
+    assert len(several([place / "a.sqlite", place / "e_pqtdir"])) == 2
