@@ -105,7 +105,7 @@ def _run(planned: Plan, engine: Engine, wish: Wish, nsys: Nsys) -> None:
     first, *others = planned.recordings
     beside = {other.kind: other.export for other in others}
     reports = [wish.stem.with_name(f"{wish.stem.name}.report.{suffix}") for suffix in ("html", "json")]
-    analyze(first.export, output=reports, reference=beside.get("graph"), names_from=beside.get("names"))
+    analyze([first.export], output=reports, reference=beside.get("graph"), names_from=beside.get("names"))
 
 
 def _write_functions(path: Path, engine: Engine) -> None:
