@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
-from bubblefinder.causes.facts import Row
+from bubblefinder.causes.evidence import Row
 from bubblefinder.intervals import Cover, inside, last_before, split, union
 from bubblefinder.steps.model import HEAD, NO_LOAD, PREFILL, SET_UP
 from bubblefinder.timeline.model import on_gpu

@@ -10,7 +10,7 @@ import polars as pl
 
 from bubblefinder.causes.collectives import find_collectives
 from bubblefinder.causes.decode import RankSteps, call_rows, lanes, operation_rows, p50
-from bubblefinder.causes.facts import Facts, SiteFacts, SkewFacts, StepFacts
+from bubblefinder.causes.facts import Facts, SiteFacts, StepFacts
 from bubblefinder.causes.host_facts import hole_facts, late_calls
 from bubblefinder.causes.host_time import host_time, longest, main_thread
 from bubblefinder.causes.programs import find_programs
@@ -18,6 +18,7 @@ from bubblefinder.causes.queue_facts import queue_facts
 from bubblefinder.causes.recurring import recurring_groups
 from bubblefinder.causes.role_facts import find_spans, role_facts, seam_facts, span_of_pieces
 from bubblefinder.causes.site_facts import facts_of_sites, site_facts
+from bubblefinder.causes.step_parts import SkewFacts
 from bubblefinder.causes.thresholds import OWN_COPY_NS
 from bubblefinder.intervals import Cover, inside, split, union
 from bubblefinder.timeline.apis import CallRole

@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 
 from bubblefinder.causes.decode import RankSteps, call_rows, p50
-from bubblefinder.causes.facts import HoleFacts
+from bubblefinder.causes.step_parts import HoleFacts
 from bubblefinder.intervals import distinct, overlap_with, union
 from bubblefinder.units import share
 

@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 
 from bubblefinder.causes.decode import RankSteps, call_rows, p50
-from bubblefinder.causes.facts import QueueFacts
+from bubblefinder.causes.step_parts import QueueFacts
 from bubblefinder.causes.thresholds import QUEUE_NS
 from bubblefinder.timeline.apis import CallRole
 from bubblefinder.timeline.model import IdleClass

@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 
 from bubblefinder.causes.decode import RankSteps, call_rows, operation_rows, p50, spread
-from bubblefinder.causes.facts import RoleFacts, SeamFacts
+from bubblefinder.causes.step_parts import RoleFacts, SeamFacts
 from bubblefinder.intervals import held_by, last_before
 from bubblefinder.timeline.apis import CallRole
 from bubblefinder.timeline.model import IdleClass, on_gpu

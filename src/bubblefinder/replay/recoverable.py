@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from bubblefinder.causes.facts import HoleFacts, RoleFacts, SiteFacts, StepFacts
+from bubblefinder.causes.facts import SiteFacts, StepFacts
 from bubblefinder.causes.places import general
+from bubblefinder.causes.step_parts import HoleFacts, RoleFacts
 from bubblefinder.replay.changes import NEVER_LATE, CaptureEager, RemovePauses, RemoveWaits
 from bubblefinder.replay.predict import Prediction, predict
 from bubblefinder.timeline.rank import Rank

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from bubblefinder.causes.facts import HoleFacts, SiteFacts, SkewFacts, StepFacts
+from bubblefinder.causes.facts import SiteFacts, StepFacts
+from bubblefinder.causes.step_parts import HoleFacts, SkewFacts
 from bubblefinder.report.chains import chain_words, in_turn_ns
 from bubblefinder.report.found import Benign, DeviceRef, Evidence, Expected, Finding, Joint, Quantiles, Site
 from bubblefinder.timeline.rank import Rank

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection
     from typing import Self
 
-    from bubblefinder.causes.facts import Row
+    from bubblefinder.causes.evidence import Row
     from bubblefinder.rules.subjects import Subject
 
 Severity = Literal["info", "low", "medium", "high"]

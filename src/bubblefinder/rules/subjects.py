@@ -8,16 +8,8 @@ from dataclasses import dataclass, fields
 from functools import cache
 from typing import TYPE_CHECKING, Final, get_type_hints
 
-from bubblefinder.causes.facts import (
-    Facts,
-    HoleFacts,
-    QueueFacts,
-    RoleFacts,
-    SeamFacts,
-    SiteFacts,
-    SkewFacts,
-    StepFacts,
-)
+from bubblefinder.causes.facts import Facts, SiteFacts, StepFacts
+from bubblefinder.causes.step_parts import HoleFacts, QueueFacts, RoleFacts, SeamFacts, SkewFacts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

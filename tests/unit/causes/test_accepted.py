@@ -1,7 +1,8 @@
 from __future__ import annotations
 
 from bubblefinder.causes.accepted import with_accept_length
-from bubblefinder.causes.facts import Facts, RoleFacts, StepFacts
+from bubblefinder.causes.facts import Facts, StepFacts
+from bubblefinder.causes.step_parts import RoleFacts
 
 
 def step(*roles: str) -> StepFacts:

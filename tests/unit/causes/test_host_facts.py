@@ -8,7 +8,7 @@ from tests.unit.causes.test_role_facts import step_facts
 from tests.unit.causes.test_sites import steps
 
 if TYPE_CHECKING:
-    from bubblefinder.causes.facts import HoleFacts
+    from bubblefinder.causes.step_parts import HoleFacts
 
 
 def holes(long: str, extra: str = "") -> tuple[HoleFacts, ...]:

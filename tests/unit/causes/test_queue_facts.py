@@ -10,7 +10,7 @@ from tests.simulate import Graph, Machine, nodes
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from bubblefinder.causes.facts import QueueFacts
+    from bubblefinder.causes.step_parts import QueueFacts
     from tests.simulate import Host
 
 GRAPH = Graph(3, nodes("attn", "mlp") * 20)

@@ -9,7 +9,8 @@ from tests.judged import drawn
 from tests.unit.causes.test_sites import steps
 
 if TYPE_CHECKING:
-    from bubblefinder.causes.facts import RoleFacts, SeamFacts, StepFacts
+    from bubblefinder.causes.facts import StepFacts
+    from bubblefinder.causes.step_parts import RoleFacts, SeamFacts
 
 
 def step_facts(picture: str) -> StepFacts:

@@ -5,7 +5,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from bubblefinder.causes.facts import Facts, RoleFacts, Row, SiteFacts, SkewFacts, StepFacts
+from bubblefinder.causes.evidence import Row
+from bubblefinder.causes.facts import Facts, SiteFacts, StepFacts
+from bubblefinder.causes.step_parts import RoleFacts, SkewFacts
 from bubblefinder.errors import UsageError
 from bubblefinder.rules.config import Config
 from bubblefinder.rules.engine import run_rules, selected, severity_of

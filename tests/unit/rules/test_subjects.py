@@ -4,7 +4,8 @@ from dataclasses import fields, replace
 
 import pytest
 
-from bubblefinder.causes.facts import Facts, HoleFacts, RoleFacts, SeamFacts, SiteFacts, SkewFacts, StepFacts
+from bubblefinder.causes.facts import Facts, SiteFacts, StepFacts
+from bubblefinder.causes.step_parts import HoleFacts, RoleFacts, SeamFacts, SkewFacts
 from bubblefinder.rules.subjects import SUBJECTS, bubble_p50_ns, cost, field_texts, identity, kind_of, subjects
 
 SITE = SiteFacts(

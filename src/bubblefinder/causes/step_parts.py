@@ -1,0 +1,193 @@
+"""What the rules may look at of the parts of a step: roles, seams, holes, queues and skews, see `causes.facts`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from bubblefinder.causes.evidence import Row  # noqa: TC001 - the rules read the annotations
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoleFacts:
+    """A role of the step: a replay, or an eager phase (launches between the replays that have no graph).
+
+    Attributes:
+        gpu: physical GPU.
+        process: process key.
+        role: as in `steps.replays`, or the name given to the eager phase.
+        eager: whether it runs as single launches.
+        siblings_replay: whether at least one other role of the same step is a graph replay.
+        replays: the roles of the step that are graph replays.
+        per_step_count: replays of the role per step; for an eager phase 1 if it is in every step.
+        span_p50_ns: median span of one replay, or of the phase from its first to its last operation.
+        span_share: median span times count over the median step.
+        nodes: median operations in a replay (None in graph mode), or launches of the phase per step.
+        idle_p50_ns: idle inside the span per step (intra-graph gaps of a replay; every gap inside an eager
+            phase); None where not measured.
+        idle_share: that idle over all decode steps, over their total duration.
+        gap_p50_ns: median idle between neighbouring operations of one stream inside it; None where not measured.
+        kernel_p50_ns: median length of its kernels; None where not measured.
+        small_share: share of its kernels that are shorter than 6 us; None where not measured.
+        pdl_overlap_share: share of neighbouring kernels of one stream whose second starts before the first ends;
+            None where not measured.
+        pdl_pairs: the kernels that start before their predecessor in the stream has ended, ``name x count`` with the
+            number in one replay, most frequent first, at most 4.
+        pdl_breaks: where some do, the kernels that still wait for their predecessor's end and have the most idle
+            before them, in the same form.
+        small_runs: the kernels shorter than 6 us that stand beside another such: ``name x count`` texts with the
+            number in one replay, costliest first, at most 5.
+        long_kernels: names of the kernels that take at least 2 % of its busy time each, costliest first, at most
+            8; empty where not measured.
+        launch_p50_ns: median host time inside its launch calls per step.
+        left_share: the part of its idle that surely remains without the profiler, by the what-if replay; 1 where that
+            is not known.
+        evidence: rows of at most 20 replays or launch calls.
+    """
+
+    gpu: int
+    process: int
+    role: str
+    eager: bool
+    siblings_replay: bool
+    replays: tuple[str, ...] = ()
+    per_step_count: float | None = None
+    span_p50_ns: float | None = None
+    span_share: float | None = None
+    nodes: float | None = None
+    idle_p50_ns: float | None = None
+    idle_share: float | None = None
+    gap_p50_ns: float | None = None
+    kernel_p50_ns: float | None = None
+    small_share: float | None = None
+    pdl_overlap_share: float | None = None
+    pdl_pairs: tuple[str, ...] = ()
+    pdl_breaks: tuple[str, ...] = ()
+    small_runs: tuple[str, ...] = ()
+    long_kernels: tuple[str, ...] = ()
+    launch_p50_ns: float | None = None
+    left_share: float = 1.0
+    evidence: tuple[Row, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeamFacts:
+    """The stretch between two roles of a step, and the chain of short eager kernels in it.
+
+    Attributes:
+        gpu: physical GPU.
+        process: process key.
+        after_role: the role before the seam.
+        before_role: the role after it.
+        glue_kernels: median number per step of eager kernels of at most 4 us in the seam.
+        glue_names: their names, most frequent first, at most 8.
+        idle_p50_ns: idle between those kernels per step that no wait is charged with: gaps that one of them ends and
+            that another kernel of the seam began.
+        idle_share: that idle over all decode steps, over their total duration.
+        left_share: the part of its idle that surely remains without the profiler, by the what-if replay; 1 where that
+            is not known.
+        evidence: rows of at most 20 of the kernels.
+    """
+
+    gpu: int
+    process: int
+    after_role: str | None
+    before_role: str | None
+    glue_kernels: float
+    glue_names: tuple[str, ...] = ()
+    idle_p50_ns: float | None = None
+    idle_share: float | None = None
+    left_share: float = 1.0
+    evidence: tuple[Row, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HoleFacts:
+    """Stretches of a launching thread without any CUDA call, far above what it usually needs there.
+
+    Attributes:
+        gpu: physical GPU that idled.
+        process: process key.
+        thread: name of the thread.
+        reason: ``gc``, ``gil``, ``descheduled`` or ``os call`` where the capture shows it, else None.
+        detail: the OS call or the NVTX range that shows it, else None.
+        nvtx: innermost range open on the thread during most of the holes.
+        steps: steps of this process on this GPU, the first and the tail included.
+        steps_affected: those with such a hole.
+        occurrences: holes in them.
+        hole_p50_ns: median length of a hole.
+        idle_p50_ns: idle charged to no wait under the holes, per affected step.
+        idle_share: that idle over all decode steps, over their total duration.
+        recoverable_ns: what a median step would lose without them, by the what-if replay; None where that was not
+            computed.
+        pauses: positions in `causes.pauses`.
+        one_rank: whether other ranks were captured and have no such holes; None with one rank.
+        evidence: rows of at most 20 calls that end a hole.
+    """
+
+    gpu: int
+    process: int
+    thread: str | None
+    reason: str | None = None
+    detail: str | None = None
+    nvtx: str | None = None
+    steps: int
+    steps_affected: int
+    occurrences: int
+    hole_p50_ns: float | None = None
+    idle_p50_ns: float | None = None
+    idle_share: float | None = None
+    recoverable_ns: float | None = None
+    pauses: tuple[int, ...] = ()
+    one_rank: bool | None = None
+    evidence: tuple[Row, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueFacts:
+    """Idle time before work that the host had launched in time: something in the queue held it back.
+
+    Attributes:
+        gpu: physical GPU that idled.
+        process: process key.
+        reason: ``host function`` or ``event wait`` where the launching thread put one in between, ``copy`` where a copy
+            waited for its engine, else None.
+        api: the call behind it: cudaLaunchHostFunc, cudaStreamWaitEvent, the copy's; None without a reason.
+        per_step_count: how often a step, over the decode steps.
+        idle_p50_ns: idle in such gaps per step.
+        idle_share: that idle over all decode steps, over their total duration.
+        evidence: rows of at most 20 of those calls.
+    """
+
+    gpu: int
+    process: int
+    reason: str | None = None
+    api: str | None = None
+    per_step_count: float | None = None
+    idle_p50_ns: float | None = None
+    idle_share: float | None = None
+    evidence: tuple[Row, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SkewFacts:
+    """Ranks that reach a collective at different times: a collective's length is not its work.
+
+    Attributes:
+        gpu: physical GPU of the late rank, the one whose collective is shortest.
+        process: its process key.
+        collective: kernel name.
+        role: the replay that holds it.
+        waiting_gpu: physical GPU of the rank that waits longest.
+        skew_p50_ns: per step, longest minus shortest length of the k-th collective over the ranks.
+        skew_share: that time over all decode steps of the waiting rank, over their total duration.
+        evidence: rows of at most 20 of the collectives.
+    """
+
+    gpu: int
+    process: int
+    collective: str
+    role: str | None = None
+    waiting_gpu: int | None = None
+    skew_p50_ns: float | None = None
+    skew_share: float | None = None
+    evidence: tuple[Row, ...] = ()
