@@ -50,6 +50,20 @@ def test_a_report_is_exported_and_read_with_progress(report: Path) -> None:
     assert [path.name for path in report.parent.iterdir()] == [report.name]
 
 
+def test_a_report_of_2020_is_read(root: Path, tmp_path: Path) -> None:
+    """Nsight Systems 2020.4 called its reports .qdrep; a later one exports them."""
+    report = tmp_path / "old.qdrep"
+    report.write_bytes((root / "sample_traces" / "nvtx_loop.qdrep").read_bytes())
+    trace = open_trace(report)
+    assert sorted(trace.nvtx["text"]) == ["decode_step"] * 10 + ["verify"] * 10
+    assert trace.info.nsys_version == "2023.4.4.54"
+    with pytest.raises(CannotAnswerError, match="no GPU activity recorded"):
+        analyze_trace(trace)
+    clean = tmp_path / "clean.sqlite"
+    assert CliRunner().invoke(app, ["slice", str(report), str(clean), "--scrub"]).exit_code == 0
+    assert [secret for secret in (b"/mnt/", b"HOME=", b"nsys-launcher") if secret in clean.read_bytes()] == []
+
+
 def test_only_tables_that_are_read_are_exported(report: Path, tmp_path: Path) -> None:
     nsys = installed_nsys()
     assert nsys is not None
@@ -89,7 +103,10 @@ def test_a_recording_is_imported_first(tmp_path: Path, real_nsys: Path) -> None:
     assert {stage.split()[0] for stage in told} == {"import", "export"}
 
 
-@pytest.mark.parametrize(("name", "what"), [("cut.nsys-rep", "nsys can't export"), ("cut.qdstrm", "can't read")])
+@pytest.mark.parametrize(
+    ("name", "what"),
+    [("cut.nsys-rep", "nsys can't export"), ("cut.qdrep", "nsys can't export"), ("cut.qdstrm", "can't read")],
+)
 def test_what_it_says_of_a_damaged_file_is_one_line(name: str, what: str, report: Path, tmp_path: Path) -> None:
     damaged = tmp_path / name
     damaged.write_bytes(report.read_bytes()[:1000])

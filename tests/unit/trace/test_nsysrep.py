@@ -63,6 +63,16 @@ def test_a_database_that_is_called_a_report_is_read_as_what_it_is(
     assert open_trace(save(tmp_path / "x.nsys-rep")).operations.height == 1
 
 
+def test_an_old_report_without_nsys_is_told_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    report = tmp_path / "run.qdrep"
+    report.write_bytes(b"NVIDIA Tegra Profiler Report 1.")
+    monkeypatch.setenv("PATH", "/nowhere")
+    with pytest.raises(InputError, match=r"run\.qdrep is a report that must be exported first") as caught:
+        open_trace(report)
+    assert caught.value.exit_code == 3
+    assert caught.value.hint.endswith("nsys export --type sqlite --output run.sqlite run.qdrep")
+
+
 def test_a_recording_needs_the_importer_and_both_commands_are_given(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
