@@ -13,7 +13,7 @@ from bubblefinder.replay.model import EdgeKind
 from bubblefinder.replay.run import replay
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from bubblefinder.intervals import Bools, Ints
     from bubblefinder.replay.changes import RemoveWaits
@@ -26,17 +26,15 @@ MOVED: Final = 0.5
 """So much of the time that a wait blocked has to turn up at another one for the wait to have moved there."""
 
 
-def moved_to(model: Model, rank: Rank, parts: Sequence[Part], part: Part, removed: RemoveWaits) -> int | None:
+def moved_to(parts: Sequence[Part], part: Part, before: Mapping[int, int], after: Mapping[int, int]) -> int | None:
     """Return the position of the part of a chain that waits in the place of one that is gone, null if none does.
 
     Args:
-        model: the recorded run.
-        rank: whose steps.
         parts: the sites of each wait of the chain.
         part: those of the one that is gone.
-        removed: the change that removes it.
+        before: from `blocked`, with it.
+        after: the same without it.
     """
-    before, after = _blocked(model, rank, None), _blocked(model, rank, removed)
     more = {
         position: sum(after.get(site, 0) - before.get(site, 0) for site in other)
         for position, other in enumerate(parts)
@@ -46,7 +44,7 @@ def moved_to(model: Model, rank: Rank, parts: Sequence[Part], part: Part, remove
     return next_one if more[next_one] >= MOVED * sum(before.get(site, 0) for site in part) > 0 else None
 
 
-def _blocked(model: Model, rank: Rank, change: RemoveWaits | None) -> dict[int, int]:
+def blocked(model: Model, rank: Rank, change: RemoveWaits | None = None) -> dict[int, int]:
     """Return how long the waits of each site block a rank's steps in all, as replayed after a change."""
     edited = edit(model, [change] if change else [])
     times = replay(model, edited.lag, edited.keep)

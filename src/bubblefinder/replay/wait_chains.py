@@ -17,7 +17,7 @@ from bubblefinder.causes.decode import lanes
 from bubblefinder.causes.recurring import recurring_groups
 from bubblefinder.causes.site_facts import facts_of_sites
 from bubblefinder.replay.changes import HostSpeed, RemoveWaits
-from bubblefinder.replay.handing_on import moved_to, preparing_of
+from bubblefinder.replay.handing_on import blocked, moved_to, preparing_of
 from bubblefinder.replay.likely_costs import range_without_tracing
 from bubblefinder.replay.predict import predict, steps_after
 from bubblefinder.timeline.rank import Rank
@@ -102,16 +102,16 @@ def wait_chains(
 
 
 def _chain(timeline: Timeline, causes: Causes, model: Model, mine: RankSteps, rank: Rank) -> WaitChain | None:
-    ordered = _linked(causes, model, rank, recurring_groups(causes, mine))
+    gains = _Gains(causes, model, rank)
+    ordered = _linked(causes, model, rank, recurring_groups(causes, mine), gains)
     if len(ordered) < 2:  # noqa: PLR2004 - one wait is no chain
         return None
-    gains = _Gains(causes, model, rank)
     removed = RemoveWaits(on_every_rank(causes, (site for part in ordered for site in part)))
-    gone, links = frozenset[int](), list[Link]()
+    gone, links, held = frozenset[int](), list[Link](), blocked(model, rank)
     for part in ordered:
         before, gone = gains.of(gone), gone | set(part)
         alone = RemoveWaits(on_every_rank(causes, part))
-        next_one = moved_to(model, rank, ordered, part, alone)
+        next_one = moved_to(ordered, part, held, blocked(model, rank, alone))
         facts = facts_of_sites(timeline, causes, mine, part)
         links.append(Link(facts, predict(model, [alone])[rank], gains.of(gone) - before, next_one))
     preparing, idle = preparing_of(model, rank, ordered[0])
@@ -126,7 +126,9 @@ def _chain(timeline: Timeline, causes: Causes, model: Model, mine: RankSteps, ra
     )
 
 
-def _linked(causes: Causes, model: Model, rank: Rank, parts: list[tuple[int, ...]]) -> list[tuple[int, ...]]:
+def _linked(
+    causes: Causes, model: Model, rank: Rank, parts: list[tuple[int, ...]], now: _Gains
+) -> list[tuple[int, ...]]:
     """Return the parts that would hold a host twice as fast, alone or with the others gone.
 
     The first is the one that gives most by itself, or holds the host longest.
@@ -137,13 +139,17 @@ def _linked(causes: Causes, model: Model, rank: Rank, parts: list[tuple[int, ...
     every = frozenset(site for part in parts for site in part)
     if len(parts) < 2 or gains.of(every) < WORTHWHILE * gains.now:  # noqa: PLR2004
         return []
-    last = {part: gains.of(every) - gains.of(every - set(part)) for part in parts}
-    linked = [part for part in parts if max(gains.of(frozenset(part)), last[part]) >= LEAST * gains.now]
-    alone, blocked = _Gains(causes, model, rank), causes.waits.group_by("site").agg(pl.col("blocked_ns").sum())
+
+    def holds(part: tuple[int, ...]) -> bool:
+        least = LEAST * gains.now
+        return gains.of(every) - gains.of(every - set(part)) >= least or gains.of(frozenset(part)) >= least
+
+    linked = [part for part in parts if holds(part)]
+    lasted = causes.waits.group_by("site").agg(pl.col("blocked_ns").sum())
 
     def most(number: int) -> tuple[int, int]:
-        held = blocked.filter(pl.col("site").is_in(linked[number]))["blocked_ns"].sum()
-        return alone.of(frozenset(linked[number])), int(held)
+        held = lasted.filter(pl.col("site").is_in(linked[number]))["blocked_ns"].sum()
+        return now.of(frozenset(linked[number])), int(held)
 
     first = max(range(len(linked)), key=most, default=0)
     return linked[first:] + linked[:first]
@@ -153,10 +159,14 @@ class _Gains:
     """What the median step of a rank loses without some sites, after other changes; each set is replayed once."""
 
     def __init__(self, causes: Causes, model: Model, rank: Rank, *others: Change) -> None:
-        self.now = steps_after(model, others)[rank]
+        self._now = cache(lambda: steps_after(model, others)[rank])
         self._replayed = cache(
             lambda sites: steps_after(model, [RemoveWaits(on_every_rank(causes, sites)), *others])[rank]
         )
+
+    @property
+    def now(self) -> int:
+        return self._now()
 
     def of(self, sites: frozenset[int]) -> int:
         return self.now - self._replayed(sites) if sites else 0
