@@ -160,6 +160,14 @@ def test_walked_stacks_name_and_price_nothing() -> None:
     assert told.devices[0].unrecorded_ns == 0
 
 
+def test_native_names_dont_hide_whose_code_waits() -> None:
+    for told in (report(WALKED), carried()):
+        assert {finding.rule for finding in told.findings} >= READS | {"FI003"}
+        assert not any(finding.rule.startswith("TORCH") for finding in told.findings)
+    (lengths,) = named(carried(), "SGL005")
+    assert lengths.site.frame == "THPVariable_cpu"
+
+
 @cache
 def carried() -> Report:
     return report_of(with_names_of(Analysis(analysis(FLASHINFER[0]).trace), analysis(WALKED).trace))

@@ -51,6 +51,8 @@ class _Fit(NamedTuple):
     unverified: bool
     kind: int
     mildness: int
+    about_any_program: bool
+    evidence: int
     looseness: int
     order: int
     rule: Rule
@@ -60,9 +62,10 @@ def run_rules(facts: Facts, packs: Packs, config: Config, shown: tuple[int, int]
     """Return what the selected rules say of a capture, worst first.
 
     One subject has one headline about its idle time and one about its busy time: a rule that saw a name beats
-    a fingerprint, a fingerprint beats a generic rule, and of two alike the worse one wins, then the one that
-    tests more. The same subject on several ranks is one finding, as severe as on the worst of them; its
-    figures are those of the rank `shown`, else of the worst.
+    a fingerprint, a fingerprint beats a generic rule, and of two alike the worse one wins, then the one about a
+    certain program, then the one that tests more. A framework's own function names what was done, not the code that
+    did it: it counts as a fingerprint. The same subject on several ranks is one finding, as severe as on the worst of
+    them; its figures are those of the rank `shown`, else of the worst.
     """
     rules = tuple(rule for rule in selected(packs, config) if rule.seen is None or rule.seen in facts.programs)
     steps = {(step.gpu, step.process): step for step in facts.steps}
@@ -149,7 +152,7 @@ def _confidence(best: _Fit, step: StepFacts | None) -> Confidence:
     """Return how well the cause is known; too few steps can't show that anything recurs."""
     if step is None or step.steps < FEW_STEPS:
         return "low"
-    return min(_CONFIDENCE[best.kind], best.rule.confidence_at_most, key=CONFIDENCES.index)
+    return min(_CONFIDENCE[best.evidence], best.rule.confidence_at_most, key=CONFIDENCES.index)
 
 
 def _fit(rule: Rule, order: int, subject: Subject, step_p50_ns: float | None, batch: int) -> _Fit | None:
@@ -159,9 +162,12 @@ def _fit(rule: Rule, order: int, subject: Subject, step_p50_ns: float | None, ba
     fitting = [table for table in rule.alternatives if holds(table, subject)]
     if not fitting or not code.holds(rule.code, subject, batch):
         return None
-    kind, looseness = min((_evidence(rule, table), -len(table.model_fields_set)) for table in fitting)
+    evidence, looseness = min((_evidence(rule, table), -len(table.model_fields_set)) for table in fitting)
     severity = _severity(rule, cost(subject, rule.share, step_p50_ns).share)
-    return _Fit(rule.status == "unverified", kind, -SEVERITIES.index(severity), looseness, order, rule)
+    about_any = rule.seen is not None or rule.code is not None
+    kind = max(evidence, 1) if rule.seen is not None else evidence
+    mildness = -SEVERITIES.index(severity)
+    return _Fit(rule.status == "unverified", kind, mildness, about_any, evidence, looseness, order, rule)
 
 
 def _severity(rule: Rule, share: float | None) -> Severity:
