@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from bubblefinder.errors import UsageError
+from bubblefinder.errors import InputError, UsageError
 
 if TYPE_CHECKING:
     from bubblefinder.capture.engines import Engine
     from bubblefinder.capture.plan import Plan, Wish
     from bubblefinder.trace.nsys import Nsys
+
+_COMPUTE: Final = "/nsight-compute/"
+"""Where an nsys lies that was seen to find no importer of its own."""
 
 
 def capture(
@@ -70,7 +73,10 @@ def capture(
         _print(planned, known, wish, found)
         return
     if found is None:
-        raise UsageError("Nsight Systems wasn't found", hint="install it, or name the command with --nsys PATH")
+        raise InputError(
+            "Nsight Systems wasn't found here",
+            hint="install it, name the command with --nsys PATH, or run elsewhere what is printed without --run",
+        )
     for sentence in planned.lacking:
         raise UsageError(sentence, hint="or name a newer one with --nsys PATH")
     _run(planned, known, wish, found)
@@ -80,6 +86,8 @@ def _print(planned: Plan, engine: Engine, wish: Wish, found: Nsys | None) -> Non
     """Print the commands as a script, what to know first as comments."""
     version = ".".join(map(str, found.version)) if found else ""
     typer.echo(f"# Nsight Systems {version}: {found.command}" if found else "# Nsight Systems wasn't found here.")
+    if found and found.importer and _COMPUTE in str(found.command):
+        typer.echo(f"# It leaves STEM.qdstrm: before the export, {found.importer} -i STEM.qdstrm -o STEM.nsys-rep")
     for sentence in (*planned.lacking, *(engine.hints if wish.delay_s is None else ())):
         typer.echo(f"# {sentence}")
     typer.echo("# 20 to 100 steps are enough; longer captures overflow the profiler's buffers.")

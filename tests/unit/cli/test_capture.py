@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from typer.testing import CliRunner
 
 from bubblefinder.cli.app import app
-from bubblefinder.errors import UsageError
+from bubblefinder.errors import InputError, UsageError
 from tests.unit.capture.test_take import stand_in
 
 if TYPE_CHECKING:
@@ -45,8 +45,9 @@ def test_without_nsys_nothing_can_be_run(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setenv("PATH", "/nowhere")
     monkeypatch.setattr("bubblefinder.trace.nsys.ROOTS", ())
     done = CliRunner().invoke(app, ["capture", "--run", "--", "python"])
-    assert isinstance(done.exception, UsageError)
+    assert isinstance(done.exception, InputError)
     assert "wasn't found" in str(done.exception)
+    assert "without --run" in done.exception.hint
     done = CliRunner().invoke(app, ["capture", "--nsys", "/nowhere/nsys", "--", "python"])
     assert "no nsys command" in str(done.exception)
 
@@ -57,6 +58,12 @@ def test_unknown_words_are_refused_in_plain_english() -> None:
         assert isinstance(error, UsageError)
         assert str(error).startswith(f"{option} 'foo' is not a")
         assert error.hint.startswith(known)
+
+
+def test_an_nsys_inside_nsight_compute_is_printed_with_its_importer(tmp_path: Path) -> None:
+    nsys = stand_in(tmp_path / "nsight-compute" / "2025.3.1", suffix=".qdstrm")
+    (said,) = (line for line in printed("--nsys", str(nsys.command), "--", "python", "a.py") if ".qdstrm" in line)
+    assert said.endswith(f"{nsys.importer} -i STEM.qdstrm -o STEM.nsys-rep")
 
 
 def test_a_duration_is_never_dropped() -> None:
