@@ -11,11 +11,12 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 
 
-def test_the_examples_run() -> None:
+def test_the_examples_run(tmp_path: Path) -> None:
+    (tmp_path / "sample_traces").symlink_to(ROOT / "sample_traces")
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "library.md").read_text(), re.DOTALL)
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", "\n".join(blocks)],
-        cwd=ROOT,
+        cwd=tmp_path,
         env={**os.environ, "POLARS_MAX_THREADS": "2"},
         capture_output=True,
         text=True,
@@ -24,3 +25,4 @@ def test_the_examples_run() -> None:
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("28.3% of the decode time idle, 18.5% between graphs\nSequence lengths")
     assert "improvement" in done.stdout
+    assert (tmp_path / "gaps.html").stat().st_size > 10_000

@@ -18,12 +18,15 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from os import PathLike
 
+    import polars as pl
+    from plotly.graph_objects import Figure
+
     from bubblefinder.compare.model import Diff
     from bubblefinder.pipeline import Analysis
     from bubblefinder.report.model import Report
     from bubblefinder.trace.model import Trace
 
-__all__ = ["__version__", "analysis", "analyze", "diff", "open_trace"]
+__all__ = ["__version__", "analysis", "analyze", "diff", "gaps", "open_trace", "plot_gaps"]
 
 
 def open_trace(path: str | PathLike[str]) -> Trace:
@@ -53,6 +56,31 @@ def analysis(
     from bubblefinder.pipeline import Analysis
 
     return Analysis(open_trace(path), window, step_by)
+
+
+def gaps(analysis: Analysis) -> pl.DataFrame:
+    """Return every idle moment of a capture with its class, step, roles, ending call, wait and finding.
+
+    One row a stretch; `bubblefinder.report.gaps.gaps` lists the columns. The lengths of a class in a step sum to what
+    the report's ledger says of that step.
+
+    Raises:
+        CannotAnswerError: the export lacks the work of its CUDA graphs, so that what looks idle may have been busy.
+    """
+    from bubblefinder.report.gaps import gaps as found
+
+    return found(analysis)
+
+
+def plot_gaps(frame: pl.DataFrame, by: str = "idle_class") -> Figure:
+    """Return a plotly figure of `gaps`, or of some of its rows: idle time of every decode step, stacked by a column.
+
+    Raises:
+        UsageError: plotly is not installed (the extra `plot`), or there is nothing to draw.
+    """
+    from bubblefinder.render.gaps import figure
+
+    return figure(frame, by)
 
 
 def analyze(path: str | PathLike[str], **options: Any) -> Report:  # noqa: ANN401 - the fields of Options
