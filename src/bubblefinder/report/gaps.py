@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
-from bubblefinder.causes.facts import HoleFacts
+from bubblefinder.causes.step_parts import HoleFacts
 from bubblefinder.errors import CannotAnswerError
 from bubblefinder.intervals import held_by, split
 from bubblefinder.report.detail.kernels import kernel_name
@@ -91,8 +91,8 @@ def _lanes(analysis: Analysis) -> Iterator[tuple[int, Rank | None]]:
     """Yield each GPU with each rank that has steps on it, or with none."""
     ranks = Rank.in_rows(analysis.steps.windows)
     for device in analysis.timeline.devices:
-        for rank in [rank for rank in ranks if rank.gpu == device.gpu] or [None]:
-            yield device.gpu, rank
+        mine = [rank for rank in ranks if rank.gpu == device.gpu]
+        yield from ((device.gpu, rank) for rank in mine or (None,))
 
 
 def _of_gpu(analysis: Analysis, gpu: int, rank: Rank | None) -> pl.DataFrame:

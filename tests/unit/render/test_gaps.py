@@ -35,7 +35,7 @@ def test_the_bars_of_a_step_sum_to_its_idle_time(frame: pl.DataFrame, by: str) -
     drawn = figure(frame, by)
     steps = frame.filter(pl.col("step").is_not_null() & pl.col("excluded").is_null())
     total = sum(sum(trace.y) for trace in drawn.data)
-    assert total == pytest.approx(steps["length_ns"].sum() / 1e6)
+    assert total == pytest.approx(float(steps["length_ns"].sum()) / 1e6)
     assert [one.text for one in drawn.layout.annotations] == [
         f"GPU {gpu}, process {pid}" for gpu, pid in steps.select("gpu", "pid").unique().sort("gpu").rows()
     ]
