@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
+from bubblefinder.replay.record import by_block
 from bubblefinder.timeline.ledger import COLUMNS as IDLE_COLUMNS
 from bubblefinder.timeline.ledger import window_ledger
 from bubblefinder.timeline.model import IdleClass
@@ -81,18 +82,10 @@ def recorded_steps(timeline: Timeline, model: Model, rows: pl.DataFrame) -> Reco
 
 
 def _idle_before(timeline: Timeline, model: Model) -> Ints:
-    """Return the idle that each block ended, by class."""
-    length = pl.col("end_ns") - pl.col("start_ns")
-    ended = timeline.pieces.group_by("gap_index", "idle_class").agg(length.sum().alias("idle_ns"))
-    operation = timeline.gaps["after_index"].gather(ended["gap_index"])
-    ended = ended.with_columns(
-        op_index=operation.cast(pl.Int64), replay_index=timeline.operations["replay_index"].gather(operation)
-    )
-    numbered = model.blocks.select(pl.col("op_index").cast(pl.Int64), "replay_index").with_row_index("block")
-    singles = numbered.filter(pl.col("replay_index").is_null()).drop("replay_index")
-    firsts = numbered.filter(pl.col("replay_index").is_not_null())
-    found = [ended.join(blocks, on="op_index").select("block", "idle_class", "idle_ns") for blocks in (singles, firsts)]
-    rows = pl.concat(found)
+    """Return the idle before each block that its operations ended, by class; the idle inside it is its own."""
+    pieces = timeline.pieces.select("idle_class", "end_ns", idle_ns=pl.col("end_ns") - pl.col("start_ns"))
+    rows = by_block(timeline, model.blocks, pieces, timeline.gaps["after_index"].gather(timeline.pieces["gap_index"]))
+    rows = rows.filter(pl.col("end_ns") <= model.blocks["start_ns"].gather(rows["block"]))
     result = np.zeros((len(model.blocks), len(IdleClass)), np.int64)
     np.add.at(result, (rows["block"].to_numpy(), rows["idle_class"].to_numpy()), rows["idle_ns"].to_numpy())
     return result
@@ -110,8 +103,10 @@ def ledger_of(model: Model, recorded: Recorded, times: Ints, removed: RemoveTrac
     raw = recorded.rows
     duration = np.maximum(times[recorded.end] - times[recorded.begin], 0).astype(float)
     columns: dict[str, Floats] = {"duration_ns": duration}
-    before = _per_step(recorded, model.recorded, *_as_recorded(model, recorded))
-    after = _per_step(recorded, times, *_idle_now(model, recorded, times))
+    ended = recorded.idle_ns.astype(float)
+    before = _per_step(recorded, model.recorded, *_idle_at(model, recorded, model.recorded, ended))
+    ended[:, int(IdleClass.PROFILER)] = 0.0
+    after = _per_step(recorded, times, *_idle_at(model, recorded, times, ended))
     for idle_class, name in zip(IdleClass, IDLE_COLUMNS, strict=True):
         if idle_class is not IdleClass.INTRA_GRAPH:
             columns[name] = np.maximum(_known(raw, name) + (after - before)[:, int(idle_class)], 0.0)
@@ -123,25 +118,25 @@ def ledger_of(model: Model, recorded: Recorded, times: Ints, removed: RemoveTrac
     return filled.with_columns(pl.lit(None, pl.Int64).alias(name) for name in unknown)
 
 
-def _as_recorded(model: Model, recorded: Recorded) -> tuple[Ints, Floats]:
-    """Return when the recorded idle before each block began, and its classes."""
-    starts = model.recorded[model.blocks["begin"].to_numpy()[recorded.blocks]]
-    return starts - recorded.idle_ns.sum(axis=1), recorded.idle_ns.astype(float)
+def _idle_at(model: Model, recorded: Recorded, times: Ints, ended: Floats) -> tuple[Ints, Floats]:
+    """Return when the idle before each block begins, and its classes: by its launch call where that explains it.
 
+    Idle of another kind has the classes of what the block ended when recorded, in proportion; of the profiler's own
+    time none is left once its cost is taken away. The recorded times are asked too, so that what this can't tell of
+    blocks that begin together, or of work that takes no time, cancels out.
 
-def _idle_now(model: Model, recorded: Recorded, times: Ints) -> tuple[Ints, Floats]:
-    """Return when the idle before each block begins now, and its classes: by its launch call where that explains it.
-
-    Idle of another kind keeps its classes in proportion, but for the profiler's own time, of which none is left.
+    Args:
+        model: the recorded run.
+        recorded: the steps as recorded.
+        times: when each event comes.
+        ended: the idle that each block ended, by class; changes nothing where the launch call explains it.
     """
     blocks = model.blocks[recorded.blocks]
     begin, end = (times[blocks[side].to_numpy()] for side in ("begin", "end"))
     reach = _reach_before(begin, end, recorded.idle_ns.sum(axis=1))
     length = np.maximum(begin - reach, 0).astype(float)
-    kept = recorded.idle_ns.astype(float)
-    kept[:, int(IdleClass.PROFILER)] = 0.0
-    whole = kept.sum(axis=1)
-    idle = kept * np.divide(length, whole, out=np.zeros(len(length)), where=whole > 0)[:, None]
+    whole = ended.sum(axis=1)
+    idle = ended * np.divide(length, whole, out=np.zeros(len(length)), where=whole > 0)[:, None]
     mine = np.flatnonzero(recorded.launched)
     call = blocks["call"].gather(mine).cast(pl.Int64).to_numpy()
     begun, returned = (times[model.calls[side].to_numpy()[call]] - reach[mine] for side in ("begin", "end"))

@@ -12,6 +12,7 @@ from bubblefinder.intervals import overlap_with
 from bubblefinder.replay.changes import RemoveTracing
 from bubblefinder.replay.graph_nodes import NODE_KINDS, graph_nodes
 from bubblefinder.replay.host_calls import Host, excess_behind, excess_of, host_of
+from bubblefinder.replay.record import by_block
 from bubblefinder.timeline.ledger import cover_of
 from bubblefinder.timeline.model import IdleClass
 from bubblefinder.timeline.ranges import function_edges
@@ -107,21 +108,7 @@ def _windows(timeline: Timeline, model: Model) -> pl.DataFrame:
     """Return block, start_ns and end_ns of the profiler's windows in the idle that each block ended."""
     pieces = timeline.pieces.filter(pl.col("idle_class") == int(IdleClass.PROFILER))
     ending = timeline.gaps["after_index"].gather(pieces["gap_index"])
-    return _by_block(timeline, model, pieces.select("start_ns", "end_ns"), ending)
-
-
-def _by_block(timeline: Timeline, model: Model, rows: pl.DataFrame, operation: pl.Series) -> pl.DataFrame:
-    """Return the rows whose operation belongs to a block, with that block."""
-    placed = rows.with_columns(
-        op_index=operation.cast(pl.Int64), replay_index=timeline.operations["replay_index"].gather(operation)
-    )
-    numbered = model.blocks.select(pl.col("op_index").cast(pl.Int64), "replay_index").with_row_index("block")
-    alone = placed.filter(pl.col("replay_index").is_null()).join(numbered.drop("replay_index"), on="op_index")
-    inside = placed.filter(pl.col("replay_index").is_not_null()).join(
-        numbered.drop("op_index").drop_nulls(), on="replay_index"
-    )
-    columns = (*rows.columns, "block")
-    return pl.concat([alone.select(columns), inside.select(columns)])
+    return by_block(timeline, model.blocks, pieces.select("start_ns", "end_ns"), ending)
 
 
 def _summed(rows: pl.DataFrame, count: int) -> Ints:

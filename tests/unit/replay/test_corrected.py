@@ -17,6 +17,8 @@ from bubblefinder.replay.build import build_model
 from bubblefinder.replay.corrected import TracedSteps, role_medians, shares_of, traced_steps, without_tracing
 from bubblefinder.steps.find import find_steps
 from bubblefinder.timeline.build import build_timeline
+from bubblefinder.trace.model import KERNEL, MEMCPY
+from bubblefinder.trace.sketch import Sketch, process_key, thread_key
 from tests.captures import captures
 from tests.unit.replay.taxed import sums
 
@@ -32,8 +34,10 @@ def cut_anywhere(trace: Trace, cuts: list[int]) -> list[TracedSteps]:
     steps = find_steps(timeline)
     found = []
     for device in timeline.devices:
-        alone = pl.col("replay_index").is_null()
-        begun = timeline.operations.filter((pl.col("gpu") == device.gpu) & alone)["start_ns"].to_list()
+        alone = (pl.col("gpu") == device.gpu) & pl.col("replay_index").is_null()
+        # What takes no time may lie outside the GPU's span, where no ledger is.
+        inside = pl.col("start_ns").is_between(device.start_ns, device.end_ns)
+        begun = timeline.operations.filter(alone & inside)["start_ns"].to_list()
         if len(device.processes) > 1 or not begun:
             continue
         edges = np.unique([begun[cut % len(begun)] for cut in cuts])
@@ -88,6 +92,38 @@ def test_without_costs_it_is_the_recorded_one(trace: Trace, cuts: list[int]) -> 
     for steps in cut_anywhere(trace, cuts):
         if not steps.tracing.window_ns.any():
             assert without_tracing(steps, Costs()).rows.equals(steps.recorded.rows)
+
+
+def begun_together(nodes: list[tuple[int, int]], copy: tuple[int, int], *later: tuple[int, int]) -> Trace:
+    """A kernel, a graph whose nodes are given, a copy that begins with it, and another graph."""
+    sketch = Sketch()
+    process = process_key(1)
+    sketch.operation(KERNEL, 1000, 1001, process=process, name="first")
+    launch = sketch.call("cudaGraphLaunch_v10000", 1000, 1001, thread_key(process, 1))
+    for number, (start, end) in enumerate(nodes):
+        place = {"process": process, "correlation": launch, "stream": 14, "graph_node": 5 << 32 | number}
+        sketch.operation(KERNEL, start, end, **place, name="node")
+    launch = sketch.call("cudaMemcpyAsync_v3020", 1001, 1002, thread_key(process, 1))
+    sketch.operation(MEMCPY, *copy, process=process, correlation=launch, bytes=8, copy_kind=2, src_kind=2, dst_kind=0)
+    launch = sketch.call("cudaGraphLaunch_v10000", 1002, 1002, thread_key(process, 1))
+    for number, (start, end) in enumerate(later):
+        place = {"process": process, "correlation": launch, "stream": 7, "graph_node": 6 << 32 | number}
+        sketch.operation(KERNEL, start, end, **place, name="node")
+    return sketch.trace()
+
+
+@pytest.mark.parametrize(
+    "trace",
+    [
+        pytest.param(begun_together([(1002, 1002), (1002, 1003)], (1002, 1003)), id="its first node takes no time"),
+        pytest.param(
+            begun_together([(1002, 1002), (1003, 1003)], (1002, 1002), (1003, 1004)), id="none of its nodes takes time"
+        ),
+    ],
+)
+def test_graphs_whose_nodes_take_no_time_change_nothing(trace: Trace) -> None:
+    (steps,) = cut_anywhere(trace, [0, 1])
+    assert without_tracing(steps, Costs()).rows.equals(steps.recorded.rows)
 
 
 def ledger(**parts: int | None) -> pl.DataFrame:
