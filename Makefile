@@ -13,8 +13,12 @@ export PIP_DISABLE_PIP_VERSION_CHECK = 1
 LOCKED  = $(BIN)/uv export --quiet --frozen --no-emit-project --no-default-groups --output-file
 INSTALL = $(BIN)/pip install -qq --require-hashes --requirement
 
-# A file's tests share what they make, so each file stays on one worker.
+# A file's tests share what they make, so each file stays on one worker; what a page needs is made again in a second.
 PARALLEL = --numprocesses 2 --dist loadfile
+BROWSERS = --numprocesses 2 --dist worksteal
+
+# The check of a change in CI measures what its tests run, so that no other run is needed for the floor.
+COVERAGE = $(if $(CI),--cov)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
@@ -40,9 +44,9 @@ types: $(VENV)/dev.stamp ## Static types
 layers: $(VENV)/dev.stamp ## Who may import whom
 	$(BIN)/lint-imports
 
-tests: $(VENV)/dev.stamp system-deps ## Every test, on two cores
-	$(BIN)/pytest -q $(PARALLEL) -m "not browser"
-	$(BIN)/pytest -q -m browser
+tests: $(VENV)/dev.stamp system-deps ## Every test, on two cores; in CI with the floor of coverage
+	$(BIN)/pytest -q $(PARALLEL) -m "not browser" $(COVERAGE)
+	$(BIN)/pytest -q $(BROWSERS) -m browser
 
 quick: $(VENV)/dev.stamp ## While working: style, layers, and the tests of what changed, in less than a minute
 	$(BIN)/ruff check -q .
