@@ -43,6 +43,7 @@ class SiteFacts:
         before_role: role of the one that is launched first after it.
         steps: steps of this process on this GPU: the decode steps, and the first and the tail, which count here.
         steps_affected: those in which a wait of the site cost the GPU time.
+        steps_share: the share of the decode steps alone in which one did; None without decode steps.
         occurrences: such waits in them.
         per_step_count: waits of the site per step, costly or not, over the decode steps; a wait that joined
             another's site (the short synchronise after a blocking copy) isn't counted again.
@@ -89,6 +90,7 @@ class SiteFacts:
     before_role: str | None = None
     steps: int
     steps_affected: int
+    steps_share: float | None = None
     occurrences: int
     per_step_count: float | None = None
     blocked_p50_ns: float | None = None

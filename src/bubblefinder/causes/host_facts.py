@@ -9,7 +9,7 @@ import polars as pl
 
 from bubblefinder.causes.decode import RankSteps, call_rows, p50
 from bubblefinder.causes.step_parts import HoleFacts
-from bubblefinder.intervals import distinct, overlap_with, union
+from bubblefinder.intervals import overlap_with, union
 from bubblefinder.units import share
 
 if TYPE_CHECKING:
@@ -66,28 +66,34 @@ def _hole(
     idle: pl.DataFrame,
     others: list[RankSteps],
 ) -> HoleFacts:
-    window = lane.windows(idle.group_by("pause_index").agg(pl.col("start_ns").min())["start_ns"].to_numpy())
+    pauses = pauses.sort("pause_index")
+    each = idle.group_by("pause_index").agg(pl.col("start_ns").min(), pl.col("idle").sum()).sort("pause_index")
+    window = lane.windows(each["start_ns"].to_numpy())
     counted = (window >= 0) & lane.counted[window]
-    per_step = lane.per_step(lane.windows(idle["start_ns"].to_numpy()), idle["idle"].to_numpy())
+    affected = np.isin(np.arange(len(lane.starts)), window[counted])
+    told = affected & lane.decode if (affected & lane.decode).any() else affected
+    lengths = (pauses["end_ns"] - pauses["start_ns"]).to_numpy()
+    within = lane.per_step(lane.windows(idle["start_ns"].to_numpy()), idle["idle"].to_numpy())
+    stepwise = pauses.filter(pl.Series(counted))
     thread, reason, detail = pauses.select("thread", "reason", "detail").row(0)
-    starts, ends = pauses["start_ns"].to_numpy(), pauses["end_ns"].to_numpy()
-    nvtx = _ranges_at(timeline, thread, (starts + ends) // 2)
+    middles = (stepwise["start_ns"] + stepwise["end_ns"]).to_numpy() // 2
     return HoleFacts(
         gpu=lane.gpu,
         process=lane.process,
         thread=timeline.trace.thread_names.get(thread),
         reason=reason,
         detail=detail,
-        nvtx=nvtx.drop_nulls().mode().sort().first(),  # type: ignore[arg-type]
+        nvtx=_ranges_at(timeline, thread, middles).drop_nulls().mode().sort().first(),  # type: ignore[arg-type]
         steps=int(lane.counted.sum()),
-        steps_affected=len(distinct(window[counted])),
+        steps_affected=int(affected.sum()),
+        steps_share=float((affected & lane.decode).sum()) / lane.steps if lane.steps else None,
         occurrences=int(counted.sum()),
-        hole_p50_ns=p50(ends - starts),
-        idle_p50_ns=p50(per_step[per_step > 0]),
-        idle_share=lane.share(per_step.sum()),
+        hole_p50_ns=p50(lane.per_window(window, lengths)[told]),
+        idle_p50_ns=p50(lane.per_window(window, each["idle"].to_numpy())[told]),
+        idle_share=lane.share(within.sum()),
         pauses=tuple(pauses["pause_index"].to_list()),
         one_rank=not any(_pauses_too(causes, other, reason) for other in others) if others else None,
-        evidence=call_rows(timeline, pauses["call_index"]),
+        evidence=call_rows(timeline, stepwise["call_index"]),
     )
 
 

@@ -36,14 +36,17 @@ def queue_facts(timeline: Timeline, lane: RankSteps) -> Iterator[QueueFacts]:
     for (reason, api), mine in held.partition_by("reason", "api", as_dict=True, maintain_order=True).items():
         windows = lane.windows(mine["start_ns"].to_numpy())
         idle = lane.per_step(windows, mine["ns"].to_numpy())
-        if idle.any():
+        count, affected = lane.per_step(windows, np.ones(len(mine))), idle > 0
+        if affected.any():
             yield QueueFacts(
                 gpu=lane.gpu,
                 process=lane.process,
                 reason=None if reason is None else str(reason),
                 api=None if api is None else str(api),
-                per_step_count=float(lane.per_step(windows, np.ones(len(mine))).mean()),
-                idle_p50_ns=p50(idle),
+                steps=lane.steps,
+                steps_affected=int(affected.sum()),
+                per_step_count=float(count[affected].mean()),
+                idle_p50_ns=p50(idle[affected]),
                 idle_share=lane.share(idle.sum()),
                 evidence=call_rows(timeline, mine["holder"]),
             )

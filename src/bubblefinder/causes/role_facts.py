@@ -89,13 +89,16 @@ def _role(
     timeline: Timeline, lane: RankSteps, spans: pl.DataFrame, mine: pl.DataFrame, owner: Ints, *, replayed: set[str]
 ) -> RoleFacts:
     role, eager = mine["role"][0], bool(mine["eager"][0])
-    length = p50((mine["end_ns"] - mine["start_ns"]).to_numpy())
+    lengths = (mine["end_ns"] - mine["start_ns"]).to_numpy()
+    length = p50(lengths)
     count = len(mine) / lane.steps if lane.steps else None
     window = mine["window"].to_numpy()
     measured = eager or mine["nodes"].is_not_null().all()
     chosen = (owner >= 0) & (spans["role"] == role).fill_null(value=False).to_numpy()[owner]
     chosen &= np.isin(lane.piece_class, _INTER if eager else (IdleClass.INTRA_GRAPH,))
-    idle = lane.idle(chosen)
+    total = lane.idle(chosen).sum()
+    within = spans["window"].to_numpy()[owner[chosen]]
+    spanned, idle = lane.per_step(window, lengths), lane.per_step(within, lane.piece_ns[chosen])
     launches = mine["launches"].to_numpy()
     step = lane.step_p50_ns
     return RoleFacts(
@@ -109,8 +112,9 @@ def _role(
         span_p50_ns=length,
         span_share=length * count / step if length is not None and count and step else None,
         nodes=p50(lane.per_step(window, launches)) if eager else mine["nodes"].median(),  # type: ignore[arg-type]
-        idle_p50_ns=p50(idle) if measured else None,
-        idle_share=lane.share(idle.sum()) if measured else None,
+        step_span_p50_ns=p50(spanned[spanned > 0]),
+        idle_p50_ns=p50(idle[spanned > 0]) if measured else None,
+        idle_share=lane.share(total) if measured else None,
         launch_p50_ns=p50(lane.per_step(window, mine["launch_ns"].to_numpy())),
         evidence=call_rows(timeline, mine["first_call"]),
         **(_inside(timeline, lane, mine) if measured else {}),

@@ -93,7 +93,7 @@ def _group(timeline: Timeline, causes: Causes, lane: RankSteps, members: tuple[S
 def _figures(timeline: Timeline, causes: Causes, lane: RankSteps, sites: tuple[int, ...]) -> dict[str, Any]:
     """Return counts, percentiles per affected decode step, shares and evidence of some sites together."""
     waits = causes.waits.with_row_index("wait_index").filter(pl.col("site").is_in(sites))
-    charged = waits["wait_index"]
+    bubbles, within = _bubbles(causes, lane, waits)
     # A call that holds two launching threads up is two waits, and one call.
     waits = waits.sort("drained", descending=True, maintain_order=True).unique("call_index", keep="first")
     waits = waits.sort("wait_index")
@@ -102,7 +102,6 @@ def _figures(timeline: Timeline, causes: Causes, lane: RankSteps, sites: tuple[i
     counted = (window >= 0) & lane.counted[window]
     hit = np.isin(np.arange(len(lane.starts)), window[drained & counted])
     affected = hit & lane.decode
-    bubbles = _bubbles(causes, lane, charged)
     blocked = lane.per_window(window, waits["blocked_ns"].to_numpy())
     in_decode = (window >= 0) & lane.decode[window]
     shown = spread(waits.filter(pl.Series(drained))["wait_index"])
@@ -110,13 +109,14 @@ def _figures(timeline: Timeline, causes: Causes, lane: RankSteps, sites: tuple[i
     return {
         "steps": int(lane.counted.sum()),
         "steps_affected": int(hit.sum()),
+        "steps_share": float(affected.sum()) / lane.steps if lane.steps else None,
         "occurrences": int((drained & counted).sum()),
         "per_step_count": float((in_decode & ~joined).sum()) / lane.steps if lane.steps else None,
         "blocked_p50_ns": p50(blocked[affected]),
         "blocked_p95_ns": percentile(blocked[affected], 95),
         "bubble_p50_ns": p50(bubbles[affected]),
         "bubble_p95_ns": percentile(bubbles[affected], 95),
-        "bubble_share": lane.share(bubbles[lane.decode].sum()),
+        "bubble_share": lane.share(within),
         "evidence": (
             *call_rows(timeline, evidence["call_index"]),
             *operation_rows(timeline, evidence["copy_index"]),
@@ -124,11 +124,18 @@ def _figures(timeline: Timeline, causes: Causes, lane: RankSteps, sites: tuple[i
     }
 
 
-def _bubbles(causes: Causes, lane: RankSteps, wait_indices: pl.Series) -> np.ndarray[Any, np.dtype[np.float64]]:
-    """Return the idle charged to some waits in each window, by where the idle lies."""
-    charged = causes.charges.filter(pl.col("wait_index").is_in(wait_indices.implode()))
-    starts, ends = charged["start_ns"].to_numpy(), charged["end_ns"].to_numpy()
-    return lane.per_window(lane.windows(starts), ends - starts)
+def _bubbles(
+    causes: Causes, lane: RankSteps, waits: pl.DataFrame
+) -> tuple[np.ndarray[Any, np.dtype[np.float64]], float]:
+    """Return the idle charged to the waits of each window, wherever it lies, and how much lies in the decode steps.
+
+    What a step's waits cost and how long they block are then told of the same waits.
+    """
+    charged = causes.charges.filter(pl.col("wait_index").is_in(waits["wait_index"].implode()))
+    charged = charged.join(waits.select("wait_index", "window_index"), on="wait_index", maintain_order="left")
+    starts, lengths = charged["start_ns"].to_numpy(), (charged["end_ns"] - charged["start_ns"]).to_numpy()
+    within = lane.per_step(lane.windows(starts), lengths).sum()
+    return lane.per_window(lane.own(charged["window_index"]), lengths), float(within)
 
 
 def _example(causes: Causes, lane: RankSteps, site: int) -> dict[str, Any]:

@@ -21,9 +21,10 @@ class RoleFacts:
         per_step_count: replays of the role per step; for an eager phase 1 if it is in every step.
         span_p50_ns: median span of one replay, or of the phase from its first to its last operation.
         span_share: median span times count over the median step.
+        step_span_p50_ns: the spans of a step together, the median of the steps with one.
         nodes: median operations in a replay (None in graph mode), or launches of the phase per step.
-        idle_p50_ns: idle inside the span per step (intra-graph gaps of a replay; every gap inside an eager
-            phase); None where not measured.
+        idle_p50_ns: idle inside the same spans (intra-graph gaps of a replay; every gap inside an eager phase), the
+            median of the same steps; None where not measured.
         idle_share: that idle over all decode steps, over their total duration.
         gap_p50_ns: median idle between neighbouring operations of one stream inside it; None where not measured.
         kernel_p50_ns: median length of its kernels; None where not measured.
@@ -53,6 +54,7 @@ class RoleFacts:
     per_step_count: float | None = None
     span_p50_ns: float | None = None
     span_share: float | None = None
+    step_span_p50_ns: float | None = None
     nodes: float | None = None
     idle_p50_ns: float | None = None
     idle_share: float | None = None
@@ -113,9 +115,11 @@ class HoleFacts:
         nvtx: innermost range open on the thread during most of the holes.
         steps: steps of this process on this GPU, the first and the tail included.
         steps_affected: those with such a hole.
+        steps_share: the share of the decode steps alone with one; None without decode steps.
         occurrences: holes in them.
-        hole_p50_ns: median length of a hole.
-        idle_p50_ns: idle charged to no wait under the holes, per affected step.
+        hole_p50_ns: how long they last together, the median of the affected steps: the decode steps among them, or all
+            where none is. A hole belongs to the step in which its idle time begins.
+        idle_p50_ns: idle charged to no wait under the same holes, the median of the same steps.
         idle_share: that idle over all decode steps, over their total duration.
         recoverable_ns: what a median step would lose without them, by the what-if replay; None where that was not
             computed.
@@ -132,6 +136,7 @@ class HoleFacts:
     nvtx: str | None = None
     steps: int
     steps_affected: int
+    steps_share: float | None = None
     occurrences: int
     hole_p50_ns: float | None = None
     idle_p50_ns: float | None = None
@@ -152,8 +157,10 @@ class QueueFacts:
         reason: ``host function`` or ``event wait`` where the launching thread put one in between, ``copy`` where a copy
             waited for its engine, else None.
         api: the call behind it: cudaLaunchHostFunc, cudaStreamWaitEvent, the copy's; None without a reason.
-        per_step_count: how often a step, over the decode steps.
-        idle_p50_ns: idle in such gaps per step.
+        steps: decode steps.
+        steps_affected: those with such a gap.
+        per_step_count: how often in one of these.
+        idle_p50_ns: idle in such gaps, the median of these.
         idle_share: that idle over all decode steps, over their total duration.
         evidence: rows of at most 20 of those calls.
     """
@@ -162,6 +169,8 @@ class QueueFacts:
     process: int
     reason: str | None = None
     api: str | None = None
+    steps: int
+    steps_affected: int
     per_step_count: float | None = None
     idle_p50_ns: float | None = None
     idle_share: float | None = None

@@ -18,7 +18,7 @@ from bubblefinder.rules.model import (
     Match,
     Verdicts,
 )
-from bubblefinder.rules.subjects import bubble_p50_ns, cost, identity, kind_of, subjects
+from bubblefinder.rules.subjects import bubble_p50_ns, cost, identity, is_rare, kind_of, subjects
 from bubblefinder.rules.suggest import did_you_mean
 
 if TYPE_CHECKING:
@@ -39,6 +39,7 @@ _HELD: Final = (
     "No idle is charged to this wait by itself, and yet the host goes on only when it returns[, after "
     "{blocked_p50_ns} a step]."
 )
+_RARE: Final = "It costs that in {steps_affected} of {steps} steps, and nothing in the others."
 _UNPRICED: Final = "This capture names the call and can't say what it costs."
 _BUSY: Final = ("span_share", "copies_alone_share")
 """What rules about busy time rank by."""
@@ -190,6 +191,8 @@ def _remedies(rule: Rule, programs: Collection[str]) -> tuple[str, ...]:
 def _message(rule: Rule, others: Sequence[Rule], subject: Subject, programs: Collection[str]) -> str:
     """Return what the rule says, and who it could be where it can't tell."""
     said = template.fill(rule.says, subject)
+    if isinstance(subject, SiteFacts) and is_rare(subject) and "steps_affected" not in template.names(rule.says):
+        said = f"{said} {template.fill(_RARE, subject)}"
     if isinstance(subject, SiteFacts) and subject.held:
         return template.fill(_HELD, subject)
     if isinstance(subject, SiteFacts) and subject.bubble_p50_ns is None and subject.steps_affected:

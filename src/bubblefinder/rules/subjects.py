@@ -54,6 +54,7 @@ _BUBBLES: Final = {
     "queue": "idle_p50_ns",
     "skew": "skew_p50_ns",
 }
+_USUAL: Final = 0.5
 _ATTRIBUTE: Final = re.compile(r"^ {4}(\w+): ((?:.|\n {8})*)", re.MULTILINE)
 
 
@@ -115,8 +116,10 @@ def cost(subject: Subject, share: str | None, step_p50_ns: float | None) -> Cost
 
 
 def is_rare(subject: SiteFacts | HoleFacts) -> bool:
-    """Return whether less than half of the steps have it, so that no median step would lose anything without it."""
-    return 2 * subject.steps_affected < subject.steps
+    """Return whether less than half of the decode steps have it: the median step would lose nothing without it."""
+    if subject.steps_share is not None:
+        return subject.steps_share < _USUAL
+    return subject.steps_affected < _USUAL * subject.steps
 
 
 def bubble_p50_ns(subject: Subject, share: str | None) -> float | None:
