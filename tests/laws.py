@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import math
 import re
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree as ET
 
 import polars as pl
 
 from bubblefinder.render.formats import formats_of, render
+from bubblefinder.report.found import DeviceRef
 from bubblefinder.report.model import INTER_CLASSES, LEDGER_CLASSES
 from bubblefinder.report.read import embedded_json
 from bubblefinder.trace.model import CALLS_TABLE, KIND_TABLES
@@ -18,16 +20,25 @@ from bubblefinder.trace.model import CALLS_TABLE, KIND_TABLES
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
+    from bubblefinder.report.found import Finding
     from bubblefinder.report.model import DeviceReport, Report, StepRow
     from bubblefinder.trace.model import Trace
 
 LEFT_OUT = ("invalid-times", "missing-times", "unusable-rows")
 ALL_IDLE = 0.99
+_TIME = r"[\d.,]+ (?:ns|us|ms|s)\b"
 
 
 def broken(report: Report, trace: Trace) -> list[str]:
     """The laws that a report breaks."""
-    return [*_devices(report, trace), *_steps(report), *_findings(report), *_silence(report), *_formats(report)]
+    return [
+        *_devices(report, trace),
+        *_steps(report),
+        *_findings(report),
+        *_order(report),
+        *_silence(report),
+        *_formats(report),
+    ]
 
 
 def _devices(report: Report, trace: Trace) -> Iterator[str]:
@@ -109,8 +120,35 @@ def _findings(report: Report) -> Iterator[str]:
             yield f"{finding.rule} recovers {finding.recoverable_ns} ns of at most {longest or span}"
         if finding.bubble_ns.p50 is not None and finding.bubble_ns.p50 > span:
             yield f"{finding.rule} has a bubble longer than the capture"
+        if not _parts_fit(finding.message):
+            yield f"{finding.rule} tells a part longer than its whole: {finding.message}"
         if report.trace.capture_mode == "unseen" and finding.severity != "info":
             yield f"{finding.rule} blames a call although graph work is unseen"
+
+
+def _parts_fit(message: str) -> bool:
+    """Whether no "... lasts 3 us, and the GPU idles 4 us of that" is told."""
+    told = [re.findall(_TIME, sentence)[-2:] for sentence in message.split(" of that")[:-1]]
+    return all(_in_ns(part) <= _in_ns(whole) for whole, part in told)
+
+
+def _in_ns(words: str) -> float:
+    number, unit = words.split()
+    return float(number.replace(",", "")) * {"ns": 1, "us": 1e3, "ms": 1e6, "s": 1e9}[unit]
+
+
+def _order(report: Report) -> Iterator[str]:
+    """Findings of one severity come by what their cure is told to give the reported rank."""
+    shown = DeviceRef(gpu=report.steps.gpu or 0, pid=report.steps.pid or 0)
+    priced = [one for one in report.findings if one.recoverable_ns is not None and shown in one.devices]
+    for first, second in pairwise(priced):
+        alike = first.severity == second.severity
+        if alike and _given_ns(first) < _given_ns(second):
+            yield f"{first.rule} gives {_given_ns(first)} ns and comes before {second.rule} with {_given_ns(second)}"
+
+
+def _given_ns(finding: Finding) -> int:
+    return max(finding.recoverable_ns or 0, finding.in_turn_ns or 0)
 
 
 def _silence(report: Report) -> Iterator[str]:

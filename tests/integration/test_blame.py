@@ -463,7 +463,7 @@ def test_where_the_profilers_part_cannot_be_told_no_value_is_printed(sample: Cal
     assert report.joint is None
     assert {(f.recoverable_ns, f.step_after_ns) for f in report.findings} == {(None, None)}
     assert report.findings[0].recoverable_range_ns is not None
-    assert "A host that is never late would give between" in verdict(report).gain
+    assert "A host that is never late, waits apart, would give between" in verdict(report).gain
 
 
 def test_an_allocator_that_asks_twice_is_no_poll() -> None:

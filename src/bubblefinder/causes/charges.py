@@ -22,7 +22,7 @@ def find_charges(timeline: Timeline, waits: pl.DataFrame, pauses: pl.DataFrame) 
 
     A wait to blame is charged its chain, a wait that cost the host its lead the gaps that this explains. Inside both,
     and outside, the calls that are busy with themselves and the pauses of the launching thread take the idle that lies
-    under them.
+    under them. A busy call is charged what it opened behind itself too, but no more than it lasts.
 
     Args:
         timeline: the timeline.
@@ -57,6 +57,7 @@ def find_charges(timeline: Timeline, waits: pl.DataFrame, pauses: pl.DataFrame) 
     )
     shared = _shared(pieces, _claims(waits, pauses))
     found = shared.filter((pl.col("wait_index") != NOBODY) | (pl.col("pause_index") != NOBODY))
+    found = _no_longer_than_the_call(found, waits)
     known = pl.col("wait_index", "pause_index")
     return found.sort("piece_index", "start_ns").select(
         "piece_index", "start_ns", "end_ns", pl.when(known != NOBODY).then(known), "opened"
@@ -83,6 +84,22 @@ def _shared(pieces: pl.DataFrame, claims: pl.DataFrame) -> pl.DataFrame:
         parts.append(_parted(pieces.filter(chosen), mine))
         untouched.append(untouched.pop().filter(~chosen))
     return pl.concat([*untouched, *parts])
+
+
+def _no_longer_than_the_call(charged: pl.DataFrame, waits: pl.DataFrame) -> pl.DataFrame:
+    """Charge a call that is busy with itself no more idle than it lasts: without it launches come so much sooner.
+
+    A wait has no such bound: the host can start on what follows only when it returns.
+    """
+    busy = waits.filter(~pl.col("awaits")).select(
+        pl.col("wait_index").cast(pl.Int64), left=pl.col("end_ns") - pl.col("start_ns")
+    )
+    rows = charged.join(busy, on="wait_index", how="left", maintain_order="left").sort("start_ns", maintain_order=True)
+    length = pl.col("end_ns") - pl.col("start_ns")
+    before = length.cum_sum().over("wait_index") - length
+    until = pl.min_horizontal("end_ns", pl.col("start_ns") + pl.col("left") - before)
+    rows = rows.with_columns(end_ns=pl.when(pl.col("left").is_null()).then("end_ns").otherwise(until))
+    return rows.filter(pl.col("end_ns") > pl.col("start_ns")).drop("left")
 
 
 def _parted(pieces: pl.DataFrame, claims: pl.DataFrame) -> pl.DataFrame:

@@ -133,8 +133,8 @@ class StepFacts:
         host_slow_share: that idle over all decode steps, over their total duration.
         host_in_calls_share: share of that idle with the launching thread inside CUDA calls; None where there is none.
         late_in: those calls by name with their share of it, longest first, at most 4: ``cudaEventRecord (31.0 %)``.
-        host_slow_recoverable_ns: what a median step would lose if the host were never late, by the what-if
-            replay; None where that was not computed.
+        host_slow_recoverable_ns: what a median step would lose if the host were never late where no wait is to blame,
+            by the what-if replay, and no more than the idle there; None where that was not computed.
         run_ahead_share: share of launch calls with a positive launch lead, blocking copies left out.
         accept_length: tokens a verify pass commits, where the step drafts and the user or a benchmark says it.
         waits_share: idle charged to waits over all decode steps, over their total duration.

@@ -40,6 +40,8 @@ class RoleFacts:
         long_kernels: names of the kernels that take at least 2 % of its busy time each, costliest first, at most
             8; empty where not measured.
         launch_p50_ns: median host time inside its launch calls per step.
+        recoverable_ns: of an eager phase, what a median step would lose if it were captured as a graph, by the what-if
+            replay; None where that was not computed.
         left_share: the part of its idle that surely remains without the profiler, by the what-if replay; 1 where that
             is not known.
         evidence: rows of at most 20 replays or launch calls.
@@ -67,6 +69,7 @@ class RoleFacts:
     small_runs: tuple[str, ...] = ()
     long_kernels: tuple[str, ...] = ()
     launch_p50_ns: float | None = None
+    recoverable_ns: float | None = None
     left_share: float = 1.0
     evidence: tuple[Row, ...] = ()
 

@@ -78,7 +78,7 @@ class Recoverable:
             link = self.link(subject)
             return self.sites.get(subject.sites, link.alone if link else None)
         if isinstance(subject, StepFacts):
-            return self.hosts.get(Rank(subject.gpu, subject.process))
+            return _no_more_than(self.hosts.get(Rank(subject.gpu, subject.process)), subject.host_slow_p50_ns)
         if isinstance(subject, HoleFacts):
             return self.pauses.get(subject.pauses)
         return (
@@ -98,6 +98,10 @@ class Recoverable:
         site = replace(site, in_turn_ns=link.in_turn_ns if link else None)
         return replace(site, recoverable_ns=found.recoverable_ns) if found else site
 
+    def _filled_role(self, role: RoleFacts) -> RoleFacts:
+        found = self.of(role)
+        return replace(role, recoverable_ns=found.recoverable_ns) if found else role
+
     def _filled_hole(self, hole: HoleFacts) -> HoleFacts:
         found = self.of(hole)
         return replace(hole, recoverable_ns=found.recoverable_ns) if found else hole
@@ -105,10 +109,25 @@ class Recoverable:
     def _filled_step(self, step: StepFacts) -> StepFacts:
         found = self.of(step)
         rank = Rank(step.gpu, step.process)
-        step = replace(step, holes=tuple(self._filled_hole(hole) for hole in step.holes))
+        step = replace(
+            step,
+            holes=tuple(self._filled_hole(hole) for hole in step.holes),
+            roles=tuple(self._filled_role(role) for role in step.roles),
+        )
         parts = self.shorter.get(rank, ())
         step = _left(replace(step, host_shorten=tuple(part.text for part in parts)), self.left.get(rank, 1.0))
         return replace(step, host_slow_recoverable_ns=found.recoverable_ns) if found else step
+
+
+def _no_more_than(found: Prediction | None, most_ns: float | None) -> Prediction | None:
+    """Return a prediction that gives back so much at most.
+
+    A host that is never late does away with the idle behind waits too; that is theirs.
+    """
+    if found is None or most_ns is None or found.recoverable_ns <= most_ns:
+        return found
+    step_ns = found.now_ns - round(most_ns)
+    return replace(found, step_ns=step_ns, low_ns=max(found.low_ns, step_ns), high_ns=max(found.high_ns, step_ns))
 
 
 def _left(step: StepFacts, left: float) -> StepFacts:

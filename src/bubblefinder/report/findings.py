@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from bubblefinder.rules.subjects import Subject
     from bubblefinder.timeline.model import Timeline
 
+_SURE = 0.95
+"""Where less of what a cure gives surely remains without the profiler there is a range of it, but no value."""
 _SITE = ("api", "copy_kind", "memory_kind", "nvtx", "frame", "after_role", "before_role")
 
 
@@ -38,9 +40,10 @@ def finding(match: Match, cured: Recoverable, profilers_ns: int | None = None) -
             no value.
     """
     subject = match.subject
+    sure = getattr(subject, "left_share", 1.0)
     rare = isinstance(subject, StepFacts | SiteFacts | HoleFacts) and match.recoverable_ns is None
     told = None if rare else cured.of(subject)
-    then = told if profilers_ns is None else None
+    then = told if profilers_ns is None and sure >= _SURE else None
     return Finding(
         rule=match.rule,
         title=match.title,
@@ -67,15 +70,16 @@ def finding(match: Match, cured: Recoverable, profilers_ns: int | None = None) -
         bound_after=then.bound.value if then else None,
         in_turn_ns=in_turn_ns(subject),
         idle_share=_idle_share(subject),
-        recoverable_range_ns=_range_ns(told, profilers_ns or 0) if told else None,
+        recoverable_range_ns=_range_ns(told, profilers_ns or 0, sure) if told else None,
         step_after_range_ns=[then.low_ns, then.high_ns] if then else None,
         caveats=list(told.notes) if told else [],
     )
 
 
-def _range_ns(then: Prediction, profilers_ns: int) -> list[int]:
+def _range_ns(then: Prediction, profilers_ns: int, sure: float) -> list[int]:
     """Return the least and the most that a cure may give: by the host's speed and by what may be the profiler's."""
-    return [max(then.now_ns - then.high_ns - profilers_ns, 0), then.now_ns - then.low_ns]
+    least = min(then.now_ns - then.high_ns - profilers_ns, round(sure * then.recoverable_ns))
+    return [max(least, 0), then.now_ns - then.low_ns]
 
 
 def _idle_share(subject: Subject) -> float | None:

@@ -176,7 +176,7 @@ def _cure(finding: Finding) -> str:
     """Return what the prediction did away with: a wait or a pause, the launches of an eager phase, or all lateness."""
     if finding.site.role is not None:
         return "Capturing it as a graph"
-    return "Removing it" if finding.occurrences is not None else "A host that is never late"
+    return "Removing it" if finding.occurrences is not None else "A host that is never late, waits apart,"
 
 
 def is_handed_on(finding: Finding) -> bool:
@@ -185,11 +185,12 @@ def is_handed_on(finding: Finding) -> bool:
 
 
 def _at_most(finding: Finding, report: Report) -> str:
-    """Return the most that removing a finding may give, where the profiler's part of the step can't be told."""
+    """Return the range of what removing a finding may give, where the profiler's part of the step can't be told."""
     spread, traced = finding.recoverable_range_ns, may_be_the_profilers_ns(report.overhead)
-    if spread is None or traced is None:
+    if spread is None:
         return ""
-    doubt = f"up to {duration(traced)} of the traced step may be the profiler's own time"
+    most = f"up to {duration(traced)}" if traced else "part"
+    doubt = f"{most} of the traced step may be the profiler's own time"
     return f"{_cure(finding)} would give between {duration(spread[0])} and {duration(spread[1])} a step: {doubt}."
 
 

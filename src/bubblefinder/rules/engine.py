@@ -139,6 +139,7 @@ def _judge(
         devices=((subject.gpu, subject.process),),
         sites=subject.sites if isinstance(subject, SiteFacts) else (),
         share=spent.share,
+        bounded=rule.severity_at_most != "high",
         bubble_p50_ns=bubble_p50_ns(subject, rule.share),
         recoverable_ns=spent.recoverable_ns,
         message=_message(rule, others, subject, programs),
@@ -238,10 +239,13 @@ def _merge(alike: list[Match], shown: tuple[int, int] | None) -> list[Match]:
     ]
 
 
-def _worst_first(match: Match) -> tuple[int, float, float, int, str]:
-    """Order by severity, then by what a cure gives back, in its turn and alone."""
+def _worst_first(match: Match) -> tuple[int, bool, float, int, str]:
+    """Order by severity, then by what a cure gives back, alone or in its turn.
+
+    What a rule may not tell gravely is an upper bound or no idle time: it comes behind what has a price.
+    """
     severity, confidence = SEVERITIES.index(match.severity), CONFIDENCES.index(match.confidence)
-    return -severity, -(match.share or 0.0), -(match.recoverable_ns or 0.0), -confidence, match.rule
+    return -severity, match.bounded, -(match.share or 0.0), -confidence, match.rule
 
 
 def _owner(match: Match, config: Config) -> ExpectedMatch | None:

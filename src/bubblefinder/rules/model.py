@@ -225,7 +225,9 @@ class Match:
         subject: the facts that were matched, of the rank where they cost most.
         devices: (gpu, process) of every rank that has it.
         sites: numbers in `causes.sites` over all ranks; empty unless the subject is a wait.
-        share: share of the decode steps that the severity comes from; None where unknown.
+        share: share of the decode steps that severity and order come from: what its cure gives back, where that is
+            known; None where unknown.
+        bounded: whether the rule bounds the severity, since its share is no gain.
         bubble_p50_ns: the time per step behind that share; None where a rule ranks by a share of its own.
         recoverable_ns: by the what-if replay; None without one.
         message: what happened, with figures.
@@ -244,6 +246,7 @@ class Match:
     devices: tuple[tuple[int, int], ...]
     sites: tuple[int, ...] = ()
     share: float | None
+    bounded: bool = False
     bubble_p50_ns: float | None
     recoverable_ns: float | None
     message: str

@@ -93,7 +93,8 @@ def cost(subject: Subject, share: str | None, step_p50_ns: float | None) -> Cost
     """Return the cost of a subject.
 
     The recoverable time over the median step where a replay computed it, else the share that the subject (or
-    the rule, by naming one in `share`) ranks by. A slow host is judged by the median step: one long pause
+    the rule, by naming one in `share`) ranks by. An eager phase is judged
+    by what its graph would give. A slow host is judged by the median step: one long pause
     between two bursts of work says nothing about a step. A wait or a pause in less than half of the steps is
     judged by its share of the decode time: the median step doesn't have it. A wait in a chain is judged by what it
     gives in its turn: alone it only hands the wait on to the next. Idle for a late host counts
@@ -102,7 +103,9 @@ def cost(subject: Subject, share: str | None, step_p50_ns: float | None) -> Cost
     busy = isinstance(subject, RoleFacts) and share is not None
     left: float = 1.0 if busy else getattr(subject, "left_share", 1.0)
     recoverable, usual = None, None
-    if isinstance(subject, SiteFacts | HoleFacts):
+    if isinstance(subject, RoleFacts) and share is None:
+        recoverable = subject.recoverable_ns
+    elif isinstance(subject, SiteFacts | HoleFacts):
         recoverable = None if is_rare(subject) else subject.recoverable_ns
     elif isinstance(subject, StepFacts) and share is None:
         recoverable, usual = subject.host_slow_recoverable_ns, subject.host_slow_p50_ns

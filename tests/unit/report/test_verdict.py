@@ -161,7 +161,7 @@ def test_the_blame_names_the_call_and_the_place_once(title: str, site: Site, sai
     [
         (Site(nvtx="compile"), 3, "Removing it would give about 1.65 ms"),
         (Site(role="eager after draft"), None, "Capturing it as a graph would give about 1.65 ms"),
-        (Site(), None, "A host that is never late would give about 1.65 ms"),
+        (Site(), None, "A host that is never late, waits apart, would give about 1.65 ms"),
     ],
 )
 def test_the_gain_says_what_was_done_away_with(site: Site, occurrences: int | None, cure: str) -> None:
