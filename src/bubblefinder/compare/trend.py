@@ -8,6 +8,9 @@ from itertools import pairwise
 from statistics import fmean, median
 from typing import TYPE_CHECKING, Final
 
+import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
+
 from bubblefinder.compare.diff import GATE
 from bubblefinder.compare.history import runs, values
 from bubblefinder.compare.metrics import METRICS
@@ -18,6 +21,7 @@ from bubblefinder.units import UNKNOWN
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from numpy.typing import NDArray
     from sqlite_utils import Database
 
     from bubblefinder.compare.changes import Key
@@ -119,13 +123,14 @@ def breaks(numbers: Sequence[float]) -> list[int]:
     """
     count = len(numbers)
     price = _PENALTY * _scatter(numbers) * math.log(max(count, 2))
-    best = [-price] + [math.inf] * count
+    best = np.full(count + 1, np.inf)
+    best[0] = -price
     last = [0] * (count + 1)
+    costs = _deviations(np.asarray(numbers, np.float64))
     for end in range(SHORTEST, count + 1):
-        for start in range(end - SHORTEST + 1):
-            cost = best[start] + price + _deviation(numbers[start:end]) if best[start] < math.inf else math.inf
-            if cost < best[end]:
-                best[end], last[end] = cost, start
+        starts = best[: end - SHORTEST + 1] + price + costs[: end - SHORTEST + 1, end]
+        last[end] = int(starts.argmin())
+        best[end] = starts[last[end]]
     found, at = list[int](), count
     while at > 0 and last[at] > 0:
         at = last[at]
@@ -147,9 +152,16 @@ def _kept(metric: Metric, numbers: Sequence[float], found: list[int], setting: S
     return kept
 
 
-def _deviation(numbers: Sequence[float]) -> float:
-    middle = median(numbers)
-    return math.fsum(abs(number - middle) for number in numbers)
+def _deviations(numbers: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return what numbers [start, end) deviate from their median in all, by start and end."""
+    count = len(numbers)
+    costs = np.zeros((count + 1, count + 1))
+    for length in range(1, count + 1):
+        parts = np.sort(sliding_window_view(numbers, length), axis=1)
+        half = length // 2
+        starts = np.arange(count - length + 1)
+        costs[starts, starts + length] = parts[:, length - half :].sum(axis=1) - parts[:, :half].sum(axis=1)
+    return costs
 
 
 def _scatter(numbers: Sequence[float]) -> float:

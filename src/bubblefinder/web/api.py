@@ -62,8 +62,9 @@ async def put_run(request: Request) -> Response:
 async def list_runs(request: Request) -> Response:
     """List runs, newest first; how far a job is isn't in the list, so that it can be kept."""
     here = service(request)
-    found, total = here.store.listed(search=request.query_params.get("search", ""))
-    return JSONResponse({"total": total, "runs": [listed(run) for run in found]})
+    found, total = here.store.shelf.listed(search=request.query_params.get("search", ""))
+    runs = ",".join([here.pieces.of(("listed", run.id), (run,), _listed_text) for run in found])
+    return Response(f'{{"total":{total},"runs":[{runs}]}}', media_type="application/json")
 
 
 async def get_run(request: Request) -> Response:
@@ -184,12 +185,23 @@ async def get_diff(request: Request) -> Response:
 
 async def get_trend(request: Request) -> Response:
     """Send a metric of the runs with a label, oldest first."""
+    here = service(request)
     metric = request.query_params.get("metric", next(iter(METRICS)))
-    found = service(request).store.of_label(request.query_params.get("label", ""), metric)
-    points = [
-        {"id": run.id, "created_s": run.created_s, "commit": run.commit, "value": value} for run, (value,) in found
-    ]
-    return JSONResponse({"metric": metric, "points": points})
+    found = here.store.of_label(request.query_params.get("label", ""), metric)
+    points = ",".join([here.pieces.of(("point", run.id), (run, value), _point_text) for run, (value,) in found])
+    return Response(f'{{"metric":{_packed(metric)},"points":[{points}]}}', media_type="application/json")
+
+
+def _point_text(run: StoredRun, value: float | None) -> str:
+    return _packed({"id": run.id, "created_s": run.created_s, "commit": run.commit, "value": value})
+
+
+def _listed_text(run: StoredRun) -> str:
+    return _packed(listed(run))
+
+
+def _packed(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 
 def listed(run: StoredRun) -> dict[str, Any]:

@@ -58,7 +58,7 @@ async def show_server(request: Request) -> Response:
         ails=here.supervisor.ailing(),
         failures=here.supervisor.failures,
         up_s=time.monotonic() - here.begun_s,
-        failed=here.store.listed(states=["failed"], limit=_FAILURES)[0],
+        failed=here.store.shelf.listed(states=["failed"], limit=_FAILURES)[0],
     )
 
 

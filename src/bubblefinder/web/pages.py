@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from starlette.concurrency import run_in_threadpool
@@ -13,16 +15,23 @@ from bubblefinder.web.api import shown
 from bubblefinder.web.bodies import fields_of
 from bubblefinder.web.form import receive_form
 from bubblefinder.web.legend import LEGEND
-from bubblefinder.web.render import COOKIE, page
+from bubblefinder.web.render import COOKIE, joined, page, row
 from bubblefinder.web.safety import address, same, session
 from bubblefinder.web.service import service
-from bubblefinder.web.store import OPEN_STATES, SORTS
-from bubblefinder.web.trend import HEIGHT, METRICS, MOST_RUNS, WIDTH, Point, chart, commits, moves, words
+from bubblefinder.web.shelf import SORTS
+from bubblefinder.web.store import OPEN_STATES
+from bubblefinder.web.trend import HEIGHT, METRICS, MOST_RUNS, WIDTH, Chart, Move, Point, chart, commits, moves, words
 from bubblefinder.web.uploads import said
 from bubblefinder.web.worker import BODY, DIFF_STYLE, WAITING
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from markupsafe import Markup
     from starlette.requests import Request
+
+    from bubblefinder.web.service import Service
+    from bubblefinder.web.store import StoredRun
 
 PER_PAGE: Final = 50
 _PAGE_DIGITS: Final = 6
@@ -39,14 +48,21 @@ async def index(request: Request) -> Response:
     ascending = query.get("order") == "asc"
     number = _page_number(query.get("page", "1"))
     label = query.get("label") or None
-    runs, total = here.store.listed(
+    runs, total = here.store.shelf.listed(
         search=search, label=label, sort=sort, descending=not ascending, limit=PER_PAGE, offset=(number - 1) * PER_PAGE
     )
     return page(
-        request, "index.html", limits=here.limits, folder=here.folder.root, labels=here.store.labels(), runs=runs,
+        request, "index.html", limits=here.limits, folder=here.folder.root, labels=here.store.shelf.labels(),
+        rows=_rows(here, runs), can_compare=sum(run.state == "done" for run in runs) > 1,
         total=total, search=search, label=label, sort=sort, ascending=ascending, number=number,
-        pages=-(-total // PER_PAGE), host=request.url.netloc, before=here.store.predecessors(runs),
+        pages=-(-total // PER_PAGE), host=request.url.netloc,
     )  # fmt: skip
+
+
+def _rows(here: Service, runs: Sequence[StoredRun]) -> Markup:
+    """Return the list's rows, each made again only if the run or the one before it changed."""
+    of, before = here.pieces.of, here.store.shelf.before
+    return joined([of(("row", run.id), (run, before(run)), partial(row, "run_row")) for run in runs])
 
 
 def _page_number(given: str) -> int:
@@ -72,14 +88,14 @@ async def show_run(request: Request) -> Response:
         return page(request, "progress.html", run=run, is_busy=is_busy, baseline=awaited, facts=shown(here, run))
     if awaited and awaited.state == "done":
         return RedirectResponse(f"/diff?base={awaited.id}&head={run.id}", 303)
-    others = [one for one in here.store.listed(states=["done"], limit=_CHOICES)[0] if one.id != run.id]
+    others = [one for one in here.store.shelf.listed(states=["done"], limit=_CHOICES)[0] if one.id != run.id]
     return page(
         request,
         "run.html",
         run=run,
         body=here.report_file(run, BODY).read_text(encoding="utf-8"),
         baseline=baseline,
-        before=here.store.before(run),
+        before=here.store.shelf.before(run),
         others=others,
         keep_days=round(here.limits.keep_s / 86_400),
     )
@@ -127,20 +143,43 @@ async def show_diff(request: Request) -> Response:
 
 async def show_trend(request: Request) -> Response:
     """Show a metric over the runs of a label."""
-    store = service(request).store
-    labels = store.labels()
+    here = service(request)
+    store = here.store
+    labels = store.shelf.labels()
     label = request.query_params.get("label") or next(iter(labels), "")
     metric = request.query_params.get("metric", "")
     metric = metric if metric in METRICS else next(iter(METRICS))
     found = store.of_label(label, metric, WAITING, limit=MOST_RUNS)
     points = [Point(run, value, waiting) for run, (value, waiting) in found]
     moved = await run_in_threadpool(moves, points, metric)
-    drawn = chart(points, moved)
+    drawn, begun = chart(points, moved), {move.at: move for move in moved}
     return page(
         request, "trend.html", labels=labels, label=label, metrics=METRICS, metric=metric, points=points, moves=moved,
-        chart=drawn, begun={move.at: move for move in moved},
+        rows=_point_rows(here, points, metric), chart=drawn, dots=_dots(here, points, drawn, begun, metric),
         commits=commits(points, drawn, moved), words=words, width=WIDTH, height=HEIGHT, most=MOST_RUNS,
     )  # fmt: skip
+
+
+def _point_rows(here: Service, points: Sequence[Point], metric: str) -> Markup:
+    """Return the table of a trend, newest first."""
+    make = partial(row, "point_row")
+    made = [
+        here.pieces.of(("point row", metric, point.run.id), (point, earlier, words(metric, point.value)), make)
+        for earlier, point in pairwise([None, *points])
+        if point
+    ]
+    return joined(reversed(made))
+
+
+def _dots(here: Service, points: Sequence[Point], drawn: Chart, begun: Mapping[int, Move], metric: str) -> Markup:
+    """Return the dots of a trend, each a link to its run."""
+    made, make = [], partial(row, "trend_dot")
+    for dot in drawn.dots:
+        point, move = points[dot.index], begun.get(dot.index)
+        moved = (words(metric, move.before), words(metric, move.after)) if move else (None, None)
+        given = (point.run, f"{dot.x:.1f}", f"{dot.y:.1f}", words(metric, point.value), move, *moved)
+        made.append(here.pieces.of(("dot", metric, point.run.id), given, make))
+    return joined(made)
 
 
 async def show_login(request: Request) -> Response:

@@ -13,9 +13,10 @@ from bubblefinder import units
 from bubblefinder.web import limits
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from jinja2 import Environment
+    from markupsafe import Markup
     from starlette.requests import Request
 
 HERE: Final = Path(__file__).parent
@@ -65,6 +66,19 @@ def environment() -> Environment:
         "sentence": sentence,
     }
     return made
+
+
+def row(macro: str, *values: object) -> Markup:
+    """Return a row of a table, by its macro in ``rows.html``."""
+    made: Markup = getattr(environment().get_template("rows.html").module, macro)(*values)
+    return made
+
+
+def joined(rows: Iterable[str]) -> Markup:
+    """Return rows that templates made, which escape all they are given, as one."""
+    from markupsafe import Markup
+
+    return Markup("".join(rows))  # noqa: S704 - see above
 
 
 def sentence(text: str) -> str:

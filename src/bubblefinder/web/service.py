@@ -13,6 +13,7 @@ from bubblefinder.web.folder import DataFolder
 from bubblefinder.web.guesses import Guesses
 from bubblefinder.web.jobs import Jobs
 from bubblefinder.web.limits import RefusedError, checked_token
+from bubblefinder.web.pieces import Pieces
 from bubblefinder.web.process import WORKER
 from bubblefinder.web.store import Store
 from bubblefinder.web.supervise import Supervisor
@@ -57,6 +58,7 @@ class Service:
         self.comparer = Comparer(self.store, self.folder, limits, worker)
         self.supervisor = Supervisor()
         self.answers = Answers(self.store)
+        self.pieces = Pieces()
 
     @asynccontextmanager
     async def lifespan(self, _app: object) -> AsyncIterator[None]:

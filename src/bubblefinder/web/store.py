@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
 from bubblefinder.errors import UsageError
+from bubblefinder.web.shelf import Shelf
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
@@ -22,27 +23,16 @@ T = TypeVar("T")
 State = Literal["queued", "running", "done", "failed", "cancelled"]
 STATES: Final = ("queued", "running", "done", "failed", "cancelled")
 OPEN_STATES: Final = ("queued", "running")
-SORTS: Final = {
-    "created": "rowid",
-    "label": "label COLLATE NOCASE",
-    "name": "name COLLATE NOCASE",
-    "commit": '"commit"',
-    "gpu": "gpu COLLATE NOCASE",
-    "nsys": "nsys",
-    "step": "step_p50_ns",
-    "bubble": "bubble_share",
-}
-"""How a list can be sorted. Runs come in order of arrival by their rowid: a clock may go backwards."""
 ATTEMPTS: Final = 2
 """Jobs begun for a run before it is given up: the first may have met a kill or a full disk that it didn't cause."""
-SEARCH_CHARACTERS: Final = 200
-_SEARCHED: Final = ("name", "label", "commit", "note", "gpu", "nsys", "verdict", "state")
 _COLUMNS: Final[dict[str, type]] = {
     "id": str, "name": str, "label": str, "commit": str, "note": str, "kept": int, "baseline": str, "size_bytes": int,
     "state": str, "attempts": int, "created_s": float, "finished_s": float, "error": str, "hint": str, "gpu": str,
     "nsys": str, "step_p50_ns": float, "bubble_share": float, "at_least": int, "verdict": str, "metrics": str,
 }  # fmt: skip
 _SHOWN: Final = ", ".join(f'"{name}"' for name in _COLUMNS if name != "metrics")
+_MOST_METRICS: Final = 32
+"""Metrics whose values stay in memory; a page asks for one of eight, a program for any."""
 _OUT_OF_ROOM: Final = {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN}
 _PASSING: Final = {*_OUT_OF_ROOM, sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_READONLY}
 
@@ -91,7 +81,8 @@ def new_id() -> str:
 class Store:
     """Reads and writes runs from one thread; a write is in the file before the call returns.
 
-    `version` grows with every write, so that what was made from the runs can be kept until they change.
+    `version` grows with every write, so that what was made from the runs can be kept until they change; `shelf` holds
+    them for lists.
     """
 
     def __init__(self, path: Path, relief: Callable[[], bool] = lambda: False) -> None:
@@ -107,10 +98,12 @@ class Store:
         self.version = 0
         self._relief = relief
         self._database = _opened(path)
+        self._values: dict[str, dict[str, float | None]] = {}
         try:
             self._runs = self._database.table("runs")
             self._database.execute("PRAGMA secure_delete = ON")
             self._write(self._create)
+            self.shelf = Shelf(_stored(row) for row in self._runs.rows_where(select=_SHOWN, order_by="rowid"))
         except sqlite3.Error as error:
             self.close()
             raise _unusable(path, error) from error
@@ -122,6 +115,7 @@ class Store:
     def add(self, run: StoredRun) -> None:
         """Add a run whose file has arrived whole."""
         self._write(lambda: self._runs.insert(asdict(run)))
+        self._reshelve(run.id)
 
     def get(self, run_id: str) -> StoredRun | None:
         """Return a run, or null if there is none of this id."""
@@ -176,6 +170,9 @@ class Store:
     def delete(self, run_id: str) -> None:
         """Forget a run; SQLite overwrites what it held."""
         self._write(lambda: self._runs.delete_where("id = ?", [run_id]))
+        self.shelf.drop(run_id)
+        for values in self._values.values():
+            values.pop(run_id, None)
 
     def older_than(self, moment_s: float) -> list[str]:
         """Return the ids of settled runs made before a moment that nobody wants kept."""
@@ -196,57 +193,25 @@ class Store:
         where = "state = 'queued' AND rowid < (SELECT rowid FROM runs WHERE id = ?)"
         return int(self._runs.count_where(where, [run.id]))
 
-    def listed(
-        self,
-        *,
-        search: str = "",
-        label: str | None = None,
-        states: Sequence[State] = (),
-        sort: str = "created",
-        descending: bool = True,
-        limit: int = 200,
-        offset: int = 0,
-    ) -> tuple[list[StoredRun], int]:
-        """Return the runs that hold every word of `search`, and how many there are; `sort` is a key of SORTS."""
-        where, values = _matching(search, label, states)
-        column = SORTS[sort]
-        order = f"{column} IS NULL, {column} {'DESC' if descending else 'ASC'}, rowid DESC"
-        found = self._runs.rows_where(where, values, select=_SHOWN, order_by=order, limit=limit, offset=offset)
-        return [_stored(row) for row in found], int(self._runs.count_where(where, values))
-
-    def labels(self) -> dict[str, int]:
-        """Return the labels of finished runs, and how many each has."""
-        where = "state = 'done' AND label IS NOT NULL GROUP BY label"
-        found = self._runs.rows_where(where, select="label, count(*) AS runs", order_by="label")
-        return {row["label"]: row["runs"] for row in found}
-
     def of_label(self, label: str, *metrics: str, limit: int = 500) -> list[tuple[StoredRun, tuple[float | None, ...]]]:
         """Return the newest finished runs of a label with their values of some metrics, oldest first."""
-        columns = "".join(f", json_extract(metrics, ?) AS value_{number}" for number in range(len(metrics)))
-        paths = ['$."' + metric.replace('"', "") + '"' for metric in metrics]
-        found = self._database.query(
-            f"SELECT {_SHOWN}{columns} FROM runs"  # noqa: S608 - the columns' own names
-            " WHERE label = ? AND state = 'done' ORDER BY rowid DESC LIMIT ?",
-            [*paths, label, limit],
-        )
-        told = [(row, tuple(row.pop(f"value_{number}") for number in range(len(metrics)))) for row in found]
-        return [(_stored(row), values) for row, values in told][::-1]
+        runs = self.shelf.of_label(label, limit)
+        columns = [self._values_of(metric, runs) for metric in metrics]
+        return [(run, tuple(values[run.id] for values in columns)) for run in runs]
 
-    def predecessors(self, runs: Sequence[StoredRun]) -> dict[str, tuple[str, float | None]]:
-        """Return the last finished run of the same label before each run that has one: its id and its median step."""
-        found = self._database.query(
-            "SELECT one.id AS id, other.id AS before, other.step_p50_ns AS step FROM runs AS one JOIN runs AS other"
-            " ON other.rowid = (SELECT max(rowid) FROM runs"
-            " WHERE label = one.label AND state = 'done' AND rowid < one.rowid)"
-            " WHERE one.id IN (SELECT value FROM json_each(?))",
-            [json.dumps([run.id for run in runs])],
-        )
-        return {row["id"]: (row["before"], row["step"]) for row in found}
-
-    def before(self, run: StoredRun) -> StoredRun | None:
-        """Return the last finished run with the same label before this one."""
-        where = "label = ? AND state = 'done' AND rowid < (SELECT rowid FROM runs WHERE id = ?)"
-        return self._first(where, [run.label, run.id], order_by="rowid DESC")
+    def _values_of(self, metric: str, runs: Sequence[StoredRun]) -> dict[str, float | None]:
+        """Return a metric's values by run; what was read once is kept, since a finished run's never change."""
+        values = self._values.setdefault(metric, {})
+        missing = [run.id for run in runs if run.id not in values]
+        if missing:
+            found = self._database.query(
+                "SELECT id, json_extract(metrics, ?) AS value FROM runs WHERE id IN (SELECT value FROM json_each(?))",
+                ['$."' + metric.replace('"', "") + '"', json.dumps(missing)],
+            )
+            values |= {row["id"]: row["value"] for row in found}
+        while len(self._values) > _MOST_METRICS:
+            del self._values[next(name for name in self._values if name != metric)]
+        return values
 
     def _create(self) -> None:
         self._runs.create(_COLUMNS, pk="id", if_not_exists=True)
@@ -258,6 +223,12 @@ class Store:
 
     def _update(self, run_id: str, **changed: Any) -> None:  # noqa: ANN401 - the columns' own types
         self._write(lambda: self._runs.update(run_id, changed))
+        self._reshelve(run_id)
+
+    def _reshelve(self, run_id: str) -> None:
+        """Hold a run in memory as the file has it."""
+        for row in self._runs.rows_where("id = ?", [run_id], select=_SHOWN):
+            self.shelf.put(_stored(row))
 
     def _write(self, act: Callable[[], T]) -> T:
         """Do a write, once more if the disk was full and room could be made."""
@@ -296,24 +267,6 @@ def _unusable(path: Path, error: sqlite3.Error) -> UsageError:
         f"the database {path} is damaged: {error}",
         hint="put a copy of it back, or start with an empty folder (--data DIR); the reports are still in this one",
     )
-
-
-def _matching(search: str, label: str | None, states: Sequence[State]) -> tuple[str, list[str]]:
-    columns = " || ' ' || ".join(f"""coalesce("{name}", '')""" for name in _SEARCHED)
-    words = search[:SEARCH_CHARACTERS].split()[:10]
-    parts = ["1", *[rf"({columns}) LIKE ? ESCAPE '\'" for _ in words]]
-    values = [f"%{_literal(word)}%" for word in words]
-    if label is not None:
-        parts.append("label = ?")
-        values.append(label)
-    if states:
-        parts.append(f"state IN ({','.join('?' * len(states))})")
-        values.extend(states)
-    return " AND ".join(parts), values
-
-
-def _literal(word: str) -> str:
-    return word.replace("\\", "\\\\").replace("%", r"\%").replace("_", r"\_")
 
 
 def _stored(row: dict[str, Any]) -> StoredRun:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise
 from statistics import fmean
 from typing import TYPE_CHECKING, Final
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
     from bubblefinder.web.store import StoredRun
 
-__all__ = ["HEIGHT", "METRICS", "MOST_RUNS", "WIDTH", "Move", "Point", "chart", "commits", "moves", "words"]
+__all__ = ["HEIGHT", "METRICS", "MOST_RUNS", "WIDTH", "Chart", "Move", "Point", "chart", "commits", "moves", "words"]
 
 METRICS: Final = {
     metric: KNOWN[metric].meaning.rstrip(".")
@@ -74,13 +75,19 @@ def moves(points: Sequence[Point], metric: str) -> list[Move]:
     steps = [point.run.step_p50_ns for point in points if point.run.step_p50_ns]
     waiting = max(1.0 if points[place].waiting is None else points[place].waiting or 0.0 for place, _ in known)
     setting = Setting(waiting=waiting, step_ns=min(steps, default=max(numbers)), ranks=1)
-    edges = [0, *found(KNOWN[metric], numbers, setting), len(numbers)]
+    edges = [0, *_found(metric, tuple(numbers), setting), len(numbers)]
     levels = [(start, fmean(numbers[start:end])) for start, end in pairwise(edges)]
     lower_is_better = KNOWN[metric].better == "lower"
     return [
         Move(known[start][0], before, after, (after > before) == lower_is_better)
         for (_, before), (start, after) in pairwise(levels)
     ]
+
+
+@lru_cache(maxsize=64)
+def _found(metric: str, numbers: tuple[float, ...], setting: Setting) -> list[int]:
+    """Return where a metric moved; a change of another label, or of what people say of a run, leaves the numbers."""
+    return found(KNOWN[metric], numbers, setting)
 
 
 def chart(points: Sequence[Point], moved: Sequence[Move] = ()) -> Chart:

@@ -186,4 +186,4 @@ async def test_a_clock_that_went_backwards_neither_deletes_nor_reorders(tmp_path
         assert (await here.settled(run_id))["state"] == "done"
         listed = (await here.client.get("/api/runs")).json()["runs"]
         assert [one["id"] for one in listed] == [run_id, "tomorrow"]
-        assert here.service.store.before(here.service.run(run_id)).id == "tomorrow"  # type: ignore[union-attr]
+        assert here.service.store.shelf.before(here.service.run(run_id)).id == "tomorrow"  # type: ignore[union-attr]

@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from bubblefinder.web.store import SORTS, Store, StoredRun, new_id
+from bubblefinder.web.shelf import SORTS
+from bubblefinder.web.store import Store, StoredRun, new_id
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -104,7 +105,7 @@ def test_search_finds_runs_with_every_word_and_takes_no_wildcards(store: Store, 
     store.add(run("100%", created_s=1))
     store.add(run("a", label="nightly", gpu="NVIDIA H200", created_s=2))
     store.add(run("b", label="nightly", commit="abc123", created_s=3))
-    runs, total = store.listed(search=search)
+    runs, total = store.shelf.listed(search=search)
     assert [one.name for one in runs] == found
     assert total == len(found)
 
@@ -115,7 +116,7 @@ def test_unknown_values_sort_last_either_way(store: Store, sort: str, descending
     full = {"label": "l", "commit": "c", "gpu": "g", "nsys": "n", "step_p50_ns": 1.0, "bubble_share": 0.1}
     store.add(run("unknown", created_s=1))
     store.add(run("known", created_s=2, **full))
-    names = [one.name for one in store.listed(sort=sort, descending=descending)[0]]
+    names = [one.name for one in store.shelf.listed(sort=sort, descending=descending)[0]]
     if sort in {"created", "name"}:
         assert names == (["known", "unknown"] if (sort == "created") == descending else ["unknown", "known"])
     else:
@@ -125,7 +126,7 @@ def test_unknown_values_sort_last_either_way(store: Store, sort: str, descending
 def test_pages_of_the_list_follow_each_other(store: Store) -> None:
     for number in range(5):
         store.add(run(str(number), created_s=number))
-    pages = [[one.name for one in store.listed(limit=2, offset=offset)[0]] for offset in (0, 2, 4)]
+    pages = [[one.name for one in store.shelf.listed(limit=2, offset=offset)[0]] for offset in (0, 2, 4)]
     assert pages == [["4", "3"], ["2", "1"], ["0"]]
 
 
@@ -141,15 +142,14 @@ def test_the_run_before_is_the_last_finished_one_of_the_label(store: Store) -> N
         store.finish(one.id, "failed" if one is failed else "done")
     head = run("head", label="x", created_s=5)
     store.add(head)
-    before = store.before(head)
+    before = store.shelf.before(head)
     assert before is not None
-    assert store.predecessors([head, newer, older, other]) == {
-        head.id: (newer.id, None), newer.id: (older.id, None),
-    }  # fmt: skip
+    earlier = [store.shelf.before(one) for one in (newer, older, other)]
+    assert [one.name if one else None for one in earlier] == ["older", None, None]
     assert before.name == "newer"
     assert [one.name for one, _ in store.of_label("x", "m")] == ["older", "newer"]
-    assert store.labels() == {"x": 2, "y": 1}
-    assert store.before(run("alone", created_s=6)) is None
+    assert store.shelf.labels() == {"x": 2, "y": 1}
+    assert store.shelf.before(run("alone", created_s=6)) is None
 
 
 def test_old_runs_are_those_that_nothing_works_on(store: Store) -> None:
@@ -210,6 +210,6 @@ def test_what_people_say_of_a_run_can_be_changed(store: Store) -> None:
     stored = store.get(one.id)
     assert stored is not None
     assert (stored.label, stored.note, stored.kept) == ("b", "after the driver update", True)
-    assert store.listed(search="driver")[1] == store.listed(label="b")[1] == 1
-    assert store.listed(label="a")[1] == store.listed(states=["failed"])[1] == 0
+    assert store.shelf.listed(search="driver")[1] == store.shelf.listed(label="b")[1] == 1
+    assert store.shelf.listed(label="a")[1] == store.shelf.listed(states=["failed"])[1] == 0
     assert store.counts() == {"queued": 1, "running": 0, "done": 0, "failed": 0, "cancelled": 0}

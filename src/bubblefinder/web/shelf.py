@@ -1,0 +1,131 @@
+"""The runs in memory, as lists and trends need them: a question costs what it shows, not what is stored."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from bubblefinder.web.store import State, StoredRun
+
+SEARCH_CHARACTERS: Final = 200
+_SEARCH_WORDS: Final = 10
+_SEARCHED: Final = ("name", "label", "commit", "note", "gpu", "nsys", "verdict", "state")
+
+
+def _text(name: str) -> Callable[[StoredRun], Any]:
+    return lambda run: None if (value := getattr(run, name)) is None else value.casefold()
+
+
+SORTS: Final[dict[str, Callable[[StoredRun], Any] | None]] = {
+    "created": None,
+    "label": _text("label"),
+    "name": _text("name"),
+    "commit": lambda run: run.commit,
+    "gpu": _text("gpu"),
+    "nsys": lambda run: run.nsys,
+    "step": lambda run: run.step_p50_ns,
+    "bubble": lambda run: run.bubble_share,
+}
+"""How a list can be sorted, by what of a run; null is the order of arrival: a clock may go backwards."""
+
+
+class Shelf:
+    """All runs without their metrics, in order of arrival, the finished ones by label too.
+
+    Each takes about 1 KiB. Their reports take a thousand times as much of the disk, whose limit bounds them.
+    """
+
+    def __init__(self, runs: Iterable[StoredRun]) -> None:
+        """Hold runs, given in order of arrival."""
+        self._runs: dict[str, StoredRun] = {}
+        self._texts: dict[str, str] = {}
+        self._arrived: dict[str, int] = {}
+        self._labelled: dict[str, list[tuple[int, str]]] = {}
+        self._next = 0
+        for run in runs:
+            self.put(run)
+
+    def put(self, run: StoredRun) -> None:
+        """Hold a run, new or changed."""
+        if (known := self._runs.get(run.id)) is not None:
+            self._unlabel(known)
+        else:
+            self._arrived[run.id] = self._next
+            self._next += 1
+        self._runs[run.id] = run
+        self._texts[run.id] = " ".join(getattr(run, name) or "" for name in _SEARCHED).casefold()
+        if run.state == "done" and run.label is not None:
+            insort(self._labelled.setdefault(run.label, []), (self._arrived[run.id], run.id))
+
+    def drop(self, run_id: str) -> None:
+        """Forget a run."""
+        run = self._runs.pop(run_id, None)
+        if run is not None:
+            self._unlabel(run)
+            del self._texts[run_id], self._arrived[run_id]
+
+    def listed(
+        self,
+        *,
+        search: str = "",
+        label: str | None = None,
+        states: Sequence[State] = (),
+        sort: str = "created",
+        descending: bool = True,
+        limit: int = 200,
+        offset: int = 0,
+    ) -> tuple[list[StoredRun], int]:
+        """Return the runs that hold every word of `search`, and how many there are; `sort` is a key of SORTS.
+
+        Of equals, and of those without a value, which come last, the newest is first.
+        """
+        key = SORTS[sort]
+        if key is None and not (search or label is not None or states):
+            runs = reversed(self._runs.values()) if descending else iter(self._runs.values())
+            return list(islice(runs, offset, offset + limit)), len(self._runs)
+        found = list(self._matching(search, label, states))
+        if key is not None:
+            known = [run for run in found if key(run) is not None]
+            known.sort(key=key, reverse=descending)
+            found = [*known, *(run for run in found if key(run) is None)]
+        elif not descending:
+            found.reverse()
+        return found[offset : offset + limit], len(found)
+
+    def labels(self) -> dict[str, int]:
+        """Return the labels of finished runs, and how many each has."""
+        return {label: len(runs) for label, runs in sorted(self._labelled.items())}
+
+    def of_label(self, label: str, limit: int) -> list[StoredRun]:
+        """Return the newest finished runs of a label, oldest first."""
+        return [self._runs[run_id] for _, run_id in self._labelled.get(label, [])[-limit:]]
+
+    def before(self, run: StoredRun) -> StoredRun | None:
+        """Return the last finished run with the same label before this one."""
+        runs = self._labelled.get(run.label, []) if run.label is not None and run.id in self._runs else []
+        place = bisect_left(runs, (self._arrived[run.id], "")) if runs else 0
+        return self._runs[runs[place - 1][1]] if place else None
+
+    def _matching(self, search: str, label: str | None, states: Sequence[State]) -> Iterator[StoredRun]:
+        words = search[:SEARCH_CHARACTERS].casefold().split()[:_SEARCH_WORDS]
+        for run_id, run in reversed(self._runs.items()):
+            text = self._texts[run_id]
+            if (
+                all(word in text for word in words)
+                and (label is None or run.label == label)
+                and (not states or run.state in states)
+            ):
+                yield run
+
+    def _unlabel(self, run: StoredRun) -> None:
+        """Take a run from those of its label."""
+        if run.state != "done" or run.label is None:
+            return
+        runs = self._labelled[run.label]
+        del runs[bisect_left(runs, (self._arrived[run.id], run.id))]
+        if not runs:
+            del self._labelled[run.label]
