@@ -46,7 +46,7 @@ layers: $(VENV)/dev.stamp ## Who may import whom
 
 tests: $(VENV)/dev.stamp system-deps ## Every test, on two cores; in CI with the floor of coverage
 	$(BIN)/pytest -q $(PARALLEL) -m "not browser" $(COVERAGE)
-	$(BIN)/pytest -q $(BROWSERS) -m browser
+	$(BIN)/pytest -q $(BROWSERS) -m browser tests/e2e
 
 quick: $(VENV)/dev.stamp ## While working: style, layers, and the tests of what changed, in less than a minute
 	$(BIN)/ruff check -q .

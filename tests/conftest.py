@@ -36,7 +36,7 @@ CHROMIUM_FLAGS = [
 ]
 
 # How many examples a law is held to: a few while working, some on every change, many at night.
-for _profile, _examples in (("quick", 5), ("house", 25), ("nightly", 300)):
+for _profile, _examples in (("quick", 5), ("house", 10), ("nightly", 300)):
     settings.register_profile(_profile, deadline=None, max_examples=_examples, derandomize=IN_CI)
 settings.load_profile("house")
 

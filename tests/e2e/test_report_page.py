@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Literal
 
 import pytest
@@ -13,6 +14,7 @@ from tests import samples
 from tests.unit.report.sample import graph_report, healthy_report, hostile_report, sample_report, unseen_report
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from playwright.sync_api import Browser, Page
@@ -20,13 +22,13 @@ if TYPE_CHECKING:
     from bubblefinder.report.model import Report
 
 pytestmark = pytest.mark.browser
-REPORTS = {
-    "sample": sample_report(steps=60, gpus=2),
-    "hostile": hostile_report(),
-    "healthy": healthy_report(),
-    "graph": graph_report(),
-    "unseen": unseen_report(),
-    "real": samples.report("tp2_before.node"),
+REPORTS: dict[str, Callable[[], Report]] = {
+    "sample": partial(sample_report, steps=60, gpus=2),
+    "hostile": hostile_report,
+    "healthy": healthy_report,
+    "graph": graph_report,
+    "unseen": unseen_report,
+    "real": partial(samples.report, "tp2_before.node"),
 }
 
 
@@ -60,7 +62,7 @@ def watched(page: Page) -> Watched:
 
 @pytest.mark.parametrize("which", REPORTS)
 def test_it_loads_alone_and_in_silence(watched: Watched, tmp_path: Path, which: str) -> None:
-    watched.show(REPORTS[which], tmp_path)
+    watched.show(REPORTS[which](), tmp_path)
     page = watched.page
     for chart in page.locator("[data-chart]").all():
         chart.scroll_into_view_if_needed()
@@ -83,7 +85,7 @@ def test_axe_finds_nothing_serious(
 ) -> None:
     page = watched.page
     page.emulate_media(color_scheme=scheme)
-    watched.show(REPORTS[which], tmp_path)
+    watched.show(REPORTS[which](), tmp_path)
     page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
     # axe is put into the page by the debugger, which no policy of the page stops
     found = Axe().run(page).response["violations"]
@@ -94,12 +96,12 @@ def test_axe_finds_nothing_serious(
 @pytest.mark.parametrize("which", REPORTS)
 def test_nothing_sticks_out(watched: Watched, tmp_path: Path, which: str, width: int) -> None:
     watched.page.set_viewport_size({"width": width, "height": 900})
-    watched.show(REPORTS[which], tmp_path)
+    watched.show(REPORTS[which](), tmp_path)
     assert watched.page.evaluate("document.documentElement.scrollWidth") <= width
 
 
 def test_hostile_names_run_nothing(watched: Watched, tmp_path: Path) -> None:
-    watched.show(REPORTS["hostile"], tmp_path)
+    watched.show(REPORTS["hostile"](), tmp_path)
     page = watched.page
     assert page.locator("img").count() == 0
     assert page.locator("script").count() == 4
@@ -107,7 +109,7 @@ def test_hostile_names_run_nothing(watched: Watched, tmp_path: Path) -> None:
 
 
 def test_the_keyboard_zooms_moves_and_resets(watched: Watched, tmp_path: Path) -> None:
-    watched.show(REPORTS["sample"], tmp_path)
+    watched.show(REPORTS["sample"](), tmp_path)
     chart = watched.page.locator("[data-chart=timeline-median]")
 
     def seen() -> list[float]:
@@ -125,7 +127,7 @@ def test_the_keyboard_zooms_moves_and_resets(watched: Watched, tmp_path: Path) -
 
 
 def test_tables_sort_by_a_click_on_their_head(watched: Watched, tmp_path: Path) -> None:
-    watched.show(REPORTS["sample"], tmp_path)
+    watched.show(REPORTS["sample"](), tmp_path)
     page = watched.page
     head = page.locator("#kernels th", has_text="p50, us").first
     column = "[...document.querySelector('#kernels tbody').rows].map((row) => row.cells[4].textContent)"
@@ -138,7 +140,7 @@ def test_tables_sort_by_a_click_on_their_head(watched: Watched, tmp_path: Path) 
 
 def test_the_theme_changes_the_charts_too(watched: Watched, tmp_path: Path) -> None:
     watched.page.emulate_media(color_scheme="light")
-    watched.show(REPORTS["sample"], tmp_path)
+    watched.show(REPORTS["sample"](), tmp_path)
     colour = "document.querySelector('[data-chart=steps]').data[0].marker.color"
     light = watched.page.evaluate(colour)
     watched.page.get_by_role("button", name="Dark theme").click()
@@ -149,7 +151,7 @@ def test_without_scripts_the_numbers_are_there(browser: Browser, tmp_path: Path)
     context = browser.new_context(java_script_enabled=False)
     page = context.new_page()
     path = tmp_path / "report.html"
-    write("report", REPORTS["sample"], path)
+    write("report", REPORTS["sample"](), path)
     page.goto(path.as_uri())
     assert "The GPU idles" in page.inner_text("h1")
     assert page.locator("table").count() > 5

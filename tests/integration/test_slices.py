@@ -14,6 +14,7 @@ from bubblefinder.report.build import Options, analyze_trace
 from bubblefinder.share.cut import cut
 from bubblefinder.share.slice import write_slice
 from bubblefinder.trace.open import open_trace
+from tests import samples
 
 if TYPE_CHECKING:
     from bubblefinder.report.model import Report
@@ -39,8 +40,8 @@ def told(report: Report) -> dict[str, Any]:
 
 @EVERY
 def test_a_slice_of_steps_gives_what_those_steps_of_the_whole_give(capture: Path, tmp_path: Path) -> None:
-    trace = open_trace(capture)
-    steps = analyze_trace(trace).steps
+    trace = samples.analysis(capture.name).trace
+    steps = samples.report(capture.name).steps
     if not steps.rows:
         assert steps.method == "none"
         return
@@ -58,7 +59,7 @@ def test_a_slice_of_steps_gives_what_those_steps_of_the_whole_give(capture: Path
 
 @SOME
 def test_a_slice_of_a_window_gives_what_that_window_of_the_whole_gives(capture: Path, tmp_path: Path) -> None:
-    trace = open_trace(capture)
+    trace = samples.analysis(capture.name).trace
     starts = trace.operations["start_ns"] - trace.info.start_ns
     window = (starts[len(starts) // 4], starts[len(starts) // 2])
     write_slice(capture, tmp_path / "part.sqlite", partial(cut, window=window))
@@ -68,10 +69,8 @@ def test_a_slice_of_a_window_gives_what_that_window_of_the_whole_gives(capture: 
 
 @SOME
 def test_a_scrubbed_capture_gives_what_it_gave_before(capture: Path, tmp_path: Path) -> None:
-    trace = open_trace(capture)
     write_slice(capture, tmp_path / "whole.sqlite", cut, scrub=True)
-    scrubbed = open_trace(tmp_path / "whole.sqlite")
-    before, after = analyze_trace(trace), analyze_trace(scrubbed)
+    before, after = samples.report(capture.name), analyze_trace(open_trace(tmp_path / "whole.sqlite"))
     assert told(after) == told(before)
     names = {field.name for field in dataclasses.fields(before.trace)} - {"name", "processes"}
     assert {name: getattr(after.trace, name) for name in names} == {name: getattr(before.trace, name) for name in names}

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from bubblefinder.overhead.model import Calibration
 
 PLAYS = 6
+GRAPHS = graph_recipes(dependent_launch=True)
+EAGER = eager_recipes()
 BASE = {"kernel": 4_000, "wide": 4_000, "stamped": 4_000, "dependent": 3_000, "memset": 2_000, "copy": 1_400}
 APIS = (
     "cuLaunchKernel", "cuMemsetD32Async", "cuMemcpyDtoDAsync_v2", "cuMemcpyHtoDAsync_v2", "cuMemcpyDtoHAsync_v2",
@@ -60,7 +62,7 @@ def span(recipe: Recipe, tax: Profiler, *, eager: bool) -> int:
 
 def phase(tax: Profiler, launch_node: float) -> dict[str, Any]:
     graphs, eager, stamped = {}, {}, {}
-    for recipe in graph_recipes(dependent_launch=True):
+    for recipe in GRAPHS:
         length = span(recipe, tax, eager=False)
         call = 3_000 + launch_node * len(recipe.items)
         spans = {
@@ -74,14 +76,14 @@ def phase(tax: Profiler, launch_node: float) -> dict[str, Any]:
                 "inside_ns": [1_000 + 26 * bool(tax.kernel)],
                 "between_ns": [800 + 104 * bool(tax.kernel)],
             }
-    for recipe in eager_recipes():
+    for recipe in EAGER:
         eager[recipe.name] = {"span_ns": [span(recipe, tax, eager=True)] * PLAYS}
     calls = {name: {"call_ns": [2_000 + tax.call] * 9} for name in APIS}
     return {"api": calls, "graphs": graphs, "eager": eager, "stamped": stamped}
 
 
 def run(tax: Profiler, attached_launch_node: float = 20.0) -> dict[str, Any]:
-    recipes = {recipe.name: recipe.counts() for recipe in [*graph_recipes(dependent_launch=True), *eager_recipes()]}
+    recipes = {recipe.name: recipe.counts() for recipe in [*GRAPHS, *EAGER]}
     quiet = phase(Profiler(), attached_launch_node)
     inside = phase(tax, attached_launch_node + tax.launch_node)
     phases = {"before": quiet, "inside": inside, "after": quiet}
@@ -152,7 +154,7 @@ def test_the_table_holds_every_chain() -> None:
     assert rows["nodes_200"].operations == 200
     assert rows["nodes_200"].untraced_ns == 200 * 4_000
     assert rows["nodes_200"].added_ns_per_operation == NODE.kernel
-    assert len(rows) == len(graph_recipes(dependent_launch=True))
+    assert len(rows) == len(GRAPHS)
 
 
 def test_warming_up_is_left_out() -> None:
