@@ -13,8 +13,8 @@ import polars as pl
 
 from bubblefinder.render.formats import formats_of, render
 from bubblefinder.report.found import DeviceRef
-from bubblefinder.report.model import INTER_CLASSES, LEDGER_CLASSES
 from bubblefinder.report.read import embedded_json
+from bubblefinder.timeline.model import INTER_CLASSES, LEDGER_CLASSES
 from bubblefinder.trace.model import CALLS_TABLE, KIND_TABLES
 
 if TYPE_CHECKING:

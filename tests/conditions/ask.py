@@ -7,8 +7,8 @@ from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 from bubblefinder.report.build import Options, analyze_trace
-from bubblefinder.report.model import INTER_CLASSES, DeviceReport, Report
 from bubblefinder.rules.cases import Case, picture
+from bubblefinder.timeline.model import INTER_CLASSES
 from bubblefinder.trace.drawn import draw
 from bubblefinder.trace.open import open_trace
 from tests.exports import export
@@ -16,6 +16,7 @@ from tests.exports import export
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from bubblefinder.report.model import DeviceReport, Report
     from bubblefinder.trace.model import Trace
 
 

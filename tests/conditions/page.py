@@ -18,7 +18,7 @@ from typing import Any
 
 from bubblefinder.errors import EXIT_INPUT, BubblefinderError
 from bubblefinder.report.build import analyze_trace
-from bubblefinder.report.model import INTER_CLASSES
+from bubblefinder.timeline.model import INTER_CLASSES
 from bubblefinder.trace.open import open_trace
 
 HERE = Path(__file__).parent

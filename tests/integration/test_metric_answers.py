@@ -16,7 +16,8 @@ from tests.samples import analysis
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from bubblefinder.report.model import BubbleShare, Report, Role
+    from bubblefinder.report.model import Report, Role
+    from bubblefinder.timeline.shares import BubbleShare
 
 CAPTURE = "nextn_before.node"
 

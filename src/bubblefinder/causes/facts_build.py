@@ -23,7 +23,7 @@ from bubblefinder.causes.thresholds import OWN_COPY_NS
 from bubblefinder.intervals import Cover, inside, split, union
 from bubblefinder.timeline.apis import CallRole
 from bubblefinder.timeline.launches import LAUNCHES
-from bubblefinder.timeline.model import CaptureMode, IdleClass, on_gpu
+from bubblefinder.timeline.model import INTER, CaptureMode, IdleClass, on_gpu
 from bubblefinder.trace.model import COPY_KINDS, MEMCPY
 
 if TYPE_CHECKING:
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 _HOST_COPIES: Final = (1, 2)
 """From the host and to it."""
 _MEASURED: Final = (CaptureMode.NODE, CaptureMode.MIXED)
-_INTER: Final = (IdleClass.HOST_LATE, IdleClass.LAUNCHING, IdleClass.QUEUED, IdleClass.UNATTRIBUTED)
 _COSTS: Final = ("blocked_p50_ns", "blocked_p95_ns", "bubble_p50_ns", "bubble_p95_ns", "bubble_share")
 _HOST: Final = (IdleClass.HOST_LATE, IdleClass.LAUNCHING)
 
@@ -132,7 +131,7 @@ def _shares(timeline: Timeline, lane: RankSteps) -> dict[str, Any]:
         "launching_share": share[IdleClass.LAUNCHING],
         "queued_share": share[IdleClass.QUEUED],
         "unattributed_share": share[IdleClass.UNATTRIBUTED],
-        "inter_share": lane.share(sum(total[name] for name in _INTER)),
+        "inter_share": lane.share(sum(total[name] for name in INTER)),
     }
 
 

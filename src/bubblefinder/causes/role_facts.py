@@ -11,7 +11,7 @@ from bubblefinder.causes.decode import RankSteps, call_rows, operation_rows, p50
 from bubblefinder.causes.step_parts import RoleFacts, SeamFacts
 from bubblefinder.intervals import held_by, last_before
 from bubblefinder.timeline.apis import CallRole
-from bubblefinder.timeline.model import IdleClass, on_gpu
+from bubblefinder.timeline.model import INTER, IdleClass, on_gpu
 from bubblefinder.trace.model import KERNEL
 from bubblefinder.units import kernel_name
 
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 SMALL_NS: Final = 6_000
 GLUE_NS: Final = 4_000
 LONG_SHARE: Final = 0.02
-_INTER: Final = (IdleClass.HOST_LATE, IdleClass.LAUNCHING, IdleClass.QUEUED, IdleClass.UNATTRIBUTED)
 _LOOKED_INTO: Final = 48
 """Spans of a role whose kernels are looked at one by one, spread over the capture."""
 _MOST_RUNS: Final = 5
@@ -95,7 +94,7 @@ def _role(
     window = mine["window"].to_numpy()
     measured = eager or mine["nodes"].is_not_null().all()
     chosen = (owner >= 0) & (spans["role"] == role).fill_null(value=False).to_numpy()[owner]
-    chosen &= np.isin(lane.piece_class, _INTER if eager else (IdleClass.INTRA_GRAPH,))
+    chosen &= np.isin(lane.piece_class, INTER if eager else (IdleClass.INTRA_GRAPH,))
     total = lane.idle(chosen).sum()
     within = spans["window"].to_numpy()[owner[chosen]]
     spanned, idle = lane.per_step(window, lengths), lane.per_step(within, lane.piece_ns[chosen])
@@ -231,7 +230,7 @@ def seam_facts(
     if spans.is_empty():
         return
     glue = _glue(timeline, causes, lane)
-    idles = (owner < 0) & ~lane.charged & np.isin(lane.piece_class, _INTER)
+    idles = (owner < 0) & ~lane.charged & np.isin(lane.piece_class, INTER)
     free = np.flatnonzero(idles & _between_glue(timeline, lane, glue))
     seams = spans.select(after_role="role", before_role=pl.col("role").shift(-1)).with_row_index("seam")
     starts = spans["start_ns"].to_numpy()

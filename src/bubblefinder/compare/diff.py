@@ -18,6 +18,7 @@ from bubblefinder.compare.representative_step import representative_step
 from bubblefinder.compare.sentences import headline, refusal
 from bubblefinder.compare.sites import idle_that_stayed, site_changes
 from bubblefinder.errors import UsageError
+from bubblefinder.timeline.model import INTER_CLASSES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -32,7 +33,7 @@ GATES: Final = frozenset({"step.duration.mean", GATE, "step.duration.p95"})
 INTER_GATE: Final = "step.host_late.p50"
 MEDIUM_DEGREES: Final = 2
 HIGH_DEGREES: Final = 4
-_INTER: Final = tuple(f"step.{name}." for name in ("host_late", "launching", "queued", "unattributed", "inter_graph"))
+_INTER: Final = tuple(f"step.{name}." for name in (*INTER_CLASSES, "inter_graph"))
 _INTER_WARNING: Final = (
     "Tracing graph nodes makes launch calls slower: between the two capture modes, launching differs by that alone."
 )

@@ -6,11 +6,14 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TYPE_CHECKING, Final, Literal, TypeVar
 
+from bubblefinder.timeline.model import INTER_CLASSES
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from bubblefinder.report.found import Finding
-    from bubblefinder.report.model import BubbleShare, DeviceSteps, Report, StepRow
+    from bubblefinder.report.model import DeviceSteps, Report, StepRow
+    from bubblefinder.timeline.shares import BubbleShare
 
 Unit = Literal["ns", "ratio", "count"]
 Better = Literal["lower", "higher", "neither"]
@@ -87,7 +90,7 @@ _LEDGER: Final = {
 }
 _UNMEASURED: Final = frozenset({"none", "assumed"})
 """Overheads that nobody measured: what is corrected by them is shown, and never judged."""
-_INTER: Final = ("host_late_ns", "launching_ns", "queued_ns", "unattributed_ns")
+_INTER: Final = tuple(f"{name}_ns" for name in INTER_CLASSES)
 _SUMS: Final = {"inter_graph": _INTER, "bubble": ("intra_graph_ns", *_INTER)}
 _SHARES: Final = {
     "total": "inside and outside graph replays",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from bubblefinder.compare.baseline import step_ns
 from bubblefinder.compare.metrics import decode_rows, ranks
 from bubblefinder.compare.model import TypicalStep
-from bubblefinder.report.model import LEDGER_CLASSES
+from bubblefinder.timeline.model import LEDGER_CLASSES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

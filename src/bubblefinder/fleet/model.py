@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from bubblefinder.timeline.model import INTER_CLASSES
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -79,7 +81,7 @@ def _row(report: Report, path: Path, started_ns: int | None, rank: DeviceSteps |
     mine = rank is not None and (rank.gpu, rank.pid) == (report.steps.gpu, report.steps.pid)
     first = report.findings[0] if mine and report.findings else None
     stats = {name: one.mean for name, one in rank.per_step.items()} if rank else {}
-    inter = _sum(stats, "host_late", "launching", "queued", "unattributed")
+    inter = _sum(stats, *INTER_CLASSES)
     names = {gpu.gpu: gpu.name for gpu in report.trace.gpus}
     duration = rank.per_step.get("duration") if rank else None
     return Row(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final, Literal
 if TYPE_CHECKING:
     import polars as pl
 
+    from bubblefinder.timeline.shares import BubbleShare
     from bubblefinder.trace.model import Trace
 
 Method = Literal["none", "assumed", "calibration", "untraced_step", "reference_capture"]
@@ -158,15 +159,6 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shares:
-    """Idle over duration of the corrected decode steps; null where unknown or withheld."""
-
-    intra_graph: float | None = None
-    inter_graph: float | None = None
-    total: float | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Overhead:
     """The correction of a capture's decode steps.
 
@@ -195,7 +187,7 @@ class Overhead:
     unexplained_ns: int | None = None
     corrected: dict[str, int | None]
     corrected_roles: dict[str, int | None]
-    shares: Shares | None = None
+    shares: BubbleShare | None = None
     shares_range: dict[str, tuple[float, float] | None]
     parameters: dict[str, object]
     message: str

@@ -9,12 +9,13 @@ import numpy as np
 
 from bubblefinder.overhead.calibration import bundled_calibrations, mismatch
 from bubblefinder.overhead.model import TOLD, WIDEST, Calibration, Cost, Costs, Overhead, Source, parameters_of
-from bubblefinder.replay.corrected import TracedSteps, shares_of, traced_steps, without_tracing
+from bubblefinder.replay.corrected import TracedSteps, traced_steps, without_tracing
 from bubblefinder.replay.predict import HOST_NOISE
 from bubblefinder.replay.reference import correct_by_reference
 from bubblefinder.replay.solve import solve
 from bubblefinder.replay.summary import summarise
 from bubblefinder.timeline.model import CaptureMode
+from bubblefinder.timeline.shares import bubble_share
 from bubblefinder.units import duration, milliseconds, share
 
 if TYPE_CHECKING:
@@ -120,7 +121,7 @@ def _measured_costs(timeline: Timeline, gpu: int, source: Source) -> tuple[Costs
 def _by_costs(traced: TracedSteps, costs: Costs, method: Method, where: str) -> Overhead:
     middle = without_tracing(traced, costs)
     has_replays = not traced.replays.is_empty()
-    outside = shares_of(middle.rows, has_replays=has_replays).inter_graph
+    outside = bubble_share(middle.rows, has_replays=has_replays).inter_graph
     noise = HOST_NOISE if outside is not None and outside >= _HOST_BOUND_SHARE else 0.0
     ends = [
         without_tracing(traced, costs.least(), host_speed=1 - noise),

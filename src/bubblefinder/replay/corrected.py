@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from bubblefinder.overhead.model import Shares
 from bubblefinder.replay.changes import HostSpeed, edit
-from bubblefinder.replay.ledger import INTER, Recorded, ledger_of, recorded_steps
+from bubblefinder.replay.ledger import Recorded, ledger_of, recorded_steps
 from bubblefinder.replay.run import replay
 from bubblefinder.replay.tracing import Tracing, remove_tracing, tracing_of
 
@@ -107,15 +106,3 @@ def role_medians(replays: pl.DataFrame, lengths: Floats) -> dict[str, int | None
         .sort("position", nulls_last=True, maintain_order=True)
     )
     return {role: round(length) for role, length in grouped.select("role", "length").iter_rows()}
-
-
-def shares_of(rows: pl.DataFrame, *, has_replays: bool) -> Shares:
-    """Return idle over duration, totals over the steps; null where the inside of graphs was not measured."""
-    total = int(rows["duration_ns"].sum())
-    if not total or rows["host_late_ns"].null_count():
-        return Shares()
-    inter = sum(int(rows[f"{name}_ns"].sum()) for name in INTER)
-    if rows["intra_graph_ns"].null_count():
-        return Shares(inter_graph=inter / total, total=None if has_replays else inter / total)
-    intra = int(rows["intra_graph_ns"].sum())
-    return Shares(intra_graph=intra / total, inter_graph=inter / total, total=(inter + intra) / total)

@@ -11,7 +11,7 @@ import polars as pl
 from bubblefinder.replay.record import by_block
 from bubblefinder.timeline.ledger import COLUMNS as IDLE_COLUMNS
 from bubblefinder.timeline.ledger import window_ledger
-from bubblefinder.timeline.model import IdleClass
+from bubblefinder.timeline.model import LEDGER_CLASSES, IdleClass
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -23,9 +23,7 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-INTER: Final = ("host_late", "launching", "queued", "unattributed")
-CLASSES: Final = ("busy", "intra_graph", *INTER, "unrecorded", "profiler")
-COLUMNS: Final = ("duration_ns", *(f"{name}_ns" for name in CLASSES))
+COLUMNS: Final = ("duration_ns", *(f"{name}_ns" for name in LEDGER_CLASSES))
 _PARTS: Final = (IdleClass.HOST_LATE, IdleClass.LAUNCHING, IdleClass.QUEUED)
 
 

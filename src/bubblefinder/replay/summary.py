@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bubblefinder.overhead.model import Overhead, Shares
-from bubblefinder.replay.corrected import Corrected, TracedSteps, shares_of
-from bubblefinder.replay.ledger import CLASSES
+from bubblefinder.overhead.model import Overhead
+from bubblefinder.timeline.model import LEDGER_CLASSES
+from bubblefinder.timeline.shares import BubbleShare, bubble_share
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from bubblefinder.overhead.model import Method
+    from bubblefinder.replay.corrected import Corrected, TracedSteps
 
 
 def summarise(
@@ -46,7 +47,7 @@ def summarise(
 
 def medians(rows: pl.DataFrame) -> dict[str, int | None]:
     """Return the p50 of the duration and of every class, null where unknown."""
-    columns = {name: rows[f"{name}_ns"] for name in ("duration", *CLASSES)}
+    columns = {name: rows[f"{name}_ns"] for name in ("duration", *LEDGER_CLASSES)}
     return {
         name: None if values.null_count() else round(float(np.median(values.to_numpy())))
         for name, values in columns.items()
@@ -55,9 +56,9 @@ def medians(rows: pl.DataFrame) -> dict[str, int | None]:
 
 def shares_with_range(
     middle: Corrected, ends: Sequence[Corrected], *, has_replays: bool
-) -> tuple[Shares, dict[str, tuple[float, float] | None]]:
+) -> tuple[BubbleShare, dict[str, tuple[float, float] | None]]:
     """Return the corrected shares and their ranges; intra-graph only where its range is no wider than its value."""
-    shares = [shares_of(one.rows, has_replays=has_replays) for one in (middle, *ends)]
+    shares = [bubble_share(one.rows, has_replays=has_replays) for one in (middle, *ends)]
     ranges: dict[str, tuple[float, float] | None] = {}
     for name in ("intra_graph", "inter_graph", "total"):
         known = [value for one in shares if (value := getattr(one, name)) is not None]

@@ -18,7 +18,6 @@ from bubblefinder.report.economics import Question, economics_report
 from bubblefinder.report.findings import benign, expected, finding, joint
 from bubblefinder.report.host import host_report
 from bubblefinder.report.ledgers import (
-    bubble_share,
     decode_rows,
     device_report,
     per_step,
@@ -28,16 +27,7 @@ from bubblefinder.report.ledgers import (
     step_rows,
     windows_with_ledger,
 )
-from bubblefinder.report.model import (
-    DEFINITIONS,
-    SCHEMA,
-    BubbleShare,
-    DeviceSteps,
-    Quality,
-    Report,
-    RivalSteps,
-    StepsReport,
-)
+from bubblefinder.report.model import DEFINITIONS, SCHEMA, DeviceSteps, Quality, Report, RivalSteps, StepsReport
 from bubblefinder.report.overhead import overhead_report
 from bubblefinder.report.overhead_sentences import may_be_the_profilers_ns
 from bubblefinder.report.provenance import GpuInfo, ProcessInfo, Run, Tool, TraceFacts
@@ -48,6 +38,7 @@ from bubblefinder.rules.engine import run_rules
 from bubblefinder.rules.packs import load_packs
 from bubblefinder.timeline.model import CaptureMode
 from bubblefinder.timeline.rank import Rank, ranks_of
+from bubblefinder.timeline.shares import UNKNOWN, bubble_share
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -184,9 +175,7 @@ def _steps(analysis: Analysis, windows: pl.DataFrame, rank: Rank | None) -> Step
             DeviceSteps(gpu=one.gpu, pid=one.pid, count=len(theirs), per_step=per_step(theirs))
             for one, theirs in by_device
         ],
-        bubble_share=bubble_share(rows, has_replays=replays)
-        if rank
-        else BubbleShare(intra_graph=None, inter_graph=None, total=None),
+        bubble_share=bubble_share(rows, has_replays=replays) if rank else UNKNOWN,
         rows=step_rows(windows),
         mark=told.mark,
         excluded_ns=dict(

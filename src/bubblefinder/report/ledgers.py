@@ -8,21 +8,11 @@ import numpy as np
 import polars as pl
 
 from bubblefinder.intervals import covered_before
-from bubblefinder.report.model import (
-    INTER_CLASSES,
-    LEDGER_CLASSES,
-    BubbleShare,
-    DeviceReport,
-    InterGraph,
-    Launches,
-    Regime,
-    Role,
-    Stats,
-    StepRow,
-)
+from bubblefinder.report.model import DeviceReport, InterGraph, Launches, Regime, Role, Stats, StepRow
 from bubblefinder.steps.model import REGIME
 from bubblefinder.timeline.ledger import COLUMNS, cover_of, device_ledger, window_ledger
-from bubblefinder.timeline.model import CaptureMode, Device, IdleClass, Timeline, on_gpu
+from bubblefinder.timeline.model import INTER_CLASSES, LEDGER_CLASSES, CaptureMode, Device, IdleClass, Timeline, on_gpu
+from bubblefinder.timeline.shares import bubble_share
 from bubblefinder.trace.model import pid_of
 
 if TYPE_CHECKING:
@@ -97,22 +87,6 @@ def stats(values: pl.Series) -> Stats:
     middle, high = np.percentile(numbers, (50, 95))
     return Stats(
         mean=float(numbers.mean()), p50=float(middle), p95=float(high), min=int(numbers.min()), max=int(numbers.max())
-    )
-
-
-def bubble_share(rows: pl.DataFrame, *, has_replays: bool) -> BubbleShare:
-    """Return idle over duration, totals over the given steps; null where the inside was not measured."""
-    total = int(rows["duration_ns"].sum())
-    if not total or rows["host_late_ns"].null_count():
-        return BubbleShare(intra_graph=None, inter_graph=None, total=None)
-    inter = sum(int(rows[f"{name}_ns"].sum()) for name in INTER_CLASSES)
-    known = not rows["intra_graph_ns"].null_count()
-    intra = int(rows["intra_graph_ns"].sum()) if known else None
-    whole = inter + (intra or 0) if known or not has_replays else None
-    return BubbleShare(
-        intra_graph=None if intra is None else intra / total,
-        inter_graph=inter / total,
-        total=None if whole is None else whole / total,
     )
 
 

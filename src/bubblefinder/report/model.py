@@ -15,24 +15,13 @@ from bubblefinder.report.economics import EconomicsReport  # noqa: TC001 - decod
 from bubblefinder.report.found import Benign, Confidence, Expected, Finding, Joint  # noqa: TC001 - decoding reads the annotation
 from bubblefinder.report.host import HostReport  # noqa: TC001 - decoding reads the annotation
 from bubblefinder.report.provenance import Run, Tool, TraceFacts  # noqa: TC001 - decoding reads the annotation
+from bubblefinder.timeline.shares import BubbleShare  # noqa: TC001 - decoding reads the annotation
 
 SCHEMA: Final = "bubblefinder.report/1"
 DEFINITIONS: Final = 2
 """What the numbers mean: counted up when a step, a class or a wait is told otherwise than before."""
 
 Level = Literal["info", "warn", "error"]
-
-LEDGER_CLASSES: Final = (
-    "busy",
-    "intra_graph",
-    "host_late",
-    "launching",
-    "queued",
-    "unattributed",
-    "unrecorded",
-    "profiler",
-)
-INTER_CLASSES: Final = ("host_late", "launching", "queued", "unattributed")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,15 +106,6 @@ class DeviceSteps:
     pid: int
     count: int
     per_step: dict[str, Stats]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BubbleShare:
-    """Idle over duration, totals over the decode steps; null where not measured."""
-
-    intra_graph: float | None
-    inter_graph: float | None
-    total: float | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from bubblefinder.replay.correct import correct
-from bubblefinder.report.model import BubbleShare, OverheadReport
+from bubblefinder.report.model import OverheadReport
 
 if TYPE_CHECKING:
     import polars as pl
@@ -31,7 +30,7 @@ def overhead_report(
         unexplained_ns=found.unexplained_ns,
         corrected=found.corrected,
         corrected_roles=found.corrected_roles,
-        corrected_bubble_share=None if found.shares is None else BubbleShare(**asdict(found.shares)),
+        corrected_bubble_share=found.shares,
         corrected_bubble_share_range={
             name: None if ends is None else list(ends) for name, ends in found.shares_range.items()
         },

@@ -9,6 +9,7 @@ from bubblefinder.report.overhead_sentences import may_be_the_profilers_ns
 from bubblefinder.report.prediction_sentences import between_words, gain_words
 from bubblefinder.report.sentences import CLASS_LABELS, bound_words, counted_in, few_words, place_words, plain
 from bubblefinder.rules.packs import OTHER
+from bubblefinder.timeline.model import INTER_CLASSES
 from bubblefinder.units import duration, kernel_name, plural, share
 
 if TYPE_CHECKING:
@@ -25,8 +26,7 @@ _NAMED: Final = 3
 _HANDED: Final = 1.2
 """A wait that gives so many times more in its turn only hands the wait on when it goes alone; and a cure that gives
 so many times the idle time its cause is charged with does away with others' idle time too."""
-_OUTSIDE: Final = ("host_late", "launching", "queued", "unattributed")
-IDLE_CLASSES: Final = ("intra_graph", "host_late", "launching", "queued", "unattributed")
+IDLE_CLASSES: Final = ("intra_graph", *INTER_CLASSES)
 
 
 def verdict(report: Report) -> Verdict:
@@ -131,7 +131,7 @@ def _blameless(report: Report) -> str:
     if not report.steps.count:
         return "No host call can be blamed without decode steps: name one with --step-by."
     means = {name: stats.mean or 0 for name, stats in report.steps.per_step.items()}
-    outside = {name: means.get(name, 0) for name in _OUTSIDE}
+    outside = {name: means.get(name, 0) for name in INTER_CLASSES}
     if 2 * outside["unattributed"] > sum(outside.values()):
         return "No host call can be blamed: the capture lacks the launch calls of the work that ended most gaps."
     if outside["host_late"] > _LATE * means.get("duration", 0):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum, StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     import polars as pl
@@ -33,6 +33,13 @@ class IdleClass(IntEnum):
     LAUNCHING = 4
     QUEUED = 5
     UNATTRIBUTED = 6
+
+
+INTER: Final = (IdleClass.HOST_LATE, IdleClass.LAUNCHING, IdleClass.QUEUED, IdleClass.UNATTRIBUTED)
+"""The classes of idle between replays, or of eager work, as far as it is recorded."""
+INTER_CLASSES: Final = tuple(one.name.lower() for one in INTER)
+LEDGER_CLASSES: Final = ("busy", "intra_graph", *INTER_CLASSES, "unrecorded", "profiler")
+"""What a ledger consists of, in the order in which it is shown."""
 
 
 @dataclass(frozen=True, slots=True)

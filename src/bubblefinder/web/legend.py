@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from bubblefinder.report.model import LEDGER_CLASSES
 from bubblefinder.report.sentences import KIND_LABELS
+from bubblefinder.timeline.model import LEDGER_CLASSES
 
 MIXED: Final = "mixed"
 """Idle time outside graph replays, drawn as a share: its kinds can't be told apart."""

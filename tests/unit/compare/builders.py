@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bubblefinder.report import charts, found, model, provenance
+from bubblefinder.timeline.shares import BubbleShare
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -49,7 +50,7 @@ def a_report(  # noqa: PLR0913 - one number a fact
             method="cadence", confidence="high", count=by_device[0].count, excluded={"tail": 1}, gpu=0, pid=100,
             roles=[_role("draft", 500 * US, 90), _role("verify", 5 * MS, 1690)],
             per_step=by_device[0].per_step, by_device=by_device,
-            bubble_share=model.BubbleShare(intra_graph=0.1, inter_graph=0.01, total=0.11), rows=rows,
+            bubble_share=BubbleShare(intra_graph=0.1, inter_graph=0.01, total=0.11), rows=rows,
         ),
         overhead=model.OverheadReport(),
         findings=[], benign=[], expected=[],

@@ -13,7 +13,7 @@ from bubblefinder.compare.budget import load_budget
 from bubblefinder.compare.judge import judge
 from bubblefinder.compare.suggest_budget import suggest_budget
 from bubblefinder.errors import CannotAnswerError
-from bubblefinder.report.model import BubbleShare
+from bubblefinder.timeline.shares import BubbleShare
 from tests.unit.compare.builders import MS, a_finding, a_report
 
 if TYPE_CHECKING:

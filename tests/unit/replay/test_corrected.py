@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bubblefinder.causes.find import find_causes
-from bubblefinder.overhead.model import Cost, Costs, Shares
+from bubblefinder.overhead.model import Cost, Costs
 from bubblefinder.replay.build import build_model
-from bubblefinder.replay.corrected import TracedSteps, role_medians, shares_of, traced_steps, without_tracing
+from bubblefinder.replay.corrected import TracedSteps, role_medians, traced_steps, without_tracing
 from bubblefinder.steps.find import find_steps
 from bubblefinder.timeline.build import build_timeline
 from bubblefinder.trace.model import KERNEL, MEMCPY
@@ -24,8 +24,6 @@ from tests.unit.replay.taxed import sums
 
 if TYPE_CHECKING:
     from bubblefinder.trace.model import Trace
-
-MS = 1_000_000
 
 
 def cut_anywhere(trace: Trace, cuts: list[int]) -> list[TracedSteps]:
@@ -124,24 +122,6 @@ def begun_together(nodes: list[tuple[int, int]], copy: tuple[int, int], *later: 
 def test_graphs_whose_nodes_take_no_time_change_nothing(trace: Trace) -> None:
     (steps,) = cut_anywhere(trace, [0, 1])
     assert without_tracing(steps, Costs()).rows.equals(steps.recorded.rows)
-
-
-def ledger(**parts: int | None) -> pl.DataFrame:
-    names = ("busy", "intra_graph", "host_late", "launching", "queued", "unattributed", "unrecorded", "profiler")
-    columns = {f"{name}_ns": [parts.get(name, 0)] for name in names}
-    total = sum(value or 0 for value in parts.values())
-    return pl.DataFrame({"duration_ns": [total], **columns}, schema_overrides={"intra_graph_ns": pl.Int64})
-
-
-def test_shares_leave_the_unmeasured_out() -> None:
-    whole = shares_of(ledger(busy=6 * MS, intra_graph=3 * MS, queued=MS), has_replays=True)
-    assert (whole.intra_graph, whole.inter_graph) == (0.3, 0.1)
-    assert whole.total == pytest.approx(0.4)
-    graph = shares_of(ledger(busy=9 * MS, intra_graph=None, host_late=MS), has_replays=True)
-    assert graph == Shares(intra_graph=None, inter_graph=0.1, total=None)
-    eager = shares_of(ledger(busy=9 * MS, intra_graph=None, host_late=MS), has_replays=False)
-    assert eager == Shares(intra_graph=None, inter_graph=0.1, total=0.1)
-    assert shares_of(ledger(), has_replays=True) == Shares()
 
 
 def test_roles_come_in_the_order_of_their_place() -> None:

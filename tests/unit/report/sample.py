@@ -21,9 +21,7 @@ from bubblefinder.report.charts import (
 )
 from bubblefinder.report.found import Benign, DeviceRef, Evidence, Expected, Finding, Quantiles, Site
 from bubblefinder.report.model import (
-    LEDGER_CLASSES,
     SCHEMA,
-    BubbleShare,
     DeviceReport,
     DeviceSteps,
     InterGraph,
@@ -37,6 +35,8 @@ from bubblefinder.report.model import (
     StepsReport,
 )
 from bubblefinder.report.provenance import GpuInfo, ProcessInfo, Run, Tool, TraceFacts
+from bubblefinder.timeline.model import LEDGER_CLASSES
+from bubblefinder.timeline.shares import BubbleShare
 
 PID = 4242
 START = 1_000_000_000

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
@@ -11,12 +11,15 @@ from hypothesis import given
 from bubblefinder.errors import CannotAnswerError
 from bubblefinder.pipeline import Analysis
 from bubblefinder.report.build import Options, analyze_trace, report_of
-from bubblefinder.report.model import INTER_CLASSES, LEDGER_CLASSES, Report, StepRow
+from bubblefinder.timeline.model import INTER_CLASSES, LEDGER_CLASSES
 from bubblefinder.trace.drawn import draw
 from bubblefinder.trace.model import QualityNote, Trace
 from bubblefinder.trace.sketch import Sketch
 from tests.captures import captures
 from tests.loops import DRAFT, EXTEND, VERIFY, Loop
+
+if TYPE_CHECKING:
+    from bubblefinder.report.model import Report, StepRow
 
 # Six steps of ten characters: a graph of two nodes with one character between them, then six idle ones.
 STEP = f"""

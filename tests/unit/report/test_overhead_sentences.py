@@ -1,7 +1,8 @@
 from __future__ import annotations
 
-from bubblefinder.report.model import BubbleShare, OverheadReport
+from bubblefinder.report.model import OverheadReport
 from bubblefinder.report.overhead_sentences import overhead_words
+from bubblefinder.timeline.shares import BubbleShare
 
 MS = 1_000_000
 

@@ -7,8 +7,9 @@ from dataclasses import replace
 import pytest
 
 from bubblefinder.report.found import DeviceRef, Joint, Site
-from bubblefinder.report.model import BubbleShare, Quality, Stats, StepsReport
+from bubblefinder.report.model import Quality, Stats, StepsReport
 from bubblefinder.report.verdict import idle_per_step_ns, leading_finding, verdict
+from bubblefinder.timeline.shares import BubbleShare
 from tests.unit.report.sample import finding, graph_report, healthy_report, sample_report, unseen_report
 
 

@@ -9,7 +9,7 @@ from bubblefinder.compare.delta.decompose import decomposed
 from bubblefinder.compare.delta.side import side_of
 from bubblefinder.compare.delta.speed import speed_of
 from bubblefinder.compare.metrics import ranks
-from bubblefinder.report.model import LEDGER_CLASSES
+from bubblefinder.timeline.model import LEDGER_CLASSES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

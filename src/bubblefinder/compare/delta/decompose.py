@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from bubblefinder.compare.delta.inside import changed_work, paired
 from bubblefinder.compare.delta.model import Delta, Part, Sum
 from bubblefinder.compare.delta.outside import changed_idle
-from bubblefinder.report.model import LEDGER_CLASSES
+from bubblefinder.timeline.model import LEDGER_CLASSES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

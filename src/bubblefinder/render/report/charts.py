@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Final
 from bubblefinder.render.kit.palette import ROLE_COLOURS, token
 from bubblefinder.render.report.chart_style import Figure, axis, class_marker, label, layout, ms
 from bubblefinder.render.report.step_chart import step_timeline
-from bubblefinder.report.model import LEDGER_CLASSES
 from bubblefinder.report.sentences import class_label
+from bubblefinder.timeline.model import LEDGER_CLASSES
 from bubblefinder.units import duration
 
 if TYPE_CHECKING:

@@ -21,11 +21,12 @@ from bubblefinder.render.report.charts import (
     marks,
 )
 from bubblefinder.report import json, sentences
-from bubblefinder.report.model import LEDGER_CLASSES, Quality
+from bubblefinder.report.model import Quality
 from bubblefinder.report.overhead_sentences import overhead_words
 from bubblefinder.report.prediction_sentences import gain_words, in_turn_words
 from bubblefinder.report.read import ELEMENT_ID
 from bubblefinder.report.verdict import verdict
+from bubblefinder.timeline.model import LEDGER_CLASSES
 from bubblefinder.units import count, duration, milliseconds, plural, share
 
 if TYPE_CHECKING:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from bubblefinder.report.model import LEDGER_CLASSES
 from bubblefinder.report.sentences import CLASS_MEANINGS, class_label, plain
 from bubblefinder.report.verdict import is_handed_on, is_here, leading_finding
+from bubblefinder.timeline.model import LEDGER_CLASSES
 from bubblefinder.units import UNKNOWN, duration, share
 
 if TYPE_CHECKING:

@@ -9,7 +9,6 @@ from bubblefinder.errors import InternalError
 from bubblefinder.render.kit.markdown import COMMENT_LIMIT, SUMMARY_LIMIT, code, escape, folded, link, table
 from bubblefinder.render.kit.table import Table
 from bubblefinder.render.report import economics, host
-from bubblefinder.report.model import LEDGER_CLASSES
 from bubblefinder.report.overhead_sentences import overhead_words
 from bubblefinder.report.prediction_sentences import to_recover_words
 from bubblefinder.report.sentences import (
@@ -25,6 +24,7 @@ from bubblefinder.report.sentences import (
     steps_sentences,
 )
 from bubblefinder.report.verdict import verdict
+from bubblefinder.timeline.model import LEDGER_CLASSES
 from bubblefinder.units import count, duration, milliseconds, share
 
 if TYPE_CHECKING:

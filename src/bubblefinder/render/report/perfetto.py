@@ -6,9 +6,9 @@ import json as stdlib_json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from bubblefinder.report.model import LEDGER_CLASSES
 from bubblefinder.report.sentences import class_label, plain, site_words
 from bubblefinder.report.verdict import verdict
+from bubblefinder.timeline.model import LEDGER_CLASSES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

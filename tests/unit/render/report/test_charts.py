@@ -12,7 +12,7 @@ import pytest
 from bubblefinder.render.kit.palette import CHART, COLOURS, PATTERNS, ROLE_COLOURS
 from bubblefinder.render.report import charts
 from bubblefinder.render.report.chart_style import label
-from bubblefinder.report.model import LEDGER_CLASSES
+from bubblefinder.timeline.model import LEDGER_CLASSES
 from tests.unit.report.sample import graph_report, hostile_report, sample_report, unseen_report
 
 TOKENS = {*COLOURS, *CHART, *(f"role{number}" for number in range(len(ROLE_COLOURS)))}

@@ -6,13 +6,16 @@ import json
 from collections import defaultdict
 from dataclasses import replace
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from bubblefinder.render.report import perfetto
-from bubblefinder.report.model import LEDGER_CLASSES, Report
+from bubblefinder.timeline.model import LEDGER_CLASSES
 from tests.unit.report.sample import hostile_report, sample_report, unseen_report
+
+if TYPE_CHECKING:
+    from bubblefinder.report.model import Report
 
 
 def events(report: Report) -> list[dict[str, Any]]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from bubblefinder.report.detail.timelines import step_timelines
-from bubblefinder.report.model import LEDGER_CLASSES
+from bubblefinder.timeline.model import LEDGER_CLASSES
 from tests.unit.report.detail.analysed import loop
 
 if TYPE_CHECKING:
