@@ -32,7 +32,7 @@ async def test_a_mistake_of_ours_is_an_answer_like_any_other(
         raise KeyError("secret detail")
 
     async with site(tmp_path) as here, plainly(here) as client:
-        monkeypatch.setattr(here.service.store, "listed", broken)
+        monkeypatch.setattr(here.service.store.shelf, "listed", broken)
         answer = await client.get("/api/runs" if accept == "*/*" else "/", headers={"accept": accept})
         assert answer.status_code == 500
         assert "secret detail" not in answer.text
