@@ -29,6 +29,7 @@ REPORTS: dict[str, Callable[[], Report]] = {
     "graph": graph_report,
     "unseen": unseen_report,
     "real": partial(samples.report, "tp2_before.node"),
+    "chain": partial(samples.report, "sglang/chain.graph"),
 }
 
 
@@ -79,7 +80,7 @@ def test_it_loads_alone_and_in_silence(watched: Watched, tmp_path: Path, which: 
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("which", ["hostile", "graph", "unseen", "real"])
+@pytest.mark.parametrize("which", ["hostile", "graph", "unseen", "real", "chain"])
 def test_axe_finds_nothing_serious(
     watched: Watched, tmp_path: Path, which: str, scheme: Literal["light", "dark"]
 ) -> None:

@@ -14,7 +14,7 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
 
 from tests.exports import export
-from tests.web import Server, server, trace
+from tests.web import MAGIC, Server, server, trace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -570,6 +570,9 @@ def hostile_capture() -> Callable[[Path, str], Path]:
 @pytest.mark.parametrize("where", ["list", "run", "timeline", "diff", "trend", "server", "login", "error"])
 def test_the_pages_can_be_used_by_everybody(page: Page, real: Server, uploaded: Callable[..., str], where: str) -> None:
     first, second = uploaded("null_host_1.graph"), uploaded("null_host_2.graph")
+    if where == "server":
+        put = httpx.put(f"{real.url}/api/runs", params={"name": "no.sqlite"}, content=MAGIC + b"broken")
+        assert real.settled(put.json()["id"])["state"] == "failed"
     paths = {
         "list": "/", "run": f"/runs/{first}", "timeline": f"/runs/{first}/timeline",
         "diff": f"/diff?base={first}&head={second}", "trend": "/trend?label=known",
@@ -578,6 +581,8 @@ def test_the_pages_can_be_used_by_everybody(page: Page, real: Server, uploaded: 
     page.goto(real.url + paths[where])
     if where == "timeline":
         page.wait_for_selector("#timeline[data-ready]")
+    if where == "server":
+        expect(page.get_by_role("region", name="Table of failures")).to_be_visible()
     found = Axe().run(page).response["violations"]
     assert [(one["id"], [node["html"][:200] for node in one["nodes"]]) for one in found] == []
 
