@@ -22,6 +22,7 @@ MS = 1_000_000
 FLASHINFER = ("sglang/fi.graph", "sglang/fi.node", "sglang/fi_nvtx.node")
 TRITON = ("sglang/triton.graph", "sglang/triton.node", "sglang/triton_functions.graph")
 CHAIN = ("sglang/chain.graph", "sglang/chain_1.graph", "sglang/chain_2.graph", "sglang/chain_3.graph")
+SWITCH, OVERLAP_OFF = "sglang/switch.graph", "sglang/overlap_off.graph"
 WALKED = "sglang/fi_chains.node"
 FUNCTIONS = "sglang/fi_functions.graph"
 ROLES = ["draft", "verify", "draft-extend"]
@@ -49,10 +50,14 @@ UNTRACED = {
     "sglang/chain_1.graph": Untraced(8.31, 8.60),
     "sglang/chain_2.graph": Untraced(7.87, 8.36),
     "sglang/chain_3.graph": Untraced(7.07, 7.20, bound_by_host=False),
+    "sglang/switch.graph": Untraced(8.11, 8.58),
+    "sglang/overlap_off.graph": Untraced(8.87, 9.23),
 }
 
 PATCHED = 7.09
 """The median of the untraced runs of `chain_3.graph`, in ms."""
+PATCHED_THERE = 7.0
+"""The median of twelve untraced runs of the process of `switch.graph` itself with all patches switched on, in ms."""
 
 
 def named(told: Report, rule: str) -> list[Finding]:
@@ -64,7 +69,7 @@ def chain(name: str) -> WaitChainReport:
     return found
 
 
-@pytest.mark.parametrize("name", [*FLASHINFER, *TRITON, *CHAIN, FUNCTIONS])
+@pytest.mark.parametrize("name", [*FLASHINFER, *TRITON, *CHAIN, FUNCTIONS, OVERLAP_OFF])
 def test_a_step_replays_draft_verify_and_draft_extend(name: str) -> None:
     told = report(name)
     assert told.steps.confidence == "high"
@@ -78,7 +83,7 @@ def test_a_healthy_loop_has_nothing_above_low(name: str) -> None:
     assert {finding.severity for finding in report(name).findings} <= {"info", "low"}
 
 
-@pytest.mark.parametrize("name", [*FLASHINFER, *CHAIN[:1], FUNCTIONS])
+@pytest.mark.parametrize("name", [*FLASHINFER, *CHAIN[:1], FUNCTIONS, SWITCH])
 def test_the_reads_of_flashinfer_are_named_and_one_chain(name: str) -> None:
     told = report(name)
     links = chain(name).links
@@ -106,6 +111,22 @@ def test_the_patched_engine_lies_within_what_is_said_of_the_step_without_waits_a
     """
     low, high = chain(name).untraced_range_ns or (0, 0)
     assert 0.995 * low <= PATCHED * MS <= high
+
+
+def test_the_joint_answer_is_that_of_the_same_process_with_its_patches_switched_on() -> None:
+    found = chain(SWITCH)
+    assert found.joint.step_after_ns == pytest.approx(PATCHED_THERE * MS, rel=0.01)
+    low, high = found.untraced_range_ns or (0, 0)
+    assert 0.995 * low <= PATCHED_THERE * MS <= high
+
+
+def test_overlap_off_is_the_first_finding_and_plan_is_named_only_where_it_is() -> None:
+    told = report(OVERLAP_OFF)
+    assert (told.findings[0].rule, told.findings[0].severity) == ("SGL002", "high")
+    assert {finding.site.api for finding in named(told, "SGL002")} == {"cudaEventSynchronize", "cudaMemcpyAsync"}
+    assert "FI002" not in {finding.rule for finding in told.findings}
+    assert {finding.site.before_role for finding in named(told, "FI001")} == {"eager after draft", "verify"}
+    assert not named(told, "SGL001")
 
 
 def test_a_host_that_keeps_up_without_the_waits_narrows_it_to_a_tenth() -> None:

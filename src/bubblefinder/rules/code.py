@@ -32,8 +32,8 @@ def check(name: str) -> Callable[[Check], Check]:
 def plan_reads(site: SiteFacts, batch: int) -> bool:
     """Return whether a group of waits looks like FlashInfer's plan().
 
-    It reads two to four index arrays back to back, each a blocking pageable copy to the host of at most
-    4 x (16 x batch + 1) bytes, and then uploads what it planned on the same stream.
+    It reads two to four index arrays back to back, with no kernel launched between them, each a blocking pageable copy
+    to the host of at most 4 x (16 x batch + 1) bytes, and then uploads what it planned on the same stream.
     """
     limit = 4 * (_BLOCK * batch + 1)
     reads = site.members or (site,)
@@ -41,6 +41,7 @@ def plan_reads(site: SiteFacts, batch: int) -> bool:
         round(sum(read.per_step_count or 0 for read in reads)) in _PLAN_READS
         and all((read.copy_kind, read.memory_kind) == ("DtoH", "pageable") for read in reads)
         and all(read.bytes is not None and read.bytes <= limit for read in reads)
+        and len({read.kernels_before for read in reads}) == 1
         and "HtoD" in reads[-1].copies_after
     )
 

@@ -43,6 +43,8 @@ _RARE: Final = "It costs that in {steps_affected} of {steps} steps, and nothing 
 _UNPRICED: Final = "This capture names the call and can't say what it costs."
 _BUSY: Final = ("span_share", "copies_alone_share")
 """What rules about busy time rank by."""
+_FRAMEWORK: Final = "pytorch"
+"""Its functions name what was done; the engine that runs on it decides to do it."""
 _CONFIDENCE: Final[dict[int, Confidence]] = {0: "high", 1: "medium", 2: "low"}
 
 
@@ -143,7 +145,7 @@ def _judge(
         bubble_p50_ns=bubble_p50_ns(subject, rule.share),
         recoverable_ns=spent.recoverable_ns,
         message=_message(rule, others, subject, programs),
-        remedy=" ".join(template.fill(text, subject) for text in (rule.remedy, *_remedies(rule, programs))),
+        remedy=" ".join(template.fill(text, subject) for text in (rule.remedy, *_remedies(rule, others, programs))),
         references=rule.references,
         also_matches=tuple(other.id for other in others),
         evidence=subject.evidence[:EVIDENCE_ROWS],
@@ -166,8 +168,9 @@ def _fit(rule: Rule, order: int, subject: Subject, step_p50_ns: float | None, ba
         return None
     evidence, looseness = min((_evidence(rule, table), -len(table.model_fields_set)) for table in fitting)
     severity = _severity(rule, cost(subject, rule.share, step_p50_ns).share)
-    about_any = rule.seen is not None or rule.code is not None
-    kind = max(evidence, 1) if rule.seen is not None else evidence
+    framework = rule.seen == _FRAMEWORK
+    about_any = framework or rule.code is not None
+    kind = max(evidence, 1) if framework else evidence
     mildness = -SEVERITIES.index(severity)
     return _Fit(rule.status == "unverified", kind, mildness, about_any, evidence, looseness, order, rule)
 
@@ -185,8 +188,15 @@ def _evidence(rule: Rule, conditions: Conditions) -> int:
     return 0 if names_code(conditions) else 1
 
 
-def _remedies(rule: Rule, programs: Collection[str]) -> tuple[str, ...]:
-    return tuple(advice.remedy for advice in rule.advice_for(programs) if advice.remedy)
+def _remedies(rule: Rule, others: Iterable[Rule], programs: Collection[str]) -> tuple[str, ...]:
+    """Return what a rule adds where a library is seen, and the cures of the engine's rules that fit as well."""
+    added = (advice.remedy for advice in rule.advice_for(programs) if advice.remedy)
+    return (*added, *(other.remedy for other in _of_an_engine(others)))
+
+
+def _of_an_engine(rules: Iterable[Rule]) -> list[Rule]:
+    """Return the rules that were asked of an engine which the capture shows at work."""
+    return [rule for rule in rules if rule.seen is not None and rule.seen != _FRAMEWORK]
 
 
 def _message(rule: Rule, others: Sequence[Rule], subject: Subject, programs: Collection[str]) -> str:
@@ -199,7 +209,7 @@ def _message(rule: Rule, others: Sequence[Rule], subject: Subject, programs: Col
     if isinstance(subject, SiteFacts) and subject.bubble_p50_ns is None and subject.steps_affected:
         return _UNPRICED
     if not rule.generic:
-        return said
+        return " ".join((said, *(f"{template.fill(one.title, subject)} ({one.id})." for one in _of_an_engine(others))))
     guesses = [*(f"{template.fill(other.title, subject)} ({other.id})" for other in others if not other.generic)]
     theirs = (candidate for advice in rule.advice_for(programs) for candidate in advice.candidates)
     candidates = [*guesses, *theirs, *rule.candidates]

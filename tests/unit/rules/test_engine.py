@@ -14,7 +14,7 @@ from bubblefinder.rules.engine import run_rules, selected, severity_of
 from bubblefinder.rules.packs import load_packs
 
 if TYPE_CHECKING:
-    from bubblefinder.rules.model import Match, Verdicts
+    from bubblefinder.rules.model import Match, Rule, Verdicts
 
 STEP_NS = 8_900_000
 
@@ -133,11 +133,27 @@ def test_a_bubble_with_nothing_to_recover_is_info() -> None:
 
 def test_an_unverified_rule_never_takes_the_place_of_a_verified_one() -> None:
     site = replace(READ, nvtx="gpu_model_runner: preprocess", nvtx_stack=("gpu_model_runner: preprocess",))
-    match = only(site)
+    packs = load_packs()
+    doubted = [
+        pack.model_copy(update={"rule": tuple(doubt(rule) if rule.id == "VLLM001" else rule for rule in pack.rule)})
+        for pack in packs.packs
+    ]
+    (match,) = run_rules(Facts((site,), (STEP,)), replace(packs, packs=tuple(doubted)), Config()).findings
     assert match.rule == "CUDA001"
     assert "VLLM001" in match.also_matches
     assert "(VLLM001)" in match.message
-    assert only(site, select=["VLLM"]).severity == "low"
+
+
+def doubt(rule: Rule) -> Rule:
+    return rule.model_copy(update={"status": "unverified"})
+
+
+def test_a_framework_names_what_was_done_and_its_engine_whose_code_did_it() -> None:
+    site = replace(READ, bytes=24, frame="THPVariable_cpu", frames=("THPVariable_cpu",))
+    assert only(site).rule == "TORCH002"
+    match = only(replace(site, kernels_before=("generate_draft_decode_kv_indices",)))
+    assert match.rule == "SGL005"
+    assert "TORCH002" in match.also_matches
 
 
 def test_the_same_wait_on_two_ranks_is_one_finding() -> None:

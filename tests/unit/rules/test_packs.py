@@ -42,11 +42,8 @@ def test_the_shipped_packs_are_read_core_first() -> None:
     assert {"pytorch", "sglang", "flashinfer", "vllm", "tensorrt-llm"} < {pack.pack for pack in packs.packs}
 
 
-def test_packs_of_programs_without_a_capture_stay_at_low() -> None:
-    for pack in load_packs().packs:
-        for rule in pack.rule:
-            assert (rule.status == "unverified") == (pack.pack in {"vllm", "tensorrt-llm"}), rule.id
-            assert rule.status != "unverified" or rule.severity_at_most in {"info", "low"}, rule.id
+def test_every_shipped_rule_has_at_least_a_drawn_case() -> None:
+    assert all(rule.status != "unverified" for rule in load_packs().rules)
 
 
 def test_a_team_adds_its_own(tmp_path: Path) -> None:
