@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
-from bubblefinder.causes.evidence import Row
+from bubblefinder.causes.evidence import Evidence
 from bubblefinder.intervals import Cover, inside, last_before, split, union
 from bubblefinder.steps.model import HEAD, NO_LOAD, PREFILL, SET_UP
 from bubblefinder.timeline.model import on_gpu
@@ -169,16 +169,16 @@ def percentile(values: NDArray[np.int64] | NDArray[np.float64], q: float) -> flo
     return float(np.percentile(values, q)) if len(values) else None
 
 
-def call_rows(timeline: Timeline, call_indices: pl.Series) -> tuple[Row, ...]:
+def call_rows(timeline: Timeline, call_indices: pl.Series) -> tuple[Evidence, ...]:
     """Return the rows of some API calls, spread over all of them."""
     calls = timeline.calls.select("row", "start_ns", "end_ns")[spread(call_indices.drop_nulls())]
-    return tuple(Row(CALLS_TABLE, *row) for row in calls.rows())
+    return tuple(Evidence(CALLS_TABLE, *row) for row in calls.rows())
 
 
-def operation_rows(timeline: Timeline, op_indices: pl.Series) -> tuple[Row, ...]:
+def operation_rows(timeline: Timeline, op_indices: pl.Series) -> tuple[Evidence, ...]:
     """Return the rows of some operations, spread over all of them."""
     operations = timeline.operations.select("kind", "row", "start_ns", "end_ns")[spread(op_indices.drop_nulls())]
-    return tuple(Row(KIND_TABLES[kind], row, start, end) for kind, row, start, end in operations.rows())
+    return tuple(Evidence(KIND_TABLES[kind], row, start, end) for kind, row, start, end in operations.rows())
 
 
 def spread(values: pl.Series, most: int = MOST_EVIDENCE) -> pl.Series:

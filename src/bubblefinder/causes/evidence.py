@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class Evidence:
     """A row of the export, by its 0-based position in the table as stored."""
 
     table: str

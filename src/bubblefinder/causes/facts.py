@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from bubblefinder.causes.evidence import Row  # noqa: TC001 - the rules read the annotations
+from bubblefinder.causes.evidence import Evidence  # noqa: TC001 - the rules read the annotations
 from bubblefinder.causes.host_record import HostTime  # noqa: TC001
 from bubblefinder.causes.step_parts import HoleFacts, QueueFacts, RoleFacts, SeamFacts, SkewFacts  # noqa: TC001
 
@@ -107,7 +107,7 @@ class SiteFacts:
     kernels_after: tuple[str, ...] = ()
     copies_after: tuple[str, ...] = ()
     memory_after: tuple[str, ...] = ()
-    evidence: tuple[Row, ...] = ()
+    evidence: tuple[Evidence, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -193,7 +193,7 @@ class StepFacts:
     copies_alone_kind: str | None = None
     skews: tuple[SkewFacts, ...] = ()
     left_share: float = 1.0
-    evidence: tuple[Row, ...] = ()
+    evidence: tuple[Evidence, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from bubblefinder.causes.evidence import Row  # noqa: TC001 - the rules read the annotations
+from bubblefinder.causes.evidence import Evidence  # noqa: TC001 - the rules read the annotations
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +71,7 @@ class RoleFacts:
     launch_p50_ns: float | None = None
     recoverable_ns: float | None = None
     left_share: float = 1.0
-    evidence: tuple[Row, ...] = ()
+    evidence: tuple[Evidence, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,7 +102,7 @@ class SeamFacts:
     idle_p50_ns: float | None = None
     idle_share: float | None = None
     left_share: float = 1.0
-    evidence: tuple[Row, ...] = ()
+    evidence: tuple[Evidence, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,7 +147,7 @@ class HoleFacts:
     recoverable_ns: float | None = None
     pauses: tuple[int, ...] = ()
     one_rank: bool | None = None
-    evidence: tuple[Row, ...] = ()
+    evidence: tuple[Evidence, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -177,7 +177,7 @@ class QueueFacts:
     per_step_count: float | None = None
     idle_p50_ns: float | None = None
     idle_share: float | None = None
-    evidence: tuple[Row, ...] = ()
+    evidence: tuple[Evidence, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -202,4 +202,4 @@ class SkewFacts:
     waiting_gpu: int | None = None
     skew_p50_ns: float | None = None
     skew_share: float | None = None
-    evidence: tuple[Row, ...] = ()
+    evidence: tuple[Evidence, ...] = ()

@@ -10,7 +10,7 @@ import polars as pl
 from bubblefinder.causes.facts import SiteFacts, StepFacts
 from bubblefinder.causes.step_parts import HoleFacts, SkewFacts
 from bubblefinder.report.chains import chain_words, in_turn_ns
-from bubblefinder.report.found import Benign, DeviceRef, Evidence, Expected, Finding, Joint, Quantiles, Site
+from bubblefinder.report.found import Benign, DeviceRef, Expected, Finding, Joint, Quantiles, Site
 from bubblefinder.timeline.rank import Rank
 from bubblefinder.trace.model import pid_of
 from bubblefinder.units import duration
@@ -59,9 +59,7 @@ def finding(match: Match, cured: Recoverable, profilers_ns: int | None = None) -
         ),
         bubble_ns=Quantiles(p50=match.bubble_p50_ns, p95=getattr(subject, "bubble_p95_ns", None)),
         recoverable_ns=then.recoverable_ns if then else None,
-        evidence=[
-            Evidence(table=row.table, row=row.row, start_ns=row.start_ns, end_ns=row.end_ns) for row in match.evidence
-        ],
+        evidence=list(match.evidence),
         message=" ".join((match.message, *chain_words(subject, cured))),
         remedy=match.remedy,
         references=list(match.references),

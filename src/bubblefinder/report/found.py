@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
+from bubblefinder.causes.evidence import Evidence  # noqa: TC001 - decoding reads the annotation
+
 Severity = Literal["info", "low", "medium", "high"]
 Confidence = Literal["low", "medium", "high"]
 
@@ -42,16 +44,6 @@ class Site:
     after_role: str | None = None
     before_role: str | None = None
     role: str | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Evidence:
-    """A row of the export, by its 0-based position in the table as stored."""
-
-    table: str
-    row: int
-    start_ns: int
-    end_ns: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection
     from typing import Self
 
-    from bubblefinder.causes.evidence import Row
+    from bubblefinder.causes.evidence import Evidence
     from bubblefinder.rules.subjects import Subject
 
 Severity = Literal["info", "low", "medium", "high"]
@@ -253,7 +253,7 @@ class Match:
     remedy: str
     references: tuple[str, ...] = ()
     also_matches: tuple[str, ...] = ()
-    evidence: tuple[Row, ...] = ()
+    evidence: tuple[Evidence, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from bubblefinder.causes.evidence import Evidence
 from bubblefinder.report.charts import (
     Detail,
     GapRow,
@@ -19,7 +20,7 @@ from bubblefinder.report.charts import (
     StepTimeline,
     TimelineBar,
 )
-from bubblefinder.report.found import Benign, DeviceRef, Evidence, Expected, Finding, Quantiles, Site
+from bubblefinder.report.found import Benign, DeviceRef, Expected, Finding, Quantiles, Site
 from bubblefinder.report.model import (
     SCHEMA,
     DeviceReport,

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from bubblefinder.causes.evidence import Row
+from bubblefinder.causes.evidence import Evidence
 from bubblefinder.causes.facts import Facts, SiteFacts, StepFacts
 from bubblefinder.causes.step_parts import RoleFacts, SkewFacts
 from bubblefinder.errors import UsageError
@@ -40,7 +40,7 @@ READ = SiteFacts(
     recoverable_ns=1_640_000.0,
     private_stream=False,
     event_before=False,
-    evidence=(Row("CUPTI_ACTIVITY_KIND_RUNTIME", 17, 100, 200),),
+    evidence=(Evidence("CUPTI_ACTIVITY_KIND_RUNTIME", 17, 100, 200),),
 )
 NAMED = replace(
     READ, nvtx="FutureMap.resolve_seq_lens_cpu", nvtx_stack=("decode_step", "FutureMap.resolve_seq_lens_cpu")

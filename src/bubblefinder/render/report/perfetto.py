@@ -13,8 +13,9 @@ from bubblefinder.timeline.model import LEDGER_CLASSES
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from bubblefinder.causes.evidence import Evidence
     from bubblefinder.report.charts import TimelineBar
-    from bubblefinder.report.found import Evidence, Finding
+    from bubblefinder.report.found import Finding
     from bubblefinder.report.model import Report
 
 Span = TypeVar("Span", "TimelineBar", "Evidence")
