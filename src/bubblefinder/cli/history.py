@@ -11,7 +11,7 @@ from bubblefinder.cli.arguments import HISTORY, HistoryFile, OutputFiles, Output
 from bubblefinder.errors import EXIT_GATE
 
 if TYPE_CHECKING:
-    from bubblefinder.compare.history import StoredRun
+    from bubblefinder.compare.history import PastRun
 
 history = typer.Typer(help="Keep runs over time and find when they moved.", no_args_is_help=True, rich_markup_mode=None)
 
@@ -148,7 +148,7 @@ def _say(line: str) -> None:
     say(line, " " * 7)
 
 
-def _line(run: StoredRun) -> str:
+def _line(run: PastRun) -> str:
     from bubblefinder.report.sentences import plain
 
     added = f"{run.added_at[:16].replace('T', ' ')} UTC"

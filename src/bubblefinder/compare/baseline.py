@@ -45,7 +45,7 @@ class Baseline:
 
 
 @dataclass(frozen=True, slots=True)
-class Shift:
+class Distance:
     """How far a value lies from the baseline's mean, and how far it may."""
 
     mean: float
@@ -68,7 +68,7 @@ def of_reports(reports: Sequence[Report], report: Report) -> Baseline:
     )
 
 
-def shift(baseline: Baseline, report: Report, measure: Measure, floors: Floors | None = None) -> Shift | None:
+def shift(baseline: Baseline, report: Report, measure: Measure, floors: Floors | None = None) -> Distance | None:
     """Return where a measure of the report lies against the baseline; null if either doesn't know it."""
     known = baseline.values.get(measure.key)
     if not known or measure.value is None:
@@ -81,7 +81,7 @@ def shift(baseline: Baseline, report: Report, measure: Measure, floors: Floors |
     )
     mean = fsum(known) / len(known)
     line = line_between(measure.metric.noise, known, [measure.value], setting)
-    return Shift(mean, measure.value - mean, line)
+    return Distance(mean, measure.value - mean, line)
 
 
 def step_ns(report: Report) -> float:

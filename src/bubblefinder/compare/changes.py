@@ -7,7 +7,7 @@ from math import fsum
 from typing import TYPE_CHECKING, Final
 
 from bubblefinder.compare.bootstrap import interval
-from bubblefinder.compare.metrics import Measure, Noise, Where, measure
+from bubblefinder.compare.metrics import Measure, NoiseSource, Where, measure
 from bubblefinder.compare.model import Change, Measured
 from bubblefinder.compare.noise import Setting, Spread, line_between
 
@@ -120,7 +120,7 @@ def _measured(side: list[Measure | None]) -> Measured:
 
 
 def _line(
-    name: str, noise: Noise, base: Measured, head: Measured, known: Spread, evidence: Evidence
+    name: str, noise: NoiseSource, base: Measured, head: Measured, known: Spread, evidence: Evidence
 ) -> tuple[float, bool]:
     """Return the difference this metric must exceed to count, and whether a call that came or went lowers it."""
     sides = [[v for v in side.captures if v is not None] for side in (base, head)]

@@ -50,7 +50,7 @@ class Failure:
 
 
 @dataclass(frozen=True, slots=True)
-class StoredRun:
+class PastRun:
     """A run as the history remembers it.
 
     `waiting` is the share of a typical step in which the GPU waited for the host; `facts` are what may explain a change
@@ -72,7 +72,7 @@ class StoredRun:
 
 def add(
     database: Database, report: Report, *, reason: str = "", excuse: str = "", now: datetime | None = None
-) -> StoredRun:
+) -> PastRun:
     """Store a report and return it as a run; one that is stored already is returned as it was.
 
     A run raises an alarm if `reason` says so or if a step got longer than the baseline by more than the noise; with an
@@ -107,9 +107,7 @@ def add(
     return run(database, int(str(number)))
 
 
-def add_failed(
-    database: Database, report: Report | None, failure: Failure, *, now: datetime | None = None
-) -> StoredRun:
+def add_failed(database: Database, report: Report | None, failure: Failure, *, now: datetime | None = None) -> PastRun:
     """Store that a run could not be measured, and why; it never feeds the baseline.
 
     Args:
@@ -141,7 +139,7 @@ def _at(now: datetime | None) -> str:
     return (now or datetime.now(UTC)).isoformat(timespec="seconds")
 
 
-def run(database: Database, number: int) -> StoredRun:
+def run(database: Database, number: int) -> PastRun:
     """Return one run.
 
     Raises:
@@ -152,13 +150,13 @@ def run(database: Database, number: int) -> StoredRun:
     raise UsageError(f"the history has no run {number}", hint="`bubblefinder history list` shows them")
 
 
-def runs(database: Database, label: str | None = None) -> list[StoredRun]:
+def runs(database: Database, label: str | None = None) -> list[PastRun]:
     """Return the runs of a label, or all, oldest first."""
     rows = database.table("runs").rows_where(order_by="id")
     return [_run(row) for row in rows if label is None or row["label"] == label]
 
 
-def accept(database: Database, number: int) -> StoredRun:
+def accept(database: Database, number: int) -> PastRun:
     """Take a run as the new normal: the baseline begins with it."""
     run(database, number)
     database.table("runs").update(number, {"state": "accepted", "reason": None})
@@ -315,8 +313,8 @@ def _facts(row: Mapping[str, Any]) -> dict[str, str]:
     return facts
 
 
-def _run(row: Mapping[str, Any]) -> StoredRun:
-    return StoredRun(
+def _run(row: Mapping[str, Any]) -> PastRun:
+    return PastRun(
         id=row["id"],
         added_at=row["added_at"],
         label=row["label"],

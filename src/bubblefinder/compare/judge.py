@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from datetime import date
 
-    from bubblefinder.compare.baseline import Baseline, Shift
+    from bubblefinder.compare.baseline import Baseline, Distance
     from bubblefinder.compare.budget import Budget, BudgetFile
     from bubblefinder.compare.metrics import Measure, Unit
     from bubblefinder.compare.scenario import Scenario, ServingBudget, ServingMeasure
@@ -192,7 +192,7 @@ def _relative(report: Report, one: Measure, tolerance: float, baseline: Baseline
     return _moved(one, moved, tolerance, baseline)
 
 
-def _moved(one: Measure, moved: Shift, tolerance: float, baseline: Baseline) -> tuple[Outcome, str]:
+def _moved(one: Measure, moved: Distance, tolerance: float, baseline: Baseline) -> tuple[Outcome, str]:
     worse = moved.delta if one.metric.better == "lower" else -moved.delta
     allowed = tolerance * abs(moved.mean)
     value, mean, line = (format_limit(n, one.metric.unit) for n in (one.value or 0.0, moved.mean, moved.line))

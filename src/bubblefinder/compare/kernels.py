@@ -52,15 +52,15 @@ def _change(key: _Key, base: KernelSide | None, head: KernelSide | None, setting
 
 
 def _status(base: KernelSide | None, head: KernelSide | None, delta: float, setting: Setting) -> Status:
-    from bubblefinder.compare.metrics import Noise
+    from bubblefinder.compare.metrics import NoiseSource
 
     if base is None:
         return "new"
     if head is None:
         return "gone"
     size = max(base.per_step_ns, head.per_step_ns)
-    floor = max(setting.floor(Noise.GPU, size), SMALLEST_SHARE * setting.step_ns)
+    floor = max(setting.floor(NoiseSource.GPU, size), SMALLEST_SHARE * setting.step_ns)
     if abs(delta) > floor:
         return "worse" if delta > 0 else "better"
     counts = (base.per_step_count, head.per_step_count)
-    return "changed" if abs(counts[1] - counts[0]) > setting.floor(Noise.COUNT, max(counts)) else "same"
+    return "changed" if abs(counts[1] - counts[0]) > setting.floor(NoiseSource.COUNT, max(counts)) else "same"

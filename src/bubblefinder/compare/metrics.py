@@ -26,7 +26,7 @@ P95: Final = 0.95
 _STATISTICS: Final[tuple[tuple[str, float | None], ...]] = (("mean", None), ("p50", P50), ("p95", P95))
 
 
-class Noise(Enum):
+class NoiseSource(Enum):
     """What makes a metric differ between two captures of one thing, hence how far it may wander.
 
     STEP wanders with the step (by its regime), GPU only with the GPU's own speed, HOST as far as a host does
@@ -51,7 +51,7 @@ class Metric:
     unit: Unit
     better: Better
     dimensions: tuple[str, ...]
-    noise: Noise
+    noise: NoiseSource
     meaning: str
 
 
@@ -76,17 +76,17 @@ class Measure:
 
 
 _LEDGER: Final = {
-    "duration": ("length of a decode step", Noise.STEP),
-    "busy": ("time of a step in which the GPU worked", Noise.GPU),
-    "intra_graph": ("idle time inside graph replays", Noise.GPU),
-    "host_late": ("idle time before the host had begun the next launch", Noise.STEP),
-    "launching": ("idle time during the launch call itself", Noise.STEP),
-    "queued": ("idle time after the launch call had returned", Noise.STEP),
-    "unattributed": ("idle time whose launch call is not in the capture", Noise.STEP),
-    "unrecorded": ("time in which a launch without a GPU record may have run", Noise.STEP),
-    "profiler": ("idle time while the profiler itself was writing", Noise.STEP),
-    "inter_graph": ("idle time outside graph replays", Noise.STEP),
-    "bubble": ("idle time of a step, inside and outside graph replays", Noise.STEP),
+    "duration": ("length of a decode step", NoiseSource.STEP),
+    "busy": ("time of a step in which the GPU worked", NoiseSource.GPU),
+    "intra_graph": ("idle time inside graph replays", NoiseSource.GPU),
+    "host_late": ("idle time before the host had begun the next launch", NoiseSource.STEP),
+    "launching": ("idle time during the launch call itself", NoiseSource.STEP),
+    "queued": ("idle time after the launch call had returned", NoiseSource.STEP),
+    "unattributed": ("idle time whose launch call is not in the capture", NoiseSource.STEP),
+    "unrecorded": ("time in which a launch without a GPU record may have run", NoiseSource.STEP),
+    "profiler": ("idle time while the profiler itself was writing", NoiseSource.STEP),
+    "inter_graph": ("idle time outside graph replays", NoiseSource.STEP),
+    "bubble": ("idle time of a step, inside and outside graph replays", NoiseSource.STEP),
 }
 _UNMEASURED: Final = frozenset({"none", "assumed"})
 """Overheads that nobody measured: what is corrected by them is shown, and never judged."""
@@ -99,23 +99,25 @@ _SHARES: Final = {
 }
 
 
-def _time(name: str, noise: Noise, meaning: str, *dimensions: str, better: Better = "lower") -> Metric:
+def _time(name: str, noise: NoiseSource, meaning: str, *dimensions: str, better: Better = "lower") -> Metric:
     return Metric(name, "ns", better, dimensions, noise, meaning)
 
 
-def _share(name: str, meaning: str, *dimensions: str, better: Better = "lower", noise: Noise = Noise.SHARE) -> Metric:
+def _share(
+    name: str, meaning: str, *dimensions: str, better: Better = "lower", noise: NoiseSource = NoiseSource.SHARE
+) -> Metric:
     return Metric(name, "ratio", better, dimensions, noise, meaning)
 
 
 def _count(name: str, meaning: str, *dimensions: str, better: Better = "lower") -> Metric:
-    return Metric(name, "count", better, dimensions, Noise.COUNT, meaning)
+    return Metric(name, "count", better, dimensions, NoiseSource.COUNT, meaning)
 
 
 def _catalogue() -> Iterator[Metric]:
     for name, (meaning, noise) in _LEDGER.items():
         yield _time(f"step.{name}.mean", noise, f"Mean {meaning}.", "rank")
         yield _time(f"step.{name}.p50", noise, f"Median {meaning}.", "rank")
-        yield _time(f"step.{name}.p95", Noise.HOST, f"95th percentile: {meaning}.", "rank")
+        yield _time(f"step.{name}.p95", NoiseSource.HOST, f"95th percentile: {meaning}.", "rank")
     for name, where in _SHARES.items():
         yield _share(f"bubble.share.{name}", f"Idle share of the decode steps' time {where}.")
     for name, where in _SHARES.items():
@@ -124,23 +126,25 @@ def _catalogue() -> Iterator[Metric]:
     for name in ("duration", "busy", "intra_graph", "host_late", "launching", "queued"):
         meaning, noise = _LEDGER[name]
         yield _time(f"corrected.step.{name}.p50", noise, f"Median {meaning}, without what the profiler added.")
-    yield _time("role.duration.p50", Noise.GPU, "Median length of one part of the step.", "role")
-    yield _time("role.intra_graph.p50", Noise.GPU, "Median idle time inside the replays of one part.", "role")
+    yield _time("role.duration.p50", NoiseSource.GPU, "Median length of one part of the step.", "role")
+    yield _time("role.intra_graph.p50", NoiseSource.GPU, "Median idle time inside the replays of one part.", "role")
     yield _count("role.nodes", "Nodes of a replay of one part.", "role", better="neither")
     yield _count("role.replays", "Replays of one part in a step.", "role", better="neither")
     yield _count("waits.per_step", "Blocking reads and synchronisations in a step.")
     yield _count("waits.draining.per_step", "Those under which the GPU ran dry.")
     yield _count("launches.per_step", "Launch calls in a step.")
-    yield _time("launch.lead.p50", Noise.QUEUE, "Median time that launched work waited in the queue.", better="higher")
+    yield _time(
+        "launch.lead.p50", NoiseSource.QUEUE, "Median time that launched work waited in the queue.", better="higher"
+    )
     meaning = "Share of launch calls whose work was queued before the GPU was free."
-    yield _share("launch.run_ahead.share", meaning, "rank", better="higher", noise=Noise.HOST_SHARE)
+    yield _share("launch.run_ahead.share", meaning, "rank", better="higher", noise=NoiseSource.HOST_SHARE)
     yield _share("launch.coverage", "Share of launch calls with a GPU record.", "rank", better="higher")
     yield _share("pdl.overlap.share", "Share of kernels that began before the one before had ended.", better="higher")
     yield _count("findings.count", "Findings of one severity.", "severity")
     yield _share("floor.share", "Time the bytes of a step need over the mean step.", better="higher")
     yield _count("speculation.accept_length", "Tokens a verify pass commits, by the benchmark.", better="higher")
-    yield _time("speculation.tpot.mean", Noise.HOST, "Mean time per output token, by the benchmark.")
-    yield _time("speculation.step.mean", Noise.HOST, "Mean step by the benchmark: TPOT times accept length.")
+    yield _time("speculation.tpot.mean", NoiseSource.HOST, "Mean time per output token, by the benchmark.")
+    yield _time("speculation.step.mean", NoiseSource.HOST, "Mean step by the benchmark: TPOT times accept length.")
     yield _share("overhead.inflation", "Traced step over the step without the profiler.")
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from bubblefinder.compare.budget import BudgetFile
-    from bubblefinder.compare.history import StoredRun
+    from bubblefinder.compare.history import PastRun
     from bubblefinder.compare.model import Diff
     from bubblefinder.compare.scenario import Results
     from bubblefinder.errors import BubblefinderError
@@ -29,7 +29,7 @@ class NightlyResult:
     """What came out: the verdict, the stored run, and what changed since the last runs (null without any)."""
 
     judged: Judged
-    run: StoredRun
+    run: PastRun
     change: Diff | None
 
     @property

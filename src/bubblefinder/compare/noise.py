@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import TYPE_CHECKING, Final
 
-from bubblefinder.compare.metrics import Noise, decode_rows, ranks
+from bubblefinder.compare.metrics import NoiseSource, decode_rows, ranks
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -75,22 +75,22 @@ class Setting:
         """The difference of the step that one capture a side must exceed, relative to the step."""
         return self.floors.at(self.waiting)
 
-    def floor(self, noise: Noise, size: float) -> float:
+    def floor(self, noise: NoiseSource, size: float) -> float:
         """Return the absolute difference that one capture a side can't be told from noise, for a value of this size."""
         # Ranks that wait for each other do so inside busy kernels: then the host's noise is in there as well.
         own = self.share if self.ranks > 1 else self.floors.gpu
         floors = {
-            Noise.STEP: self.share * self.step_ns,
-            Noise.GPU: max(own * size, SMALLEST_ROLE_SHARE * self.step_ns),
-            Noise.HOST: self.floors.host * self.step_ns,
-            Noise.QUEUE: QUEUE_FLOOR * self.step_ns,
-            Noise.SHARE: self.share,
-            Noise.HOST_SHARE: self.floors.host,
-            Noise.COUNT: max(COUNT_FLOOR, self.floors.gpu * size),
+            NoiseSource.STEP: self.share * self.step_ns,
+            NoiseSource.GPU: max(own * size, SMALLEST_ROLE_SHARE * self.step_ns),
+            NoiseSource.HOST: self.floors.host * self.step_ns,
+            NoiseSource.QUEUE: QUEUE_FLOOR * self.step_ns,
+            NoiseSource.SHARE: self.share,
+            NoiseSource.HOST_SHARE: self.floors.host,
+            NoiseSource.COUNT: max(COUNT_FLOOR, self.floors.gpu * size),
         }
         return floors[noise]
 
-    def least(self, noise: Noise, size: float) -> float:
+    def least(self, noise: NoiseSource, size: float) -> float:
         """Return the smallest difference ever called one, however well the spread is known."""
         steady = Setting(0.0, self.step_ns, self.ranks, Floors(self.floors.gpu, self.floors.gpu))
         return steady.floor(noise, size)
@@ -127,7 +127,7 @@ def spread_of(values: Sequence[float]) -> Spread:
 
 
 def line_between(
-    noise: Noise, base: Sequence[float], head: Sequence[float], setting: Setting, known: Spread | None = None
+    noise: NoiseSource, base: Sequence[float], head: Sequence[float], setting: Setting, known: Spread | None = None
 ) -> float:
     """Return the difference between the means of two sides' captures beyond which it isn't noise.
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, Literal, Self
 from pydantic import BaseModel, Field, field_validator, model_validator
 
 from bubblefinder.compare.limited import STRICT, Limited
-from bubblefinder.compare.metrics import Metric, Noise
+from bubblefinder.compare.metrics import Metric, NoiseSource
 from bubblefinder.economics.bench import STATISTICS
 from bubblefinder.rules.suggest import did_you_mean
 
@@ -30,7 +30,7 @@ def _catalogue() -> Iterator[Metric]:
     def metric(
         name: str, unit: Literal["ns", "ratio", "count"], better: Literal["lower", "higher"], said: str
     ) -> Metric:
-        return Metric(f"serving.{name}", unit, better, _DIMENSIONS, Noise.STEP, said)
+        return Metric(f"serving.{name}", unit, better, _DIMENSIONS, NoiseSource.STEP, said)
 
     for name, meaning in _TIMES.items():
         for statistic in STATISTICS:

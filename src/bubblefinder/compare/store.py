@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
     from sqlite_utils import Database
 
-FILE_NAME: Final = "bubblefinder-history.sqlite"
 APPLICATION_ID: Final = 0x62_75_62_66
 BUSY_SECONDS: Final = 60.0
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from bubblefinder.compare.baseline import step_ns
 from bubblefinder.compare.changes import measures_of
 from bubblefinder.compare.comparable import refusals
-from bubblefinder.compare.metrics import METRICS, Noise, ranks
+from bubblefinder.compare.metrics import METRICS, NoiseSource, ranks
 from bubblefinder.compare.noise import Setting, line_between, waiting_of
 from bubblefinder.errors import CannotAnswerError
 from bubblefinder.units import NS_PER_MS, NS_PER_US, plural
@@ -93,7 +93,7 @@ def _unbreakable(metric: Metric, limit: float) -> bool:
 
 def _limit(metric: Metric, known: list[float], setting: Setting) -> float:
     """Return the worst of the runs plus the noise; counts are rounded up instead, since some steps miss a call."""
-    if metric.noise is Noise.COUNT:
+    if metric.noise is NoiseSource.COUNT:
         return math.ceil(max(known))
     line = line_between(metric.noise, known, known[:1], setting)
     return max(known) + line if metric.better == "lower" else max(min(known) - line, 0.0)

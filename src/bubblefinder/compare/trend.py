@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from sqlite_utils import Database
 
     from bubblefinder.compare.changes import Key
-    from bubblefinder.compare.history import StoredRun
+    from bubblefinder.compare.history import PastRun
     from bubblefinder.compare.metrics import Metric, Where
 
 MOST_RUNS: Final = 200
@@ -43,7 +43,7 @@ _MEDIAN_DIFFERENCE: Final = 0.954
 class Point:
     """One run's value."""
 
-    run: StoredRun
+    run: PastRun
     value: float
 
 
@@ -169,7 +169,7 @@ def _scatter(numbers: Sequence[float]) -> float:
     return median([abs(b - a) for a, b in pairwise(numbers)] or [0.0]) / _MEDIAN_DIFFERENCE
 
 
-def _changed(before: StoredRun, after: StoredRun) -> list[str]:
+def _changed(before: PastRun, after: PastRun) -> list[str]:
     """Return what else differs between two runs, in words."""
     names = [name for name in before.facts | after.facts if before.facts.get(name) != after.facts.get(name)]
     return [f"{name}: {before.facts.get(name, UNKNOWN)} to {after.facts.get(name, UNKNOWN)}" for name in names]

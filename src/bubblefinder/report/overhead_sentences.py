@@ -21,7 +21,7 @@ _COSTS = (
 )
 
 
-def overhead_words(overhead: OverheadReport) -> Iterator[str]:
+def overhead_sentences(overhead: OverheadReport) -> Iterator[str]:
     """Say what the profiler added, within what range, what is idle without it, and what has no explanation."""
     if overhead.message:
         yield overhead.message

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from bubblefinder.compare.metrics import Noise
+from bubblefinder.compare.metrics import NoiseSource
 from bubblefinder.compare.noise import (
     Floors,
     Setting,
@@ -37,22 +37,22 @@ def test_with_nothing_measured_the_threshold_is_the_floor() -> None:
 
 
 def test_more_captures_that_agree_narrow_the_threshold_and_never_below_the_least() -> None:
-    lines = [line_between(Noise.STEP, [8.0 * MS] * n, [8.0 * MS] * n, HOST) for n in (1, 2, 3, 6)]
+    lines = [line_between(NoiseSource.STEP, [8.0 * MS] * n, [8.0 * MS] * n, HOST) for n in (1, 2, 3, 6)]
     assert lines == sorted(lines, reverse=True)
     assert lines[0] == pytest.approx(0.10 * 8 * MS)
-    assert line_between(Noise.STEP, [8.0 * MS] * 30, [8.0 * MS] * 30, GPU) == pytest.approx(0.01 * 8 * MS)
+    assert line_between(NoiseSource.STEP, [8.0 * MS] * 30, [8.0 * MS] * 30, GPU) == pytest.approx(0.01 * 8 * MS)
 
 
 def test_captures_that_scatter_widen_the_threshold() -> None:
-    calm = line_between(Noise.STEP, [8e6, 8.05e6, 7.95e6], [8e6, 8.05e6, 7.95e6], HOST)
-    wild = line_between(Noise.STEP, [6.1e6, 8.2e6, 7.5e6], [8.1e6, 6.3e6, 7.7e6], HOST)
+    calm = line_between(NoiseSource.STEP, [8e6, 8.05e6, 7.95e6], [8e6, 8.05e6, 7.95e6], HOST)
+    wild = line_between(NoiseSource.STEP, [6.1e6, 8.2e6, 7.5e6], [8.1e6, 6.3e6, 7.7e6], HOST)
     assert wild > 2 * calm
 
 
 def test_busy_time_is_held_to_the_gpus_noise_even_if_the_host_is_slow() -> None:
-    assert HOST.floor(Noise.GPU, 4.0 * MS) == pytest.approx(0.01 * 4 * MS)
+    assert HOST.floor(NoiseSource.GPU, 4.0 * MS) == pytest.approx(0.01 * 4 * MS)
     ranks_wait_for_each_other = Setting(waiting=0.4, step_ns=8.0 * MS, ranks=2)
-    assert ranks_wait_for_each_other.floor(Noise.GPU, 4.0 * MS) == pytest.approx(0.10 * 4 * MS)
+    assert ranks_wait_for_each_other.floor(NoiseSource.GPU, 4.0 * MS) == pytest.approx(0.10 * 4 * MS)
 
 
 def test_the_quantiles_of_student_approach_the_normal_one() -> None:
@@ -68,5 +68,5 @@ def test_captures_of_one_thing_rarely_raise_an_alarm(captures: tuple[int, int], 
     alarms = 0
     for _ in range(1000):
         base, head = (8 * MS * (1 + deviation * noise.standard_normal(n)) for n in captures)
-        alarms += abs(base.mean() - head.mean()) > line_between(Noise.STEP, list(base), list(head), HOST)
+        alarms += abs(base.mean() - head.mean()) > line_between(NoiseSource.STEP, list(base), list(head), HOST)
     assert alarms < 40

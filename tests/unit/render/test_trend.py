@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from bubblefinder.compare.history import StoredRun
+from bubblefinder.compare.history import PastRun
 from bubblefinder.compare.metrics import METRICS
 from bubblefinder.compare.noise import Setting
 from bubblefinder.compare.trend import Point, Trend, shifts
@@ -21,7 +21,7 @@ EVIL = "</title><script>alert(1)</script>"
 def a_trend(*values: float, states: dict[int, State] | None = None) -> Trend:
     points = tuple(
         Point(
-            StoredRun(
+            PastRun(
                 id=day + 1, added_at=f"2026-11-{day + 1:02}T03:00:00+00:00", label=EVIL, commit=f"c{day}",
                 name=EVIL, state=(states or {}).get(day, "ok"), reason=None, steps=30, waiting=0.0,
                 facts={"driver": "580" if day < 4 else "590"},

@@ -1,14 +1,14 @@
 from __future__ import annotations
 
 from bubblefinder.report.model import OverheadReport
-from bubblefinder.report.overhead_sentences import overhead_words
+from bubblefinder.report.overhead_sentences import overhead_sentences
 from bubblefinder.timeline.shares import BubbleShare
 
 MS = 1_000_000
 
 
 def told(overhead: OverheadReport) -> str:
-    return " ".join(overhead_words(overhead))
+    return " ".join(overhead_sentences(overhead))
 
 
 def test_without_a_correction_only_the_reason_is_given() -> None:

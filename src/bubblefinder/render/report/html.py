@@ -22,7 +22,7 @@ from bubblefinder.render.report.charts import (
 )
 from bubblefinder.report import json, sentences
 from bubblefinder.report.model import Quality
-from bubblefinder.report.overhead_sentences import overhead_words
+from bubblefinder.report.overhead_sentences import overhead_sentences
 from bubblefinder.report.prediction_sentences import gain_words, in_turn_words
 from bubblefinder.report.read import ELEMENT_ID
 from bubblefinder.report.verdict import verdict
@@ -112,7 +112,7 @@ def _parts(report: Report) -> dict[str, Any]:
         "waterfall": html_charts.waterfall(report),
         "role_segments": html_charts.role_segments(report),
         "ranks": html_charts.ranks(report),
-        "overhead_notes": list(overhead_words(report.overhead)),
+        "overhead_notes": list(overhead_sentences(report.overhead)),
         "gain_words": gain_words,
         "in_turn_words": in_turn_words,
         "rows": rows,

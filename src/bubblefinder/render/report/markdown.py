@@ -9,7 +9,7 @@ from bubblefinder.errors import InternalError
 from bubblefinder.render.kit.markdown import COMMENT_LIMIT, SUMMARY_LIMIT, code, escape, folded, link, table
 from bubblefinder.render.kit.table import Table
 from bubblefinder.render.report import economics, host
-from bubblefinder.report.overhead_sentences import overhead_words
+from bubblefinder.report.overhead_sentences import overhead_sentences
 from bubblefinder.report.prediction_sentences import to_recover_words
 from bubblefinder.report.sentences import (
     MODE_LABELS,
@@ -199,6 +199,6 @@ def _capture(report: Report) -> str:
         f"Expected, {escape(one.owner, 60)}: {escape(one.finding.title)} ({escape(one.reason, 200)})"
         for one in report.expected[:20]
     ]
-    lines += [escape(sentence, 400) for sentence in overhead_words(report.overhead)]
+    lines += [escape(sentence, 400) for sentence in overhead_sentences(report.overhead)]
     lines.append(f"{report.tool.name} {report.tool.version}")
     return folded("Capture, quality and versions", "\n".join(f"* {line}" for line in lines))

@@ -14,7 +14,7 @@ from bubblefinder.render.kit.table import Table
 from bubblefinder.render.kit.text import PLAIN_WIDTH, drawn, rich_table, show
 from bubblefinder.render.report import economics, host
 from bubblefinder.report.ledgers import STEP_CLASSES
-from bubblefinder.report.overhead_sentences import overhead_words
+from bubblefinder.report.overhead_sentences import overhead_sentences
 from bubblefinder.report.prediction_sentences import gain_words, in_turn_words
 from bubblefinder.report.sentences import (
     CLASS_MEANINGS,
@@ -182,7 +182,7 @@ def _roles(report: Report) -> Iterator[RenderableType]:
 
 
 def _overhead(report: Report) -> Iterator[RenderableType]:
-    said = [plain(sentence, 400) for sentence in overhead_words(report.overhead)]
+    said = [plain(sentence, 400) for sentence in overhead_sentences(report.overhead)]
     if said:
         yield _heading("Without the profiler")
         yield _indented(Group(*(Text(sentence) for sentence in said)))
