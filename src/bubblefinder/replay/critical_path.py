@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
@@ -12,6 +13,7 @@ from bubblefinder.replay.model import EdgeKind
 if TYPE_CHECKING:
     from bubblefinder.intervals import Ints
     from bubblefinder.replay.changes import EditedGraph
+    from bubblefinder.replay.model import RankSteps
 
 _HOST: Final = (EdgeKind.SEGMENT, EdgeKind.CALL, EdgeKind.LAUNCH, EdgeKind.HANDOVER)
 _MOSTLY: Final = 0.5
@@ -28,34 +30,45 @@ class Bound(StrEnum):
     """Both in turn, since the host waits for the GPU in every step."""
 
 
-def bound_of(edited: EditedGraph, times: Ints, begin: int, end: int, steps: int) -> Bound:
-    """Return what bounds the steps between two nodes.
+@dataclass(frozen=True, slots=True)
+class Decisive:
+    """For each node the dependency that came last, -1 for none; and source, kind and lag of every dependency."""
+
+    chosen: list[int]
+    source: list[int]
+    kind: list[int]
+    lag: list[int]
+
+
+def decisive_edges(edited: EditedGraph, times: Ints) -> Decisive:
+    """Return the dependency that decided when each node came.
 
     Args:
         edited: the lags that were replayed.
         times: when each node came.
-        begin: first node of the first step.
-        end: first node after the last.
-        steps: how many steps there are between them.
     """
-    spent, returns = _decisive(edited, times, begin, end)
-    if returns > _MOSTLY * steps:
-        return Bound.WAIT
-    host = sum(spent[kind] for kind in _HOST)
-    return Bound.HOST if host > _MOSTLY * spent.sum() else Bound.GPU
-
-
-def _decisive(edited: EditedGraph, times: Ints, begin: int, end: int) -> tuple[Ints, int]:
-    """Follow the decisive dependencies back; return the time on them by kind, and how many waits return on them."""
     edges = edited.model.edges
     tight = np.flatnonzero(edited.keep & (times[edges.source] + edited.lag == times[edges.target]))
-    decisive = np.full(len(times), -1)
-    decisive[edges.target[tight]] = tight
-    spent, returns = np.zeros(len(EdgeKind), np.int64), 0
-    source, kind = edges.source.tolist(), edges.kind.tolist()
-    node, chosen = end, decisive.tolist()
-    while node > begin and (edge := chosen[node]) >= 0:
-        spent[kind[edge]] += edited.lag[edge]
-        returns += kind[edge] == EdgeKind.AWAIT
-        node = source[edge]
+    chosen = np.full(len(times), -1)
+    chosen[edges.target[tight]] = tight
+    return Decisive(*(column.tolist() for column in (chosen, edges.source, edges.kind, edited.lag)))
+
+
+def bound_of(decisive: Decisive, steps: RankSteps) -> Bound:
+    """Return what bounds the steps of a rank."""
+    spent, returns = _followed(decisive, int(steps.begin[0]), int(steps.end[-1]))
+    if returns > _MOSTLY * len(steps):
+        return Bound.WAIT
+    host = sum(spent[kind] for kind in _HOST)
+    return Bound.HOST if host > _MOSTLY * sum(spent) else Bound.GPU
+
+
+def _followed(decisive: Decisive, begin: int, end: int) -> tuple[list[int], int]:
+    """Follow the decisive dependencies back; return the time on them by kind, and how many waits return on them."""
+    spent, returns, node = [0] * len(EdgeKind), 0, end
+    while node > begin and (edge := decisive.chosen[node]) >= 0:
+        kind = decisive.kind[edge]
+        spent[kind] += decisive.lag[edge]
+        returns += kind == EdgeKind.AWAIT
+        node = decisive.source[edge]
     return spent, returns

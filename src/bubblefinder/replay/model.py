@@ -13,12 +13,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import TYPE_CHECKING
+from functools import cached_property
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from bubblefinder.timeline.rank import Rank
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     import polars as pl
 
-    from bubblefinder.intervals import Ints
+    from bubblefinder.intervals import Bools, Ints
+
+_SIGMA: Final = 1.4826
+"""Standard deviation over median absolute deviation, of a normal distribution."""
 
 
 class EdgeKind(IntEnum):
@@ -60,6 +70,34 @@ class Edges:
 
 
 @dataclass(frozen=True, slots=True)
+class RankSteps:
+    """The timed steps of one rank: their rows in `Model.windows`, and the nodes at which they begin and end."""
+
+    rows: Ints
+    begin: Ints
+    end: Ints
+
+    def __len__(self) -> int:
+        """Return the number of steps."""
+        return len(self.rows)
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """The dependencies that are work of GPUs with timed steps, and the step that each lies in.
+
+    Attributes:
+        edges: positions in `Model.edges`.
+        window: row in `Model.windows`.
+        meets: windows on whose GPU ranks meet.
+    """
+
+    edges: Ints
+    window: Ints
+    meets: Bools
+
+
+@dataclass(frozen=True, eq=False)
 class Model:
     """A recorded run, ready to be replayed.
 
@@ -89,3 +127,57 @@ class Model:
     waits: pl.DataFrame
     guesses: int
     left_out: int = 0
+
+    @cached_property
+    def steps(self) -> dict[Rank, RankSteps]:
+        """The timed steps of each rank, in the order of `windows`."""
+        columns = self.windows.select("gpu", "process", "begin", "end").with_row_index("row")
+        parts = columns.partition_by("gpu", "process", as_dict=True, maintain_order=True)
+        return {
+            Rank(int(gpu), int(process)): RankSteps(*(mine[name].to_numpy() for name in ("row", "begin", "end")))
+            for (gpu, process), mine in parts.items()
+        }
+
+    @cached_property
+    def host_spread(self) -> float:
+        """How much the host's work varies from step to step: a standard deviation over the median, by medians.
+
+        The steadiest process counts, since the others may just wait for it.
+        """
+        host = np.flatnonzero(np.isin(self.edges.kind, (EdgeKind.SEGMENT, EdgeKind.CALL)))
+        process = self.calls["process"].to_numpy()[self.edges.owner[host]]
+        of_process = dict(_grouped(process, host))
+        spreads = []
+        for rank, steps in self.steps.items():
+            mine = of_process.get(rank.process, host[:0])
+            step = np.searchsorted(np.append(steps.begin, steps.end[-1]), self.edges.target[mine], side="right") - 1
+            inside = (step >= 0) & (step < len(steps))
+            sums = np.bincount(step[inside], weights=self.edges.lag[mine][inside], minlength=len(steps))
+            middle = float(np.median(sums))
+            spreads.append(_SIGMA * float(np.median(np.abs(sums - middle))) / middle if middle else 0.0)
+        return min(spreads, default=0.0)
+
+    @cached_property
+    def work(self) -> Work:
+        """The work of the GPUs, and the step that it lies in."""
+        work = np.flatnonzero(np.isin(self.edges.kind, (EdgeKind.WORK, EdgeKind.MEET)))
+        of_gpu = dict(_grouped(self.blocks["gpu"].to_numpy()[self.edges.owner[work]], work))
+        started = self.blocks["start_ns"].to_numpy()
+        edges, windows, meets = [work[:0]], [work[:0]], np.zeros(len(self.windows), np.bool_)
+        for rank, steps in self.steps.items():
+            mine = of_gpu.get(rank.gpu, work[:0])
+            meets[steps.rows] = (self.edges.kind[mine] == EdgeKind.MEET).any()
+            begins, ends, starts = self.recorded[steps.begin], self.recorded[steps.end], started[self.edges.owner[mine]]
+            step = np.searchsorted(begins, starts, side="right") - 1
+            inside = (step >= 0) & (starts < ends[np.maximum(step, 0)])
+            edges.append(mine[inside])
+            windows.append(steps.rows[step[inside]].astype(np.int64))
+        return Work(np.concatenate(edges), np.concatenate(windows), meets)
+
+
+def _grouped(keys: Ints, values: Ints) -> Iterator[tuple[int, Ints]]:
+    """Yield each key and the values that have it, in their order."""
+    order = np.argsort(keys, kind="stable")
+    bounds = np.flatnonzero(np.diff(keys[order])) + 1
+    for part in np.split(order, bounds) if len(keys) else ():
+        yield int(keys[part[0]]), values[part]

@@ -8,26 +8,23 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from bubblefinder.replay.changes import HostSpeed, RemoveTracing, edit
-from bubblefinder.replay.critical_path import Bound, bound_of
+from bubblefinder.replay.critical_path import Bound, bound_of, decisive_edges
 from bubblefinder.replay.model import EdgeKind
 from bubblefinder.replay.run import replay
-from bubblefinder.timeline.rank import Rank
 from bubblefinder.units import plural
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Collection, Iterator, Sequence
 
-    import polars as pl
     from numpy.typing import NDArray
 
     from bubblefinder.intervals import Ints
     from bubblefinder.replay.changes import Change, EditedGraph
-    from bubblefinder.replay.model import Model
+    from bubblefinder.replay.model import Model, RankSteps
+    from bubblefinder.timeline.rank import Rank
 
 HOST_NOISE: Final = 0.125
 """How far the host work of two captures of one program lies from the middle: five captures spread over a quarter."""
-_SIGMA: Final = 1.4826
-"""Standard deviation over median absolute deviation, of a normal distribution."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,15 +58,15 @@ class Prediction:
         return self.now_ns - self.step_ns
 
 
-def predict(model: Model, changes: Sequence[Change]) -> dict[Rank, Prediction]:
-    """Return the step of every process and GPU with decode steps after all the changes together."""
+def predict(model: Model, changes: Sequence[Change], ranks: Collection[Rank] | None = None) -> dict[Rank, Prediction]:
+    """Return the step of every process and GPU with decode steps, or of these, after all the changes together."""
     edited, times = _cautious(model, changes)
     best, worst = _extreme(model, changes, 1 + HOST_NOISE), _extreme(model, changes, 1 - HOST_NOISE)
-    notes = (*edited.notes, *_notes(model))
+    notes, least, decisive = (*edited.notes, *_notes(model)), _least(model, edited), decisive_edges(edited, times)
     found = {}
-    for rank, windows in _windows(model).items():
-        least = _least(model, edited, windows)
-        now, step, low, high = (_step(windows, moved, least) for moved in (model.recorded, times, best, worst))
+    for rank in model.steps if ranks is None else ranks:
+        steps = model.steps[rank]
+        now, step, low, high = (_step(steps, moved, least) for moved in (model.recorded, times, best, worst))
         found[rank] = Prediction(
             gpu=rank.gpu,
             process=rank.process,
@@ -77,7 +74,7 @@ def predict(model: Model, changes: Sequence[Change]) -> dict[Rank, Prediction]:
             step_ns=min(step, now),
             low_ns=min(low, step, now),
             high_ns=min(max(high, step), now),
-            bound=Bound.GPU if step > _step(windows, times) else _bound(edited, times, windows),
+            bound=Bound.GPU if step > _step(steps, times) else bound_of(decisive, steps),
             notes=notes,
         )
     return found
@@ -86,15 +83,8 @@ def predict(model: Model, changes: Sequence[Change]) -> dict[Rank, Prediction]:
 def steps_after(model: Model, changes: Sequence[Change]) -> dict[Rank, int]:
     """Return only the predicted steps."""
     edited, times = _cautious(model, changes)
-    return {
-        rank: min(_step(windows, times, _least(model, edited, windows)), _step(windows, model.recorded))
-        for rank, windows in _windows(model).items()
-    }
-
-
-def _windows(model: Model) -> dict[Rank, pl.DataFrame]:
-    parts = model.windows.partition_by("gpu", "process", as_dict=True, maintain_order=True)
-    return {Rank(int(gpu), int(process)): windows for (gpu, process), windows in parts.items()}
+    least = _least(model, edited)
+    return {rank: min(_step(steps, times, least), _step(steps, model.recorded)) for rank, steps in model.steps.items()}
 
 
 def _cautious(model: Model, changes: Sequence[Change]) -> tuple[EditedGraph, Ints]:
@@ -103,29 +93,9 @@ def _cautious(model: Model, changes: Sequence[Change]) -> tuple[EditedGraph, Int
     Unchanged, or only without the profiler, nothing is promised that noise could take back.
     """
     cures = [change for change in changes if not isinstance(change, RemoveTracing)]
-    caution = host_spread(model) if cures else 0.0
+    caution = model.host_spread if cures else 0.0
     edited = edit(model, [*changes, HostSpeed(1 / (1 + caution))])
     return edited, replay(model, edited.lag, edited.keep)
-
-
-def host_spread(model: Model) -> float:
-    """Return how much the host's work varies from step to step: a standard deviation over the median, by medians.
-
-    The steadiest process counts, since the others may just wait for it.
-    """
-    host = np.isin(model.edges.kind, (EdgeKind.SEGMENT, EdgeKind.CALL))
-    node, work = model.edges.target[host], model.edges.lag[host]
-    process = model.calls["process"].to_numpy()[model.edges.owner[host]]
-    spreads = []
-    for rank, windows in _windows(model).items():
-        mine = process == rank.process
-        edges = np.append(windows["begin"].to_numpy(), windows["end"].to_numpy()[-1])
-        step = np.searchsorted(edges, node[mine], side="right") - 1
-        inside = (step >= 0) & (step < len(windows))
-        sums = np.bincount(step[inside], weights=work[mine][inside], minlength=len(windows))
-        middle = float(np.median(sums))
-        spreads.append(_SIGMA * float(np.median(np.abs(sums - middle))) / middle if middle else 0.0)
-    return min(spreads, default=0.0)
 
 
 def _extreme(model: Model, changes: Sequence[Change], speed: float) -> Ints:
@@ -142,36 +112,27 @@ def _extreme(model: Model, changes: Sequence[Change], speed: float) -> Ints:
     return replay(model, edited.lag, edited.keep)
 
 
-def _step(windows: pl.DataFrame, times: Ints, least: Ints | int = 0) -> int:
+def _step(steps: RankSteps, times: Ints, least: Ints | None = None) -> int:
     """Return the median step, none of which is shorter than its `least`."""
-    length = times[windows["end"].to_numpy()] - times[windows["begin"].to_numpy()]
-    return _median(np.maximum(length, least))
+    length = times[steps.end] - times[steps.begin]
+    return _median(length if least is None else np.maximum(length, least[steps.rows]))
 
 
-def _least(model: Model, edited: EditedGraph, windows: pl.DataFrame) -> Ints:
+def _least(model: Model, edited: EditedGraph) -> Ints:
     """Return how long the GPU works in each step after the changes, if no more of its work overlaps than was recorded.
 
     Streams that had the GPU in turns would share it. Nothing is said of ranks that wait for each other at work.
     """
-    edges = np.flatnonzero(np.isin(model.edges.kind, (EdgeKind.WORK, EdgeKind.MEET)))
-    edges = edges[model.blocks["gpu"].to_numpy()[model.edges.owner[edges]] == windows["gpu"][0]]
-    if (model.edges.kind[edges] == EdgeKind.MEET).any():
-        return np.zeros(len(windows), np.int64)
-    begins, ends = (model.recorded[windows[side].to_numpy()] for side in ("begin", "end"))
-    starts = model.blocks["start_ns"].to_numpy()[model.edges.owner[edges]]
-    step = np.searchsorted(begins, starts, side="right") - 1
-    inside = (step >= 0) & (starts < ends[np.maximum(step, 0)])
-    taken = np.bincount(step[inside], weights=(model.edges.lag - edited.lag)[edges][inside], minlength=len(windows))
-    least: Ints = np.maximum(windows["busy_ns"].to_numpy() - taken.astype(np.int64), 0)
+    work = model.work
+    less = (model.edges.lag - edited.lag)[work.edges]
+    taken = np.bincount(work.window, weights=less, minlength=len(model.windows))
+    least: Ints = np.maximum(model.windows["busy_ns"].to_numpy() - taken.astype(np.int64), 0)
+    least[work.meets] = 0
     return least
 
 
 def _median(values: NDArray[np.int64]) -> int:
     return round(float(np.median(values)))
-
-
-def _bound(edited: EditedGraph, times: Ints, windows: pl.DataFrame) -> Bound:
-    return bound_of(edited, times, int(windows["begin"][0]), int(windows["end"][-1]), len(windows))
 
 
 def _notes(model: Model) -> Iterator[str]:
