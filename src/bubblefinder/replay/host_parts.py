@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -12,6 +12,7 @@ from bubblefinder.causes.decode import lanes
 from bubblefinder.causes.host_time import host_pieces, host_starts, main_thread
 from bubblefinder.causes.places import general
 from bubblefinder.replay.changes import ShortenHost
+from bubblefinder.replay.islands import replayed_at_once
 from bubblefinder.replay.predict import predict, steps_after
 from bubblefinder.replay.sentences import NOTHING
 from bubblefinder.timeline.rank import Rank
@@ -76,20 +77,22 @@ def shortenings(
 ) -> dict[Rank, tuple[Shortening, ...]]:
     """Return, for each rank whose host is late, the parts of its work that cost the step most, the dearest first."""
     hosts = {Rank(step.gpu, step.process): step.host for step in facts.steps}
-    found = {}
-    timed = {Rank(gpu, process) for gpu, process in model.windows.select("gpu", "process").unique().rows()}
+    found: dict[Rank, list[_Part]] = {}
     for mine in lanes(timeline, steps, causes):
         rank = Rank(mine.gpu, mine.process)
         thread = main_thread(causes, mine)
         starts = (
-            host_starts(causes, mine, thread) if thread is not None and rank in timed & late else np.empty(0, np.int64)
+            host_starts(causes, mine, thread)
+            if thread is not None and rank in model.steps and rank in late
+            else np.empty(0, np.int64)
         )
         if thread is None or len(starts) < 2:  # noqa: PLR2004 - one step has two edges
             continue
         pieces = host_pieces(timeline, causes, mine, thread, starts)
         own = _owned(pieces.filter(~pl.col("waiting")), model, thread)
-        found[rank] = tuple(_as_listed(part, hosts.get(rank)) for part in _dearest(model, rank, own, len(starts) - 1))
-    return found
+        found[rank] = _worthwhile_parts(model, own, len(starts) - 1)
+    dearest = _dearest(model, found)
+    return {rank: tuple(_as_listed(part, hosts.get(rank)) for part in parts) for rank, parts in dearest.items()}
 
 
 def _as_listed(part: Shortening, host: HostTime | None) -> Shortening:
@@ -118,17 +121,43 @@ def _owned(pieces: pl.DataFrame, model: Model, thread: int) -> pl.DataFrame:
     return placed.with_columns(owner=owners["owner"].cast(pl.Int64), inside=placed["start_ns"] >= owners["start_ns"])
 
 
-def _dearest(model: Model, rank: Rank, own: pl.DataFrame, steps: int) -> tuple[Shortening, ...]:
+class _Part(NamedTuple):
+    """A part of a host's work, and the change that takes some of it away."""
+
+    kind: str
+    name: str
+    taken: float
+    work_ns: float
+    change: ShortenHost
+
+
+def _worthwhile_parts(model: Model, own: pl.DataFrame, steps: int) -> list[_Part]:
+    """Return the parts of a host's work that are long enough to be tried."""
     least = LEAST_SHARE * float(own["ns"].sum())
-    parts = [part for part in _parts(own) if float(part[3]["ns"].sum()) >= least]
-    changes = {(kind, name): _change(model, rows, taken) for kind, name, taken, rows in parts}
-    after = {key: steps_after(model, [change]).get(rank, 0) for key, change in changes.items()}
-    first = sorted(parts, key=lambda part: (after[part[0], part[1]], part[1]))[:MOST]
-    priced = (
-        Shortening(kind, name, taken, float(rows["ns"].sum()) / steps, predict(model, [changes[kind, name]])[rank])
-        for kind, name, taken, rows in first
-    )
-    return tuple(part for part in priced if part.then.recoverable_ns >= NOTHING * part.then.now_ns)
+    return [
+        _Part(kind, name, taken, float(rows["ns"].sum()) / steps, _change(model, rows, taken))
+        for kind, name, taken, rows in _parts(own)
+        if float(rows["ns"].sum()) >= least
+    ]
+
+
+def _dearest(model: Model, found: dict[Rank, list[_Part]]) -> dict[Rank, tuple[Shortening, ...]]:
+    """Return the parts of each rank that cost its step most."""
+    wanted = {rank: [part.change for part in parts] for rank, parts in found.items()}
+    after = replayed_at_once(model, wanted, lambda change, _: steps_after(model, [change]))
+    first: dict[Rank, list[_Part]] = {}
+    for rank, parts in found.items():
+        ordered = sorted(zip(after[rank], parts, strict=True), key=lambda one: (one[0], one[1].name))
+        first[rank] = [part for _, part in ordered[:MOST]]
+    wanted = {rank: [part.change for part in parts] for rank, parts in first.items()}
+    priced = replayed_at_once(model, wanted, lambda change, ranks: predict(model, [change], ranks))
+    return {rank: tuple(_worth(parts, priced[rank])) for rank, parts in first.items()}
+
+
+def _worth(parts: list[_Part], priced: list[Prediction]) -> Iterator[Shortening]:
+    for part, then in zip(parts, priced, strict=True):
+        if then.recoverable_ns >= NOTHING * then.now_ns:
+            yield Shortening(part.kind, part.name, part.taken, part.work_ns, then)
 
 
 def _parts(own: pl.DataFrame) -> Iterator[tuple[str, str, float, pl.DataFrame]]:

@@ -11,7 +11,7 @@ it unchanged gives it back; a change edits lags, or takes dependencies away.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import IntEnum
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     import polars as pl
 
     from bubblefinder.intervals import Bools, Ints
+    from bubblefinder.replay.changes import Change
+    from bubblefinder.replay.predict import Prediction
 
 _SIGMA: Final = 1.4826
 """Standard deviation over median absolute deviation, of a normal distribution."""
@@ -117,6 +119,8 @@ class Model:
         guesses: how many dependencies come from the order seen alone, since the capture doesn't show
             what the work or the wait depended on.
         left_out: how many decode steps, of all ranks, lie outside the part of the capture that is replayed.
+        predictions: what was predicted already, by changes; `predict` keeps them here.
+        lengths: the steps after some changes alone.
     """
 
     recorded: Ints
@@ -127,6 +131,8 @@ class Model:
     waits: pl.DataFrame
     guesses: int
     left_out: int = 0
+    predictions: dict[tuple[Change, ...], dict[Rank, Prediction]] = field(default_factory=dict, init=False, repr=False)
+    lengths: dict[tuple[Change, ...], dict[Rank, int]] = field(default_factory=dict, init=False, repr=False)
 
     @cached_property
     def steps(self) -> dict[Rank, RankSteps]:

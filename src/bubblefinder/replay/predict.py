@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from bubblefinder.replay.changes import HostSpeed, RemoveTracing, edit
+from bubblefinder.replay.changes import CaptureEager, HostSpeed, RemoveTracing, RemoveWaits, edit
 from bubblefinder.replay.critical_path import Bound, bound_of, decisive_edges
 from bubblefinder.replay.model import EdgeKind
 from bubblefinder.replay.run import replay
@@ -58,13 +58,30 @@ class Prediction:
         return self.now_ns - self.step_ns
 
 
+_BY_VALUE: Final = (RemoveWaits, HostSpeed, CaptureEager)
+"""Changes that are small and equal where they mean the same: what they give is remembered, since stages and ranks ask
+for the same ones."""
+
+
+def _remembered(changes: Sequence[Change]) -> bool:
+    return all(isinstance(change, _BY_VALUE) for change in changes)
+
+
 def predict(model: Model, changes: Sequence[Change], ranks: Collection[Rank] | None = None) -> dict[Rank, Prediction]:
     """Return the step of every process and GPU with decode steps, or of these, after all the changes together."""
+    if ranks is not None or not _remembered(changes):
+        return _predicted(model, changes, model.steps if ranks is None else ranks)
+    if (key := tuple(changes)) not in model.predictions:
+        model.predictions[key] = _predicted(model, changes, model.steps)
+    return model.predictions[key]
+
+
+def _predicted(model: Model, changes: Sequence[Change], ranks: Collection[Rank]) -> dict[Rank, Prediction]:
     edited, times = _cautious(model, changes)
     best, worst = _extreme(model, changes, 1 + HOST_NOISE), _extreme(model, changes, 1 - HOST_NOISE)
     notes, least, decisive = (*edited.notes, *_notes(model)), _least(model, edited), decisive_edges(edited, times)
     found = {}
-    for rank in model.steps if ranks is None else ranks:
+    for rank in ranks:
         steps = model.steps[rank]
         now, step, low, high = (_step(steps, moved, least) for moved in (model.recorded, times, best, worst))
         found[rank] = Prediction(
@@ -82,6 +99,14 @@ def predict(model: Model, changes: Sequence[Change], ranks: Collection[Rank] | N
 
 def steps_after(model: Model, changes: Sequence[Change]) -> dict[Rank, int]:
     """Return only the predicted steps."""
+    if not _remembered(changes):
+        return _steps_after(model, changes)
+    if (key := tuple(changes)) not in model.lengths:
+        model.lengths[key] = _steps_after(model, changes)
+    return model.lengths[key]
+
+
+def _steps_after(model: Model, changes: Sequence[Change]) -> dict[Rank, int]:
     edited, times = _cautious(model, changes)
     least = _least(model, edited)
     return {rank: min(_step(steps, times, least), _step(steps, model.recorded)) for rank, steps in model.steps.items()}

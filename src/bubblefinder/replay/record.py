@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from bubblefinder.timeline.model import Timeline
 
 MOST_LAUNCHES: Final = 12_000
-"""No more steps are replayed than hold so many launches, from the middle of a capture: one replay then takes some
-10 ms, and a report needs up to a hundred ..."""
+"""No more steps are replayed than hold so many launches of all ranks, from the middle of a capture: one replay then
+takes some 10 ms, and a report needs up to a hundred ..."""
 FEWEST_STEPS: Final = 8
 """... but so many steps at least, so that their median means something."""
 
@@ -115,7 +115,7 @@ def span_of_steps(timeline: Timeline, steps: Steps, causes: Causes) -> tuple[int
     """Return the span of time to replay: the capture, or the middle of a long one."""
     windows = steps.windows
     counts = windows.group_by("gpu", "process").len()["len"].to_list()
-    per_step = len(causes.submitted) / max(len(windows), 1)
+    per_step = len(causes.submitted) / max(counts, default=1)
     most = max(FEWEST_STEPS, int(MOST_LAUNCHES / max(per_step, 1)))
     if max(counts, default=0) <= most:
         return min(device.start_ns for device in timeline.devices), max(
