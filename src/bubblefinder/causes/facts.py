@@ -151,6 +151,11 @@ class StepFacts:
         queues: what held queued work back.
         copies_alone_share: share of the decode time in which only copies between host and GPU of at least 10 us run.
         copies_alone_kind: the direction in which most of them go.
+        collective_share: share of the decode time in collectives' own work, with nothing beside it: of each the
+            shortest over the ranks; None where there are none or some can't be followed to the other ranks.
+        collective_wait_share: the same of the time spent waiting for other ranks in them.
+        collective_most_share: where some can't be followed, the share of both together; else None.
+        collectives: their kernels, ``name x count`` with the number a step, costliest first, at most 4.
         skews: skew between ranks seen from this rank as the late one.
         left_share: the part of its idle that surely remains without the profiler, by the what-if replay; 1 where that
             is not known.
@@ -191,6 +196,10 @@ class StepFacts:
     queues: tuple[QueueFacts, ...] = ()
     copies_alone_share: float | None = None
     copies_alone_kind: str | None = None
+    collective_share: float | None = None
+    collective_wait_share: float | None = None
+    collective_most_share: float | None = None
+    collectives: tuple[str, ...] = ()
     skews: tuple[SkewFacts, ...] = ()
     left_share: float = 1.0
     evidence: tuple[Evidence, ...] = ()

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import polars as pl
 
+from bubblefinder.causes.collective_facts import collective_costs
 from bubblefinder.causes.collectives import find_collectives
 from bubblefinder.causes.decode import RankSteps, call_rows, lanes, operation_rows, p50
 from bubblefinder.causes.facts import Facts, SiteFacts, StepFacts
@@ -111,6 +112,7 @@ def _step(
         holes=tuple(hole_facts(timeline, causes, lane, others)),
         queues=tuple(queue_facts(timeline, lane)),
         **_copies_alone(timeline, lane),
+        **collective_costs(timeline, lane, collectives),
         skews=tuple(_skews(timeline, lane, every, collectives, causes)),
         evidence=call_rows(timeline, timeline.gaps["call_index"].gather(dry.unique(maintain_order=True))),
     )

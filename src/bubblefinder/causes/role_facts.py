@@ -9,11 +9,13 @@ import polars as pl
 
 from bubblefinder.causes.decode import RankSteps, call_rows, operation_rows, p50, spread
 from bubblefinder.causes.step_parts import RoleFacts, SeamFacts
+from bubblefinder.causes.tandems import find_tandems
 from bubblefinder.intervals import held_by, last_before
+from bubblefinder.overhead.likely import likely_costs
 from bubblefinder.timeline.apis import CallRole
-from bubblefinder.timeline.model import INTER, IdleClass, on_gpu
+from bubblefinder.timeline.model import INTER, CaptureMode, IdleClass, on_gpu
 from bubblefinder.trace.model import KERNEL
-from bubblefinder.units import kernel_name
+from bubblefinder.units import duration, kernel_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -116,7 +118,7 @@ def _role(
         idle_share=lane.share(total) if measured else None,
         launch_p50_ns=p50(lane.per_step(window, mine["launch_ns"].to_numpy())),
         evidence=call_rows(timeline, mine["first_call"]),
-        **(_inside(timeline, lane, mine) if measured else {}),
+        **(_inside(timeline, lane, mine, count or 0.0) if measured else {}),
     )
 
 
@@ -125,7 +127,7 @@ def span_of_pieces(lane: RankSteps, spans: pl.DataFrame) -> Ints:
     return held_by(lane.piece_start_ns, spans["start_ns"].to_numpy(), spans["end_ns"].to_numpy())
 
 
-def _inside(timeline: Timeline, lane: RankSteps, spans: pl.DataFrame) -> dict[str, Any]:
+def _inside(timeline: Timeline, lane: RankSteps, spans: pl.DataFrame, per_step: float) -> dict[str, Any]:
     """Return what the kernels of a role look like, from a sample of its spans."""
     sample = spans[spread(pl.int_range(len(spans), eager=True), _LOOKED_INTO)]
     operations = _operations_of(timeline, lane, sample)
@@ -141,6 +143,7 @@ def _inside(timeline: Timeline, lane: RankSteps, spans: pl.DataFrame) -> dict[st
         "kernel_p50_ns": p50(kernels["length"].to_numpy()),
         "small_share": float(small.mean() or 0),  # type: ignore[arg-type]
         "pdl_overlap_share": float((both < 0).mean()) if len(both) else None,  # type: ignore[arg-type]
+        **_tandems(timeline, lane, kernels, per_step, len(sample)),
         **_early_launches(timeline, behind, len(sample)),
         "small_runs": _small_runs(timeline, kernels, len(sample)),
         "long_kernels": _long_kernels(timeline, kernels),
@@ -166,23 +169,41 @@ def _operations_of(timeline: Timeline, lane: RankSteps, spans: pl.DataFrame) -> 
     return mine.with_columns(span=position).filter(pl.Series(inside))
 
 
+def _tandems(timeline: Timeline, lane: RankSteps, kernels: pl.DataFrame, per_step: float, spans: int) -> dict[str, Any]:
+    """Return the small kernels that follow each other often, and what fusing them gives a step at most."""
+    costs = likely_costs(timeline, lane.gpu) if timeline.mode in (CaptureMode.NODE, CaptureMode.MIXED) else None
+    named = _shortly_named(timeline, kernels)
+    found = find_tandems(named, SMALL_NS, spans, costs.kernel_node.value if costs else 0.0)
+    saved = sum(tandem.saved_ns for tandem in found) * per_step
+    return {
+        "tandems": tuple(
+            f"{one.first}, {one.second} x {one.count:.4g}: {duration(one.saved_ns * per_step)}" for one in found
+        ),
+        "tandem_ns": saved if found else None,
+        "tandem_share": saved / lane.step_p50_ns if found and lane.step_p50_ns else None,
+    }
+
+
 def _early_launches(timeline: Timeline, behind: pl.DataFrame, spans: int) -> dict[str, tuple[str, ...]]:
     """Return which kernels start before their predecessor's end, and which break the chain, by name."""
     before = pl.col("kind").shift(1).over("span", "stream")
+    behind = _shortly_named(timeline, behind).with_columns(first=pl.col("name").shift(1).over("span", "stream"))
     follows = behind.filter((pl.col("kind") == KERNEL) & (before == KERNEL) & pl.col("gap").is_not_null())
     early = follows.filter(pl.col("gap") < 0)
     if early.is_empty():
         return {}
     late = follows.filter(pl.col("gap") >= 0).sort("start_ns")
     return {
-        "pdl_pairs": _named_counts(timeline, early.with_columns(weight=pl.lit(1)), spans),
-        "pdl_breaks": _named_counts(timeline, late.with_columns(weight="gap"), spans),
+        "pdl_pairs": _named_counts(early.with_columns(weight=pl.lit(1)), spans, pairs=True),
+        "pdl_breaks": _named_counts(late.with_columns(weight="gap"), spans),
     }
 
 
-def _named_counts(timeline: Timeline, kernels: pl.DataFrame, spans: int) -> tuple[str, ...]:
-    """Return kernels by their short names with the number in one span, those with most weight first."""
-    counts = _shortly_named(timeline, kernels).group_by("name").agg(count=pl.len(), weight=pl.col("weight").sum())
+def _named_counts(kernels: pl.DataFrame, spans: int, *, pairs: bool = False) -> tuple[str, ...]:
+    """Return kernels, or pairs of them, by name with the number in one span, those with most weight first."""
+    if pairs:
+        kernels = kernels.with_columns(name=pl.format("{} and {}", "first", "name"))
+    counts = kernels.group_by("name").agg(count=pl.len(), weight=pl.col("weight").sum())
     most = counts.sort("weight", "name", descending=[True, False]).head(_MOST_NAMED)
     return tuple(f"{name} x {count / spans:.4g}" for name, count, _ in most.rows())
 

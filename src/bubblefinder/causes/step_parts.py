@@ -31,12 +31,17 @@ class RoleFacts:
         small_share: share of its kernels that are shorter than 6 us; None where not measured.
         pdl_overlap_share: share of neighbouring kernels of one stream whose second starts before the first ends;
             None where not measured.
-        pdl_pairs: the kernels that start before their predecessor in the stream has ended, ``name x count`` with the
-            number in one replay, most frequent first, at most 4.
+        pdl_pairs: the kernels of which the second starts before the first, its predecessor in the stream, has ended:
+            ``first and second x count`` with the number in one replay, most frequent first, at most 4.
         pdl_breaks: where some do, the kernels that still wait for their predecessor's end and have the most idle
             before them, in the same form.
         small_runs: the kernels shorter than 6 us that stand beside another such: ``name x count`` texts with the
             number in one replay, costliest first, at most 5.
+        tandems: the kernels shorter than 6 us that run one behind the other at least 4 times in a replay, with their
+            number there and what fusing them gives a step at most: ``first, second x count: 30 us``, at most 4.
+        tandem_ns: what fusing those gives a step at most: the gaps between them and the shorter of each two, less what
+            the profiler adds to a kernel; None where there are none.
+        tandem_share: that over the median step.
         long_kernels: names of the kernels that take at least 2 % of its busy time each, costliest first, at most
             8; empty where not measured.
         launch_p50_ns: median host time inside its launch calls per step.
@@ -67,6 +72,9 @@ class RoleFacts:
     pdl_pairs: tuple[str, ...] = ()
     pdl_breaks: tuple[str, ...] = ()
     small_runs: tuple[str, ...] = ()
+    tandems: tuple[str, ...] = ()
+    tandem_ns: float | None = None
+    tandem_share: float | None = None
     long_kernels: tuple[str, ...] = ()
     launch_p50_ns: float | None = None
     recoverable_ns: float | None = None

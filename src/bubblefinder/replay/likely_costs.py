@@ -2,34 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from bubblefinder.overhead.calibration import bundled_calibrations, mismatch
+from bubblefinder.overhead.likely import likely_costs
 from bubblefinder.replay.changes import NEVER_LATE, HostSpeed
 from bubblefinder.replay.correct import in_a_program
 from bubblefinder.replay.predict import HOST_NOISE, steps_after
 from bubblefinder.replay.tracing import remove_tracing, tracing_of
-from bubblefinder.timeline.model import CaptureMode
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from bubblefinder.overhead.model import Costs
     from bubblefinder.replay.changes import Change
     from bubblefinder.replay.model import Model
     from bubblefinder.replay.predict import Prediction
     from bubblefinder.timeline.model import Timeline
     from bubblefinder.timeline.rank import Rank
-
-
-def likely_costs(timeline: Timeline, gpu: int) -> Costs | None:
-    """Return what this way of capturing was measured to cost; where the export names no driver, whatever it was."""
-    for one in bundled_calibrations():
-        info = timeline.trace.info
-        if mismatch(one, info if info.driver_version else replace(info, driver_version=one.driver), gpu) is None:
-            return one.graph if timeline.mode is CaptureMode.GRAPH else one.node
-    return None
 
 
 def range_without_tracing(

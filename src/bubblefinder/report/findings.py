@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 
 from bubblefinder.causes.facts import SiteFacts, StepFacts
-from bubblefinder.causes.step_parts import HoleFacts, SkewFacts
+from bubblefinder.causes.step_parts import HoleFacts, RoleFacts, SkewFacts
 from bubblefinder.report.chains import chain_words, in_turn_ns
 from bubblefinder.report.found import Benign, DeviceRef, Expected, Finding, Joint, Quantiles, Site
 from bubblefinder.timeline.rank import Rank
@@ -67,7 +67,7 @@ def finding(match: Match, cured: Recoverable, profilers_ns: int | None = None) -
         step_after_ns=then.step_ns if then else None,
         bound_after=then.bound.value if then else None,
         in_turn_ns=in_turn_ns(subject),
-        idle_share=_idle_share(subject),
+        idle_share=_idle_share(subject, match.bubble_p50_ns),
         recoverable_range_ns=_range_ns(told, profilers_ns or 0, sure) if told else None,
         step_after_range_ns=[then.low_ns, then.high_ns] if then else None,
         caveats=list(told.notes) if told else [],
@@ -80,8 +80,10 @@ def _range_ns(then: Prediction, profilers_ns: int, sure: float) -> list[int]:
     return [max(least, 0), then.now_ns - then.low_ns]
 
 
-def _idle_share(subject: Subject) -> float | None:
-    """Return the share of the decode time that lies idle for it; null where a subject is no cause of idle time."""
+def _idle_share(subject: Subject, bubble_ns: float | None) -> float | None:
+    """Return the share of the decode time that lies idle for it; null where what is told is no cause of idle time."""
+    if bubble_ns is None and isinstance(subject, RoleFacts | StepFacts):
+        return None
     names = {SiteFacts: "bubble_share", StepFacts: "host_slow_share", SkewFacts: None}
     name = names.get(type(subject), "idle_share")
     value: float | None = getattr(subject, name) if name else None

@@ -41,7 +41,7 @@ _HELD: Final = (
 )
 _RARE: Final = "It costs that in {steps_affected} of {steps} steps, and nothing in the others."
 _UNPRICED: Final = "This capture names the call and can't say what it costs."
-_BUSY: Final = ("span_share", "copies_alone_share")
+_BUSY: Final = ("span_share", "tandem_share", "copies_alone_share", "collective_share", "collective_most_share")
 """What rules about busy time rank by."""
 _FRAMEWORK: Final = "pytorch"
 """Its functions name what was done; the engine that runs on it decides to do it."""
@@ -64,7 +64,7 @@ class _Fit(NamedTuple):
 def run_rules(facts: Facts, packs: Packs, config: Config, shown: tuple[int, int] | None = None) -> Verdicts:
     """Return what the selected rules say of a capture, worst first.
 
-    One subject has one headline about its idle time and one about its busy time: a rule that saw a name beats
+    One subject has one headline about its idle time, and one of each rule about busy time: a rule that saw a name beats
     a fingerprint, a fingerprint beats a generic rule, and of two alike the worse one wins, then the one about a
     certain program, then the one that tests more. A framework's own function names what was done, not the code that
     did it: it counts as a fingerprint. The same subject on several ranks is one finding, as severe as on the worst of
@@ -86,9 +86,9 @@ def run_rules(facts: Facts, packs: Packs, config: Config, shown: tuple[int, int]
     )
 
 
-def _about_idle_and_busy(rules: Sequence[Rule]) -> tuple[list[Rule], list[Rule]]:
-    busy = [rule for rule in rules if rule.share in _BUSY]
-    return [rule for rule in rules if rule.share not in _BUSY], busy
+def _about_idle_and_busy(rules: Sequence[Rule]) -> list[list[Rule]]:
+    """Return the rules that compete for the headline: those about idle time; each about busy time tells its own."""
+    return [[rule for rule in rules if rule.share not in _BUSY], *([rule] for rule in rules if rule.share in _BUSY)]
 
 
 def selected(packs: Packs, config: Config) -> tuple[Rule, ...]:

@@ -55,7 +55,7 @@ def test_kernels_that_begin_before_their_predecessor_ends_are_early_launches() -
     """
     (role,) = roles(picture).values()
     assert role.pdl_overlap_share == pytest.approx(1 / 2)
-    assert (role.pdl_pairs, role.pdl_breaks) == (("b x 1",), ("c x 1",))
+    assert (role.pdl_pairs, role.pdl_breaks) == (("a and b x 1",), ("c x 1",))
     assert role.gap_p50_ns == 0
 
 

@@ -291,3 +291,12 @@ def test_a_selection_that_fits_nothing_is_an_error() -> None:
 )
 def test_severity_is_a_share_of_the_step(share: float | None, severity: str) -> None:
     assert severity_of(share) == severity
+
+
+def test_a_sort_does_not_hide_a_product_in_single_precision_nor_one_busy_time_another() -> None:
+    single = RoleFacts(
+        gpu=0, process=1, role="verify", eager=True, siblings_replay=True, span_share=0.8, tandem_ns=90_000.0,
+        long_kernels=("ampere_sgemm", "DeviceRadixSortOnesweepKernel"),
+    )  # fmt: skip
+    step = replace(STEP, roles=(single,), copies_alone_share=0.2, copies_alone_kind="HtoD", collective_share=0.2)
+    assert {match.rule for match in verdicts(steps=(step,)).findings} == {"CUDA153", "CUDA154", "CUDA171", "CUDA172"}
