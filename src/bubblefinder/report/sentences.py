@@ -191,7 +191,7 @@ def steps_sentences(report: Report) -> list[str]:
             f"`--step-by '{plain(steps.rival.step_by, 120)}'` takes them."
         )
     if steps.requests and steps.requests.p50 is not None:
-        said.append(f"A step serves {steps.requests.p50:g} requests (p50; at most {steps.requests.max}).")
+        said.append(f"Requests a step: {steps.requests.p50:g} (p50), {steps.requests.max} at most.")
     return said
 
 

@@ -65,7 +65,7 @@ _TABLES: Final = {
     "EXPORT_META_DATA": "name:fact value:version",
     "BUBBLEFINDER_PART": "captureMode:word originNs leftOutNs",
     "BUBBLEFINDER_RANKS": "gpu process method:word confidence:word mark:text",
-    "BUBBLEFINDER_STEPS": "gpu process stepIndex start excluded:word",
+    "BUBBLEFINDER_STEPS": "gpu process stepIndex start excluded:word regime requests",
     "BUBBLEFINDER_ROLES": "gpu process start role:word position",
 }  # fmt: skip
 

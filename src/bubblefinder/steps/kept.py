@@ -39,7 +39,7 @@ def lay_down(timeline: Timeline, steps: Steps, selected: tuple[int, int]) -> Par
             },
             orient="row",
         ),
-        steps=steps.windows.select(*_RANK, "index", "start_ns", excluded=excluded),
+        steps=steps.windows.select(*_RANK, "index", "start_ns", excluded.alias("excluded"), "regime", "requests"),
         roles=roles.drop_nulls("role"),
     )  # fmt: skip
 
@@ -58,8 +58,7 @@ def take_up(timeline: Timeline, part: Part) -> Steps:
     ranks = [rank for rank in Rank.in_rows(part.ranks) if rank.gpu in devices]
     found = [_windows(rows, devices[rank.gpu]) for rank in ranks if len(rows := part.steps.filter(rank.mine))]
     windows = pl.concat(found) if found else part.steps.clear().with_columns(end_ns="start_ns")
-    unknown = pl.lit(None, pl.Int64)
-    windows = windows.select("index", *_RANK, "start_ns", "end_ns", "excluded", regime=unknown, requests=unknown)
+    windows = windows.select("index", *_RANK, "start_ns", "end_ns", "excluded", "regime", "requests")
     told = {
         Rank(gpu, process): StepDetection(method, cast("Confidence", confidence), mark)
         for gpu, process, method, confidence, mark in part.ranks.iter_rows()
@@ -72,7 +71,8 @@ def _check(part: Part) -> None:
     reasons = set(part.steps["excluded"].drop_nulls().unique()) - set(_REASONS)
     confidences = set(part.ranks["confidence"].unique()) - set(_CONFIDENCES)
     methods = set(part.ranks["method"].unique()) - set(_METHODS)
-    if reasons or confidences or methods or part.steps.select(*_RANK, "index").is_duplicated().any():
+    negative = part.steps.select(pl.any_horizontal(pl.col("regime", "requests") < 0).any()).item()
+    if reasons or confidences or methods or negative or part.steps.select(*_RANK, "index").is_duplicated().any():
         raise NotATraceError("the slice says of its steps what can't be", hint="slice the capture again")
 
 

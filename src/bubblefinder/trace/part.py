@@ -35,7 +35,8 @@ PART_STEPS: Final = Table(
     "BUBBLEFINDER_STEPS",
     (
         Column("gpu", "gpu", pl.Int32), Column("process", "process"), Column("stepIndex", "index"),
-        Column("start", "start_ns"), Column("excluded", "excluded", pl.String),
+        Column("start", "start_ns"), Column("excluded", "excluded", pl.String), Column("regime", "regime"),
+        Column("requests", "requests"),
     ),
 )  # fmt: skip
 PART_ROLES: Final = Table(
@@ -57,7 +58,7 @@ class Part:
         left_out_ns: when the last launch call began that precedes those of the part; null if none does.
         ranks: how the steps of each rank were found: gpu, process, method, confidence, mark; empty where the
             part is to be cut into steps by itself.
-        steps: where the windows of each rank begin: gpu, process, index, start_ns, excluded.
+        steps: where the windows of each rank begin: gpu, process, index, start_ns, excluded, regime, requests.
         roles: what part the replays play: gpu, process, start_ns, role, position.
     """
 

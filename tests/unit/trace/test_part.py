@@ -55,6 +55,7 @@ def test_a_slice_says_that_it_is_one(part: Path) -> None:
         "UPDATE BUBBLEFINDER_PART SET captureMode = 'made up'",
         "UPDATE BUBBLEFINDER_STEPS SET excluded = 'made up'",
         "UPDATE BUBBLEFINDER_STEPS SET stepIndex = 1",
+        "UPDATE BUBBLEFINDER_STEPS SET requests = -1",
         "UPDATE BUBBLEFINDER_RANKS SET method = '<script>'",
         "UPDATE BUBBLEFINDER_RANKS SET confidence = 'sure'",
     ],
