@@ -21,6 +21,7 @@ from bubblefinder.render.report.charts import (
     marks,
 )
 from bubblefinder.report import json, sentences
+from bubblefinder.report.many import gpu_words, gpus_shown, ranks_shown
 from bubblefinder.report.model import Quality
 from bubblefinder.report.overhead_sentences import overhead_sentences
 from bubblefinder.report.prediction_sentences import gain_words, in_turn_words
@@ -106,7 +107,11 @@ def thinned(report: Report) -> Report:
 
 def _parts(report: Report) -> dict[str, Any]:
     rows = leading_rows(report)
+    gpus, other_gpus = gpus_shown(report)
     return {
+        "gpus": gpus,
+        "other_gpus": other_gpus,
+        "other_ranks": ranks_shown(report)[1],
         "key_figures": html_charts.key_figures(report),
         "strip": html_charts.strip(report.steps.per_step),
         "waterfall": html_charts.waterfall(report),
@@ -204,6 +209,7 @@ def _environment() -> Environment:
         "CLASS_MEANINGS": sentences.CLASS_MEANINGS,
         "EXCLUDED_LABELS": sentences.EXCLUDED_LABELS,
         "MODE_LABELS": sentences.MODE_LABELS,
+        "gpu_words": gpu_words,
         "scope_words": sentences.scope_words,
         "steps_sentences": sentences.steps_sentences,
     }

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from bubblefinder.report.many import ranks_shown
 from bubblefinder.report.sentences import CLASS_MEANINGS, class_label, plain
 from bubblefinder.report.verdict import is_handed_on, is_here, leading_finding
 from bubblefinder.timeline.model import LEDGER_CLASSES
@@ -185,7 +186,7 @@ def role_segments(report: Report) -> tuple[Segment, ...]:
 
 def ranks(report: Report) -> list[Rank]:
     """Return the devices side by side on one scale; empty for a single one."""
-    devices = [one for one in report.steps.by_device if one.count]
+    devices, _ = ranks_shown(report)
     if len(devices) < 2:  # noqa: PLR2004 - side by side needs two
         return []
     longest = max(one.per_step["duration"].mean or 0 for one in devices)

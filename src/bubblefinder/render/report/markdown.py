@@ -9,6 +9,7 @@ from bubblefinder.errors import InternalError
 from bubblefinder.render.kit.markdown import COMMENT_LIMIT, SUMMARY_LIMIT, code, escape, folded, link, table
 from bubblefinder.render.kit.table import Table
 from bubblefinder.render.report import economics, host
+from bubblefinder.report.many import ranks_shown
 from bubblefinder.report.overhead_sentences import overhead_sentences
 from bubblefinder.report.prediction_sentences import to_recover_words
 from bubblefinder.report.sentences import (
@@ -169,7 +170,8 @@ def _left_out(number: int, report_url: str) -> str:
 
 
 def _devices(report: Report) -> str:
-    if len(report.steps.by_device) < 2:  # noqa: PLR2004 - ranks side by side need two
+    ranks, others = ranks_shown(report)
+    if len(ranks) < 2:  # noqa: PLR2004 - ranks side by side need two
         return ""
     rows = [
         (
@@ -177,10 +179,11 @@ def _devices(report: Report) -> str:
             count(one.count),
             *(milliseconds(one.per_step[name].p50) for name in ("duration", "busy", "intra_graph", "host_late")),
         )
-        for one in report.steps.by_device
+        for one in ranks
     ]
     header = ("p50, ms", "steps", "step", "busy", "inside graphs", "host late")
-    return folded("Ranks side by side", table(Table("", header, rows, left=frozenset(header[:1]))))
+    told = table(Table("", header, rows, left=frozenset(header[:1])))
+    return folded("Ranks side by side", f"{told}\n\n{others}" if others else told)
 
 
 def _capture(report: Report) -> str:

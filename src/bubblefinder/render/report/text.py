@@ -14,6 +14,7 @@ from bubblefinder.render.kit.table import Table
 from bubblefinder.render.kit.text import PLAIN_WIDTH, drawn, rich_table, show
 from bubblefinder.render.report import economics, host
 from bubblefinder.report.ledgers import STEP_CLASSES
+from bubblefinder.report.many import gpu_words, gpus_shown, ranks_shown
 from bubblefinder.report.overhead_sentences import overhead_sentences
 from bubblefinder.report.prediction_sentences import gain_words, in_turn_words
 from bubblefinder.report.sentences import (
@@ -87,12 +88,11 @@ def _opening(report: Report) -> Iterator[RenderableType]:
         if sentence:
             yield Text(sentence)
     facts = report.trace
-    gpus = ", ".join(f"GPU {gpu.gpu} {plain(gpu.name, 40)}".strip() for gpu in facts.gpus)
     parts = [
         plain(facts.name, 60),
         f"capture mode {facts.capture_mode}",
         f"Nsight Systems {plain(facts.nsys_version, 20) or 'unknown'}",
-        gpus,
+        gpu_words(facts.gpus),
     ]
     yield Text(" · ".join(part for part in parts if part), style="dim")
 
@@ -150,7 +150,8 @@ def _silent(report: Report, name: str, stats: Stats) -> bool:
 def _window_ledger(report: Report) -> Iterator[RenderableType]:
     yield _heading("The whole window, since no decode steps were found")
     rows = list[tuple[str, ...]]()
-    for device in report.devices:
+    devices, others = gpus_shown(report)
+    for device in devices:
         inter = device.inter_graph
         rest = (inter.unattributed_ns, device.unrecorded_ns, device.profiler_ns)
         parts = (device.busy_ns, device.intra_graph_ns, inter.host_late_ns, inter.launching_ns, inter.queued_ns)
@@ -158,6 +159,8 @@ def _window_ledger(report: Report) -> Iterator[RenderableType]:
         shares = (_of(part, device.span_ns) for part in (*parts, other))
         rows.append((str(device.gpu), milliseconds(device.span_ns), *shares))
     yield _table(("GPU", "span ms", "busy", "inside graphs", "host late", "launching", "queued", "other"), rows)
+    if others:
+        yield Text(f"  {others}", style="dim")
 
 
 def _of(part: int | None, whole: int) -> str:
@@ -267,7 +270,7 @@ def _between(row: GapRow) -> str:
 
 
 def _devices(report: Report) -> Iterator[RenderableType]:
-    ranks = [rank for rank in report.steps.by_device if rank.count]
+    ranks, others = ranks_shown(report)
     if len(ranks) < 2:  # noqa: PLR2004 - nothing to lay side by side
         return
     yield _heading("Ranks side by side, p50 of a step in ms")
@@ -277,6 +280,8 @@ def _devices(report: Report) -> Iterator[RenderableType]:
         for rank in ranks
     ]
     yield _table(("GPU", "process", "steps", *(class_label(name) for name in names)), rows)
+    if others:
+        yield Text(f"  {others}", style="dim")
 
 
 def _quality(report: Report, *, verbose: bool) -> Iterator[RenderableType]:
