@@ -58,7 +58,8 @@ _STEPS: Final = "steps.npy"
 class Events:
     """The events of one track before they are written: int64 times, ids of names, kinds, and which launch they are of.
 
-    `flow` is the position of the launch call, for the call itself and for what it launched; -1 for others.
+    `flow` is the position of the launch call, for the call itself and for what it launched; -1 for others. Leading
+    tracks, those of the first rank, are kept where not all can be.
     """
 
     group: str
@@ -68,11 +69,13 @@ class Events:
     name: NDArray[np.int32]
     kind: NDArray[np.uint8]
     flow: NDArray[np.int32] | None = None
+    is_leading: bool = False
 
     def only(self, rows: NDArray[Any], title: str) -> Events:
         """Return some of the events under another title."""
         flow = None if self.flow is None else self.flow[rows]
-        return Events(self.group, title, self.start_ns[rows], self.end_ns[rows], self.name[rows], self.kind[rows], flow)
+        columns = (self.start_ns[rows], self.end_ns[rows], self.name[rows], self.kind[rows])
+        return Events(self.group, title, *columns, flow, self.is_leading)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +118,7 @@ def write_tracks(
 ) -> None:
     """Write tracks and what their names and kinds say into a new folder.
 
-    Of more than MAX_TRACKS tracks those with the most rows are kept; the index counts the others.
+    Of more than MAX_TRACKS tracks the leading ones and those with the most rows are kept; the index counts the others.
     `steps` are (start, end, number) in order of time, 0 for a window that is no decode step.
     """
     folder.mkdir(mode=0o700)
@@ -209,10 +212,9 @@ def _steps(folder: Path, start_ns: int, end_ns: int) -> list[list[int]]:
 
 def _kept(tracks: Sequence[Events]) -> list[Events]:
     filled = [events for events in tracks if len(events.start_ns)]
-    if len(filled) <= MAX_TRACKS:
-        return filled
-    least = sorted((len(events.start_ns) for events in filled), reverse=True)[MAX_TRACKS - 1]
-    return [events for events in filled if len(events.start_ns) >= least][:MAX_TRACKS]
+    ordered = sorted(filled, key=lambda events: (events.is_leading, len(events.start_ns)), reverse=True)
+    kept = {id(events) for events in ordered[:MAX_TRACKS]}
+    return [events for events in filled if id(events) in kept]
 
 
 def _rows(events: Events) -> NDArray[Any]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from bubblefinder.timeline.model import IdleClass
+from bubblefinder.timeline.rank import ranks_of
 from bubblefinder.trace.model import process_of
 from bubblefinder.web.events import Events, lanes, write_tracks
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
     from bubblefinder.steps.model import Steps
     from bubblefinder.timeline.model import Timeline
+    from bubblefinder.timeline.rank import Rank
 
 _OPERATIONS: Final = ("kernel", "copy", "memset", "graph")
 KINDS: Final = (*_OPERATIONS, "call", "nvtx", *(idle.name.lower() for idle in IdleClass))
@@ -53,7 +55,8 @@ class _Names:
 def write_events(timeline: Timeline, steps: Steps, folder: Path) -> None:
     """Write every event that a window can show into a new folder, and the steps of the first rank."""
     names = _Names()
-    tracks = [*_host(timeline, names), *_gpus(timeline, names)]
+    first = next(iter(steps.detections), None) or next(iter(ranks_of(timeline)), None)
+    tracks = [*_host(timeline, names, first), *_gpus(timeline, names, first)]
     write_tracks(tracks, names.texts(), KINDS, folder, list(_steps(steps)))
 
 
@@ -69,7 +72,7 @@ def _steps(steps: Steps) -> Iterator[tuple[int, int, int]]:
         yield start, end, number if excluded is None else 0
 
 
-def _host(timeline: Timeline, names: _Names) -> Iterator[Events]:
+def _host(timeline: Timeline, names: _Names, first: Rank | None) -> Iterator[Events]:
     nvtx, calls = timeline.trace.nvtx, timeline.calls
     end = pl.col("end_ns").fill_null(pl.col("start_ns").max())
     ranges = nvtx.select("thread", "start_ns", end, place=names.of_texts(nvtx["text"]), kind=pl.lit(_NVTX, pl.UInt8))
@@ -79,20 +82,23 @@ def _host(timeline: Timeline, names: _Names) -> Iterator[Events]:
     )
     for group, rows, title in (("nvtx", ranges, "NVTX"), ("calls", called, "CUDA calls")):
         for (thread,), mine in sorted(rows.partition_by("thread", as_dict=True).items()):
-            yield from lanes(_events(group, f"{title}, {_thread(timeline, thread)}", mine))
+            leading = first is not None and thread is not None and process_of(thread) == first.process
+            yield from lanes(_events(group, f"{title}, {_thread(timeline, thread)}", mine, leading=leading))
 
 
-def _gpus(timeline: Timeline, names: _Names) -> Iterator[Events]:
+def _gpus(timeline: Timeline, names: _Names, first: Rank | None) -> Iterator[Events]:
     classes = {idle.value: names.of(idle.name.lower().replace("_", " ")) for idle in IdleClass}
     place = pl.col("idle_class").replace_strict(classes, return_dtype=pl.Int32)
     kind = (pl.col("idle_class") + _IDLE).cast(pl.UInt8)
     idle = timeline.pieces.select("gpu", "start_ns", "end_ns", place=place, kind=kind)
     inside = pl.col("kind") == _IDLE + IdleClass.INTRA_GRAPH.value
     for (gpu,), pieces in sorted(idle.partition_by("gpu", as_dict=True).items()):
-        yield _events("inside", f"GPU {gpu}, idle inside graph replays", pieces.filter(inside))
-        yield _events("outside", f"GPU {gpu}, idle outside graph replays", pieces.filter(~inside))
+        leading = first is not None and gpu == first.gpu
+        yield _events("inside", f"GPU {gpu}, idle inside graph replays", pieces.filter(inside), leading=leading)
+        yield _events("outside", f"GPU {gpu}, idle outside graph replays", pieces.filter(~inside), leading=leading)
     for (gpu, stream), mine in sorted(_operations(timeline, names).partition_by("gpu", "stream", as_dict=True).items()):
-        yield _events("gpu", f"GPU {gpu}, stream {stream}", mine)
+        leading = first is not None and gpu == first.gpu
+        yield _events("gpu", f"GPU {gpu}, stream {stream}", mine, leading=leading)
 
 
 def _operations(timeline: Timeline, names: _Names) -> pl.DataFrame:
@@ -112,10 +118,10 @@ def _operations(timeline: Timeline, names: _Names) -> pl.DataFrame:
     )
 
 
-def _events(group: str, title: str, rows: pl.DataFrame) -> Events:
+def _events(group: str, title: str, rows: pl.DataFrame, *, leading: bool) -> Events:
     start, end, place, kind = (rows[name].to_numpy() for name in ("start_ns", "end_ns", "place", "kind"))
     flow = rows["flow"].cast(pl.Int32).to_numpy() if "flow" in rows.columns else None
-    return Events(group, title, start, end, place, kind, flow)
+    return Events(group, title, start, end, place, kind, flow, leading)
 
 
 def _thread(timeline: Timeline, thread: int | None) -> str:

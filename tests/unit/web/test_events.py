@@ -139,3 +139,15 @@ def test_events_of_another_layout_are_not_read(tmp_path: Path) -> None:
     index.write_text(index.read_text().replace(f'"layout": {events.LAYOUT}', '"layout": 1'))
     with pytest.raises(ValueError, match="1"):
         window(tmp_path / "e", None, None)
+
+
+def test_of_many_tracks_the_leading_ones_are_kept(tmp_path: Path) -> None:
+    one = np.zeros(1, np.int64)
+    tracks = [
+        Events("gpu", f"track {n}", one, one + 9, one.astype(np.int32), one.astype(np.uint8), is_leading=n == 90)
+        for n in range(100)
+    ]
+    write_tracks(tracks, ["a"], ["kernel"], tmp_path / "events")
+    shown = window(tmp_path / "events", None, None)
+    assert "track 90" in {track["title"] for track in shown["tracks"]}
+    assert (len(shown["tracks"]), shown["dropped"]) == (MAX_TRACKS, 100 - MAX_TRACKS)

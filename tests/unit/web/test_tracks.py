@@ -85,3 +85,19 @@ def test_windows_know_their_steps_by_the_number_that_the_report_gives_them(
     begun = shown["start_ns"] + start
     (first, *_) = window(tmp_path / "e", begun + 1, begun + length - 1)["steps"]
     assert first[2] == number
+
+
+def test_of_many_gpus_the_first_has_all_its_tracks(tmp_path: Path) -> None:
+    one = ["a..a..a..a..a..", ".aa.aa.aa.aa.aa"]
+    more = [
+        f"p{process} api | b.b.b.b.b.b.b..\np{process} gpu{process} s7 | .b.b.b.b.b.b.b." for process in range(2, 60)
+    ]
+    timeline = build_timeline(draw("\n".join([f"api | {one[0]}", f"gpu0 s7 | {one[1]}", *more])))
+    write_events(timeline, find_steps(timeline), tmp_path / "e")
+    shown = window(tmp_path / "e", None, None)
+    assert shown["dropped"] > 100
+    titles = [track["title"] for track in shown["tracks"]]
+    assert [title for title in titles if title.startswith("GPU 0,")] == [
+        "GPU 0, idle outside graph replays", "GPU 0, stream 7",
+    ]  # fmt: skip
+    assert titles[0].startswith("CUDA calls, thread")

@@ -72,7 +72,7 @@
     byId("timeline-range").textContent = `${since(view.start)} to ${since(view.end)}: ${duration(view.end - view.start)}`;
     byId("timeline-note").textContent = [
       data.tracks.some((track) => track.shares) ? "Where a track has too many events to draw, the height shows how much of the time is covered, in one colour; zoom in to see each." : "",
-      data.dropped ? `${data.dropped} tracks with the fewest events are not shown.` : "",
+      data.dropped ? `${data.dropped.toLocaleString("en")} tracks are not shown: these are those of the first rank, and those with the most events.` : "",
     ].filter(Boolean).join(" ");
     root.dataset.ready = String(asked);
   };
