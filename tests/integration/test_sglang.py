@@ -22,7 +22,7 @@ MS = 1_000_000
 FLASHINFER = ("sglang/fi.graph", "sglang/fi.node", "sglang/fi_nvtx.node")
 TRITON = ("sglang/triton.graph", "sglang/triton.node", "sglang/triton_functions.graph")
 CHAIN = ("sglang/chain.graph", "sglang/chain_1.graph", "sglang/chain_2.graph", "sglang/chain_3.graph")
-SWITCH, OVERLAP_OFF = "sglang/switch.graph", "sglang/overlap_off.graph"
+SWITCH, SECOND, OVERLAP_OFF = "sglang/switch.graph", "sglang/fi_2.graph", "sglang/overlap_off.graph"
 WALKED = "sglang/fi_chains.node"
 FUNCTIONS = "sglang/fi_functions.graph"
 ROLES = ["draft", "verify", "draft-extend"]
@@ -51,6 +51,7 @@ UNTRACED = {
     "sglang/chain_2.graph": Untraced(7.87, 8.36),
     "sglang/chain_3.graph": Untraced(7.07, 7.20, bound_by_host=False),
     "sglang/switch.graph": Untraced(8.11, 8.58),
+    "sglang/fi_2.graph": Untraced(8.06, 8.29),
     "sglang/overlap_off.graph": Untraced(8.87, 9.23),
 }
 
@@ -69,7 +70,7 @@ def chain(name: str) -> WaitChainReport:
     return found
 
 
-@pytest.mark.parametrize("name", [*FLASHINFER, *TRITON, *CHAIN, FUNCTIONS, OVERLAP_OFF])
+@pytest.mark.parametrize("name", [*FLASHINFER, *TRITON, *CHAIN, FUNCTIONS, SECOND, OVERLAP_OFF])
 def test_a_step_replays_draft_verify_and_draft_extend(name: str) -> None:
     told = report(name)
     assert told.steps.confidence == "high"
@@ -83,7 +84,7 @@ def test_a_healthy_loop_has_nothing_above_low(name: str) -> None:
     assert {finding.severity for finding in report(name).findings} <= {"info", "low"}
 
 
-@pytest.mark.parametrize("name", [*FLASHINFER, *CHAIN[:1], FUNCTIONS, SWITCH])
+@pytest.mark.parametrize("name", [*FLASHINFER, *CHAIN[:1], FUNCTIONS, SWITCH, SECOND])
 def test_the_reads_of_flashinfer_are_named_and_one_chain(name: str) -> None:
     told = report(name)
     links = chain(name).links
@@ -118,6 +119,13 @@ def test_the_joint_answer_is_that_of_the_same_process_with_its_patches_switched_
     assert found.joint.step_after_ns == pytest.approx(PATCHED_THERE * MS, rel=0.01)
     low, high = found.untraced_range_ns or (0, 0)
     assert 0.995 * low <= PATCHED_THERE * MS <= high
+
+
+def test_another_process_of_that_machine_is_told_the_same() -> None:
+    """Here a host twice as fast wouldn't wait for the lengths; as it is, all hangs on them."""
+    found = chain(SECOND)
+    assert len(found.links) == 5
+    assert found.joint.step_after_ns == pytest.approx(PATCHED_THERE * MS, rel=0.01)
 
 
 def test_overlap_off_is_the_first_finding_and_plan_is_named_only_where_it_is() -> None:

@@ -38,6 +38,8 @@ LEAST: Final = 0.005
 """A wait that gives less of the step, alone or with the others gone, is no link."""
 WORTHWHILE: Final = 0.01
 """Waits that together give less of the step are no chain."""
+LEADING: Final = 0.5
+"""A wait that gives so much of what the best one gives by itself may lead the chain."""
 HALF_THE_WORK: Final = HostSpeed(2.0)
 
 _ALIKE: Final = (
@@ -129,29 +131,28 @@ def _chain(timeline: Timeline, causes: Causes, model: Model, mine: RankSteps, ra
 def _linked(
     causes: Causes, model: Model, rank: Rank, parts: list[tuple[int, ...]], now: _Gains
 ) -> list[tuple[int, ...]]:
-    """Return the parts that would hold a host twice as fast, alone or with the others gone.
+    """Return the parts that hold the host, alone or with the others gone, as recorded or if it were twice as fast.
 
-    The first is the one that gives most by itself, or holds the host longest.
-
-    A traced host is slower than it is, and a slow host hides what holds it.
+    The first is the one that holds the host longest of those that give about as much as any by itself. A traced host
+    is slower than it is, and a slow host hides what holds it.
     """
-    gains = _Gains(causes, model, rank, HALF_THE_WORK)
+    speeds = (now, _Gains(causes, model, rank, HALF_THE_WORK))
     every = frozenset(site for part in parts for site in part)
-    if len(parts) < 2 or gains.of(every) < WORTHWHILE * gains.now:  # noqa: PLR2004
+    if len(parts) < 2 or all(gains.of(every) < WORTHWHILE * gains.now for gains in speeds):  # noqa: PLR2004
         return []
 
     def holds(part: tuple[int, ...]) -> bool:
-        least = LEAST * gains.now
-        return gains.of(every) - gains.of(every - set(part)) >= least or gains.of(frozenset(part)) >= least
+        return any(
+            gains.of(every) - gains.of(every - set(part)) >= LEAST * gains.now
+            or gains.of(frozenset(part)) >= LEAST * gains.now
+            for gains in speeds
+        )
 
     linked = [part for part in parts if holds(part)]
-    lasted = causes.waits.group_by("site").agg(pl.col("blocked_ns").sum())
-
-    def most(number: int) -> tuple[int, int]:
-        held = lasted.filter(pl.col("site").is_in(linked[number]))["blocked_ns"].sum()
-        return now.of(frozenset(linked[number])), int(held)
-
-    first = max(range(len(linked)), key=most, default=0)
+    blocked_ns = dict(causes.waits.group_by("site").agg(pl.col("blocked_ns").sum()).iter_rows())
+    own = [now.of(frozenset(part)) for part in linked]
+    leading = [number for number, gain in enumerate(own) if gain >= LEADING * max(own)]
+    first = max(leading, key=lambda number: sum(blocked_ns.get(site, 0) for site in linked[number]), default=0)
     return linked[first:] + linked[:first]
 
 
