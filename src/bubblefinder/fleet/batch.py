@@ -115,7 +115,8 @@ def _client(workers: Workers) -> Iterator[Client]:
         from distributed import Client, LocalCluster
     except ImportError as error:
         raise UsageError(
-            "batch needs dask.distributed, which is not installed", hint="pip install 'bubblefinder[fleet]' installs it"
+            "batch needs dask.distributed, which is not installed",
+            hint="in bubblefinder's source folder: pip install '.[fleet]'",
         ) from error
     logging.getLogger("distributed").setLevel(logging.CRITICAL)  # what matters of a worker's end is told by its capture
     if workers.scheduler:
