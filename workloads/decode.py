@@ -231,6 +231,7 @@ def main() -> None:
     if int(os.environ.get("RANK", "0")) == 0:
         tell(asked, step_ms)
     if ranks > 1:
+        loop.graphs.clear()  # NCCL's communicators outlive no graph: with one alive, leaving hangs
         dist.destroy_process_group()
 
 

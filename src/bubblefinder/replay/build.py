@@ -12,7 +12,7 @@ from bubblefinder.replay.host_edges import host_edges, place_waits
 from bubblefinder.replay.model import Model
 from bubblefinder.replay.numbering import Nodes
 from bubblefinder.replay.record import find_blocks, find_calls, span_of_steps
-from bubblefinder.timeline.ledger import perhaps_busy_ns
+from bubblefinder.timeline.ledger import occupied_ns
 
 if TYPE_CHECKING:
     from bubblefinder.causes.model import Causes
@@ -92,15 +92,15 @@ def _windows(timeline: Timeline, steps: Steps, blocks: pl.DataFrame) -> pl.DataF
     )
     parts = [
         mine.with_columns(
-            busy_ns=perhaps_busy_ns(timeline, gpu, mine["start_ns"].to_numpy(), mine["end_ns"].to_numpy())
+            occupied_ns=occupied_ns(timeline, gpu, mine["start_ns"].to_numpy(), mine["end_ns"].to_numpy())
         )
         for (gpu,), mine in timed.partition_by("gpu", as_dict=True, maintain_order=True).items()
     ]
-    return pl.concat([timed.clear().with_columns(busy_ns=pl.lit(0, pl.Int64)), *parts]).select(
+    return pl.concat([timed.clear().with_columns(occupied_ns=pl.lit(0, pl.Int64)), *parts]).select(
         "gpu",
         "process",
         "begin",
         "end",
         recorded_ns=(pl.col("end_ns") - pl.col("start_ns")).cast(pl.Int64),
-        busy_ns="busy_ns",
+        occupied_ns="occupied_ns",
     )

@@ -34,18 +34,30 @@ class Usual:
     queued: Ints
 
 
+@dataclass(frozen=True, slots=True)
+class Launches:
+    """The launch call of each block: its position, -1 if unknown; whether it began before it; when it handed it over.
+
+    A call hands its block over at its end, or at its begin where it waits for the block. What idles until then waits
+    for the host, however early the call began: it says nothing of gaps in the queue.
+    """
+
+    call: Ints
+    known: Bools
+    handed: Ints
+
+
 def device_edges(nodes: Nodes, timeline: Timeline, calls: pl.DataFrame, blocks: pl.DataFrame) -> tuple[Usual, int]:
     """Add the dependencies of the blocks; return what is usual, and how many had to be told by the order seen alone."""
-    call = blocks["call"].cast(pl.Int64).fill_null(-1).to_numpy()
-    known = (call >= 0) & (nodes.calls.starts[call] <= nodes.blocks.starts) if len(calls) else call >= 0
+    launches = _launches(nodes, calls, blocks)
     before = _previous(blocks)
-    usual = _usual(nodes, blocks, call, known, before)
+    usual = _usual(nodes, blocks, launches, before)
     target = np.arange(len(blocks))
     chained = before >= 0
     pairs = [(before[chained], target[chained]), _event_pairs(timeline, calls, blocks)]
-    seen = _seen_pairs(nodes, blocks, pairs, call, known, usual)
+    seen = _seen_pairs(nodes, blocks, pairs, launches, usual)
     source, target = (np.concatenate([pair[side] for pair in (*pairs, seen)]) for side in (0, 1))
-    _starts(nodes, call, known, usual, source, target, len(seen[0]))
+    _starts(nodes, launches, usual, source, target, len(seen[0]))
     _ends(nodes, before)
     return usual, len(seen[0])
 
@@ -59,9 +71,17 @@ def _previous(blocks: pl.DataFrame) -> Ints:
     return numbered["previous"].fill_null(-1).to_numpy()
 
 
-def _usual(nodes: Nodes, blocks: pl.DataFrame, call: Ints, known: Bools, before: Ints) -> Usual:
+def _launches(nodes: Nodes, calls: pl.DataFrame, blocks: pl.DataFrame) -> Launches:
+    call = blocks["call"].cast(pl.Int64).fill_null(-1).to_numpy()
+    if calls.is_empty():
+        return Launches(call, call >= 0, np.zeros(len(call), np.int64))
+    handed = calls.select(pl.when("waits").then("start_ns").otherwise("end_ns")).to_series().to_numpy()
+    return Launches(call, (call >= 0) & (nodes.calls.starts[call] <= nodes.blocks.starts), handed[call])
+
+
+def _usual(nodes: Nodes, blocks: pl.DataFrame, launches: Launches, before: Ints) -> Usual:
     """Read usual latencies off blocks launched on an idle GPU, and usual gaps off blocks queued behind others."""
-    spans = nodes.blocks
+    spans, call, known = nodes.blocks, launches.call, launches.known
     reach = pl.DataFrame({"gpu": blocks["gpu"], "end": spans.ends}).select(pl.col("end").cum_max().shift(1).over("gpu"))
     idle_since = reach.to_series().fill_null(np.iinfo(np.int64).max).to_numpy()
     begun = np.where(known, nodes.calls.starts[call], np.iinfo(np.int64).max) if len(nodes.calls.starts) else idle_since
@@ -70,6 +90,7 @@ def _usual(nodes: Nodes, blocks: pl.DataFrame, call: Ints, known: Bools, before:
     latency = _typical(kinds, spans.starts - begun, late, LATENCY_NS)
     behind = spans.starts - spans.ends[before]
     queued = known & (before >= 0) & (begun + latency < spans.ends[before]) & (behind >= 0)
+    queued &= launches.handed <= spans.ends[before]
     short = blocks["kind"].is_in(["kernel", "memset"]).to_numpy()
     return Usual(latency, _typical(kinds[1:], behind, queued, np.where(short, KERNEL_QUEUED_NS, QUEUED_NS)))
 
@@ -149,8 +170,7 @@ def _seen_pairs(
     nodes: Nodes,
     blocks: pl.DataFrame,
     pairs: list[tuple[Ints, Ints]],
-    call: Ints,
-    known: Bools,
+    launches: Launches,
     usual: Usual,
 ) -> tuple[Ints, Ints]:
     """Return (earlier, later) blocks of two streams where only the order seen explains the later one's start."""
@@ -159,7 +179,8 @@ def _seen_pairs(
     for source, target in pairs:
         np.maximum.at(ready, target, spans.ends[source] + usual.queued[target])
     if len(nodes.calls.starts):
-        ready = np.where(known, np.maximum(ready, nodes.calls.starts[call] + usual.latency), ready)
+        launched = nodes.calls.starts[launches.call] + usual.latency
+        ready = np.where(launches.known, np.maximum(ready, launched), ready)
     unexplained = np.flatnonzero(spans.starts - ready > SLACK_NS) if len(blocks) else np.empty(0, np.int64)
     points = pl.DataFrame(
         {
@@ -182,12 +203,12 @@ def _seen_pairs(
     return earlier[near], later[near]
 
 
-def _starts(nodes: Nodes, call: Ints, known: Bools, usual: Usual, source: Ints, target: Ints, seen: int) -> None:
+def _starts(nodes: Nodes, launches: Launches, usual: Usual, source: Ints, target: Ints, seen: int) -> None:
     """A block starts after its launch and after the work before it; what came last when recorded takes the exact lag.
 
     The last `seen` pairs are those that only the order seen tells.
     """
-    spans = nodes.blocks
+    spans, call, known = nodes.blocks, launches.call, launches.known
     lowest = np.iinfo(np.int64).min
     launched = (
         np.where(known, nodes.calls.starts[call] + usual.latency, lowest)
@@ -198,7 +219,8 @@ def _starts(nodes: Nodes, call: Ints, known: Bools, usual: Usual, source: Ints, 
     behind = spans.starts[target] - distance
     freed = np.full(len(call), lowest)
     np.maximum.at(freed, target, behind)
-    by_launch = known & (launched >= freed + usual.queued)
+    launching = (launches.handed > freed) & (spans.starts > freed + usual.queued)
+    by_launch = known & (launching | (launched >= freed + usual.queued))
     own = np.flatnonzero(known)
     latency = spans.starts[own] - nodes.calls.starts[call[own]]
     lag = np.where(by_launch[own] | (freed[own] == lowest), latency, np.minimum(latency, usual.latency[own]))

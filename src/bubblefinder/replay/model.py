@@ -112,8 +112,8 @@ class Model:
             unknown), op_index (first operation), replay_index, copy_kind, intra_ns (idle inside a
             replay, null where not measured), nodes (of the CUDA graph), begin and end (nodes of this one).
         windows: one row a closed decode step that can be timed: gpu, process, begin and end (nodes:
-            the first operation of the step and of the next), recorded_ns, busy_ns (time with GPU work, or
-            that may hold some without a record).
+            the first operation of the step and of the next), recorded_ns, occupied_ns (time with GPU work or
+            inside a replay, or that may hold work without a record).
         waits: one row a wait: call (position in `calls`), site, group, copy_block (position in
             `blocks`, null if none), synchronises.
         guesses: how many dependencies come from the order seen alone, since the capture doesn't show

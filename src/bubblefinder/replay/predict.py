@@ -151,7 +151,7 @@ def _least(model: Model, edited: EditedGraph) -> Ints:
     work = model.work
     less = (model.edges.lag - edited.lag)[work.edges]
     taken = np.bincount(work.window, weights=less, minlength=len(model.windows))
-    least: Ints = np.maximum(model.windows["busy_ns"].to_numpy() - taken.astype(np.int64), 0)
+    least: Ints = np.maximum(model.windows["occupied_ns"].to_numpy() - taken.astype(np.int64), 0)
     least[work.meets] = 0
     return least
 

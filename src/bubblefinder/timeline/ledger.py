@@ -41,17 +41,11 @@ def busy_ns(timeline: Timeline, gpu: int, starts: Ints, ends: Ints) -> Ints:
     return _inside(cover_of(on_gpu(timeline.busy, gpu)), starts, ends)
 
 
-def perhaps_busy_ns(timeline: Timeline, gpu: int, starts: Ints, ends: Ints) -> Ints:
-    """Return how long the GPU is busy in each window, or may have been.
-
-    Where some time is unrecorded, that may have been work, and the gaps inside replays are of the same launches.
-    """
-    pieces = on_gpu(timeline.pieces, gpu)
-    unrecorded, inside = (
-        _inside(cover_of(pieces.filter(pl.col("idle_class") == int(name))), starts, ends)
-        for name in (IdleClass.UNRECORDED, IdleClass.INTRA_GRAPH)
-    )
-    return busy_ns(timeline, gpu, starts, ends) + unrecorded + np.where(unrecorded > 0, inside, 0)
+def occupied_ns(timeline: Timeline, gpu: int, starts: Ints, ends: Ints) -> Ints:
+    """Return how long the GPU is busy or inside a replay in each window, or may have worked without a record."""
+    taken = (int(IdleClass.UNRECORDED), int(IdleClass.INTRA_GRAPH))
+    pieces = on_gpu(timeline.pieces, gpu).filter(pl.col("idle_class").is_in(taken))
+    return busy_ns(timeline, gpu, starts, ends) + _inside(cover_of(pieces), starts, ends)
 
 
 def device_ledger(timeline: Timeline, device: Device) -> dict[str, int]:

@@ -115,7 +115,7 @@ def in_turns(steps: int = 12) -> Trace:
 
 def test_streams_that_had_the_gpu_in_turns_are_not_promised_to_share_it(monkeypatch: pytest.MonkeyPatch) -> None:
     model = model_of(in_turns())
-    busy = int(model.windows["busy_ns"][0])
+    busy = int(model.windows["occupied_ns"][0])
     assert busy > 12 * 50_000
     assert only(predict(model, [HostSpeed(1e9)])).step_ns == busy
     assert only(predict(model, [HostSpeed(1e9)])).bound is Bound.GPU
@@ -130,4 +130,4 @@ def test_no_host_makes_a_step_shorter_than_its_gpu_work(trace: Trace) -> None:
         return
     for (gpu, process), then in predict(model, [HostSpeed(1e9)]).items():
         windows = model.windows.filter((pl.col("gpu") == gpu) & (pl.col("process") == process))
-        assert then.low_ns >= min(then.now_ns, round(float(np.median(windows["busy_ns"].to_numpy()))))
+        assert then.low_ns >= min(then.now_ns, round(float(np.median(windows["occupied_ns"].to_numpy()))))

@@ -1,0 +1,94 @@
+"""What programs did on purpose on an H200, and what a report says of it; what became of the step without it.
+
+The programs are those of `workloads/`. A fix is scored against the program that has it, run on the same machine.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from bubblefinder.replay.changes import RemoveWaits
+from bubblefinder.replay.predict import predict
+from bubblefinder.report.model import INTER_CLASSES
+from tests import reference, samples
+
+MS = 1_000_000
+ALL = RemoveWaits(frozenset(range(100)))
+
+FOUND = {
+    "read.graph": ("CUDA001", 31),
+    "read.node": ("CUDA001", 13),
+    "gc.graph": ("CUDA141", 4),
+    "empty_cache.graph": ("CUDA009", 8),
+    "lazy.graph": ("CUDA011", 1),
+    "plan_device.graph": ("FI002", 31),
+    "plan_device.node": ("FI002", 13),
+    "batching_sync.graph": ("CUDA003", 31),
+    "batching_sync.node": ("CUDA003", 11),
+}
+"""The rule that comes first, and in how many steps."""
+
+UNTRACED_MS = {"ahead": 1.121, "plan_host": 1.131, "batching_sync": 9.757, "batching_async": 8.210}
+"""What a step took without the profiler, in the process that was traced in graph mode (workloads/README.md)."""
+
+HEALTHY = ["ahead.graph", "ahead.node", "plan_host.graph", "plan_host.node"]
+NAMES = [*FOUND, *HEALTHY, "batching_async.graph"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_ledger_is_that_of_the_definitions(name: str) -> None:
+    found = samples.analysis(f"workloads/{name}")
+    (device,) = samples.report(f"workloads/{name}").devices
+    whole = reference.ledger(found.trace, device.gpu)
+    told = {"busy": device.busy_ns, "intra_graph": device.intra_graph_ns or 0, "profiler": device.profiler_ns}
+    told |= {"unrecorded": device.unrecorded_ns or 0}
+    told |= {kind: getattr(device.inter_graph, f"{kind}_ns") for kind in INTER_CLASSES}
+    assert {kind: time for kind, time in told.items() if time} == dict(whole)
+
+
+@pytest.mark.parametrize(("name", "expected"), FOUND.items())
+def test_what_the_host_does_on_purpose_comes_first(name: str, expected: tuple[str, int]) -> None:
+    first = samples.report(f"workloads/{name}").findings[0]
+    assert (first.rule, first.steps_affected) == expected
+
+
+@pytest.mark.parametrize("name", HEALTHY)
+def test_a_host_that_is_ahead_is_not_blamed(name: str) -> None:
+    report = samples.report(f"workloads/{name}")
+    assert [finding.rule for finding in report.findings if finding.severity in {"high", "medium"}] == []
+
+
+def without_waits(name: str) -> tuple[float, float]:
+    """The recorded median step of a sample, and the predicted one without any wait, in ms."""
+    (then,) = predict(samples.analysis(f"workloads/{name}").study.model, [ALL]).values()
+    return then.now_ns / MS, then.step_ns / MS
+
+
+@pytest.mark.parametrize(
+    ("name", "truth"),
+    [
+        ("read.graph", UNTRACED_MS["ahead"]),
+        ("plan_device.graph", UNTRACED_MS["plan_host"]),
+        ("batching_sync.graph", UNTRACED_MS["batching_async"]),
+    ],
+)
+def test_without_its_wait_the_step_is_that_of_the_program_that_has_none(name: str, truth: float) -> None:
+    assert without_waits(name)[1] == pytest.approx(truth, rel=0.02)
+
+
+@pytest.mark.parametrize(("name", "fixed"), [("read.node", "ahead.node"), ("plan_device.node", "plan_host.node")])
+def test_in_node_mode_it_is_that_of_the_fixed_program_in_node_mode(name: str, fixed: str) -> None:
+    """Where every launch call is slow, the gap that one leaves is the host's, and no gap of the queue."""
+    assert without_waits(name)[1] == pytest.approx(without_waits(fixed)[0], rel=0.07)
+
+
+def test_asynchronous_batching_is_as_much_faster_as_predicted() -> None:
+    """Two runs of transformers' continuous batching, of which the synchronous one alone was asked."""
+    now, then = without_waits("batching_sync.graph")
+    measured = UNTRACED_MS["batching_sync"] / UNTRACED_MS["batching_async"]
+    assert now / then == pytest.approx(measured, rel=0.03)
+
+
+def test_no_step_is_promised_to_be_shorter_than_its_replay_with_the_gaps_inside() -> None:
+    """One graph a step on a stream of its own; the asynchronous run took 8.457 ms a step in node mode."""
+    assert without_waits("batching_sync.node")[1] == pytest.approx(8.457, rel=0.01)
