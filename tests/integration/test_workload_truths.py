@@ -9,7 +9,7 @@ import pytest
 
 from bubblefinder.replay.changes import RemoveWaits
 from bubblefinder.replay.predict import predict
-from bubblefinder.report.model import INTER_CLASSES
+from bubblefinder.timeline.model import INTER_CLASSES
 from tests import reference, samples
 
 MS = 1_000_000
