@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final, Literal, Self
+from typing import Annotated, Final, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
 from bubblefinder.errors import UsageError
 from bubblefinder.rules.packs import shipped
 from bubblefinder.rules.suggest import did_you_mean, read_toml, validate
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 Dtype = Literal["fp32", "bf16", "fp16", "fp8", "int8", "fp4", "int4"]
 BITS: Final[dict[Dtype, int]] = {"fp32": 32, "bf16": 16, "fp16": 16, "fp8": 8, "int8": 8, "fp4": 4, "int4": 4}
@@ -181,12 +178,6 @@ def load_shape(name: str) -> Shape:
         hint = f"there is {', '.join(shape_names())}; or name a shape file (.toml) or a Hugging Face config.json"
         raise UsageError(f"no model shape is called {name!r}{did_you_mean(name, shape_names())}", hint=hint)
     return validate(Shape, read_toml(_folder() / f"{name}.toml"), name)
-
-
-def shipped_shapes() -> Iterator[Shape]:
-    """Yield every shipped shape."""
-    for name in shape_names():
-        yield load_shape(name)
 
 
 def _folder() -> Path:

@@ -71,7 +71,7 @@ def content_of(events: Events, starts: Ints, ends: Ints) -> Content:
     beside = lacking <= thresholds.NONE_LACKING
     instead = (lacking >= thresholds.ALL_LACKING) & (far | (eager >= thresholds.ALL_LACKING * busy))
     mixed = far & (of_foreign >= thresholds.HALF * busy)
-    counts, strangers = _counts(window[window >= 0], len(starts)), _counts(window[strange], len(starts))
+    counts, strangers = (np.bincount(rows, minlength=len(starts)) for rows in (window[window >= 0], window[strange]))
     rewritten = far & (strangers >= thresholds.HALF * np.maximum(counts, 1))
     beside_graphs = (eager >= thresholds.HALF * busy) & (np.median(replayed) >= thresholds.HALF * np.median(busy))
     worth = of_foreign > thresholds.WORTH * np.median(ends - starts)
@@ -86,10 +86,6 @@ def _in_a_row(chosen: Bools) -> Bools:
     bounds = np.concatenate(([0], np.flatnonzero(np.diff(chosen)) + 1, [len(chosen)]))
     lengths = np.repeat(np.diff(bounds), np.diff(bounds))
     return np.asarray(chosen & (lengths >= thresholds.REGIME), np.bool_)
-
-
-def _counts(window: Ints, windows: int) -> Ints:
-    return np.bincount(window, minlength=windows)
 
 
 def _shares(symbols: Ints, window: Ints, windows: int) -> NDArray[np.float64]:
