@@ -31,14 +31,16 @@ def test_a_class_sums_to_the_ledger_of_every_step(sample: Callable[[str], Path],
     assert frame.equals(frame.sort("gpu", "pid", "start_ns"))
 
 
-def test_what_a_finding_costs_a_step_is_what_its_rows_sum_to(sample: Callable[[str], Path]) -> None:
+def test_what_a_finding_has_of_the_decode_time_is_what_its_rows_sum_to(sample: Callable[[str], Path]) -> None:
     path = sample("nextn_before.node")
     frame = bubblefinder.gaps(bubblefinder.analysis(path)).filter(pl.col("step").is_not_null())
-    first = bubblefinder.analyze(path).findings[0]
+    told = bubblefinder.analyze(path)
+    first = told.findings[0]
     mine = frame.filter(pl.col("excluded").is_null() & (pl.col("finding") == first.rule))
     assert mine["title"].unique().to_list() == [first.title]
     assert mine["wait"].unique().to_list() == [first.site.api]
-    assert first.bubble_ns.p50 == mine.group_by("step").agg(pl.col("length_ns").sum())["length_ns"].median()
+    decode_ns = sum(row.duration_ns for row in told.steps.rows if row.excluded is None)
+    assert first.idle_share == pytest.approx(mine["length_ns"].sum() / decode_ns)
 
 
 def test_idle_under_a_pause_is_that_finding_s() -> None:
