@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
 _SKEWED_NS: Final = 100_000
 _MOSTLY: Final = 0.5
+_DOUBT: Final = re.compile(r"\bCUDA\b.* might have ")
+"""What the profiler says of CUDA without knowing it."""
 _WALKED: Final = QualityNote(
     "stack-walked",
     "warn",
@@ -79,13 +82,14 @@ def stack_walked(calls: pl.DataFrame) -> bool:
 def settled(notes: Sequence[QualityNote], calls: pl.DataFrame, operations: pl.DataFrame) -> tuple[QualityNote, ...]:
     """Return a trace's notes, quieter where the records prove complete what the profiler always doubts.
 
-    With a record for every launch call and a launch call for every operation nothing of CUDA is missing.
+    With a record for every launch call and a launch call for every operation nothing of CUDA is missing. Engines of
+    several processes always leave a doubt whether CUDA was profiled in all of them.
     """
     launched = calls["recorded"].drop_nulls()
     whole = len(launched) > 0 and launched.all() and not operations["call_index"].null_count()
     return tuple(
         replace(note, level="info", message=f"{note.message} Every launch call has its GPU work on record, though.")
-        if whole and note.code == "events-incomplete" and "CUDA" in note.message
+        if whole and note.code in {"events-incomplete", "diagnostic"} and _DOUBT.search(note.message)
         else note
         for note in notes
     )

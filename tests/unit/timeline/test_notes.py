@@ -101,6 +101,10 @@ def test_processes_that_share_a_gpu_are_noticed() -> None:
 )
 def test_records_that_prove_complete_are_not_doubted(picture: str, level: str) -> None:
     trace = draw(picture)
-    doubts = ("Not all CUDA events might have been collected.", "Not all NVTX events might have been collected.")
-    trace = replace(trace, notes=tuple(QualityNote("events-incomplete", "warn", text) for text in doubts))
-    assert [note.level for note in build_timeline(trace).trace.notes] == [level, "warn"]
+    doubts = {
+        "Not all CUDA events might have been collected.": "events-incomplete",
+        "CUDA profiling might have not been started correctly.": "diagnostic",
+        "Not all NVTX events might have been collected.": "events-incomplete",
+    }
+    trace = replace(trace, notes=tuple(QualityNote(code, "warn", text) for text, code in doubts.items()))
+    assert [note.level for note in build_timeline(trace).trace.notes] == [level, level, "warn"]
