@@ -147,7 +147,7 @@ def _copies_alone(timeline: Timeline, lane: RankSteps) -> dict[str, Any]:
         return {}
     cover = cover_of_any(copies)
     starts, ends, _ = split(cover.starts, cover.ends, np.concatenate([others.starts, others.ends, lane.starts]))
-    alone = ~inside(starts, others)
+    alone = ~inside(starts, others) & (ends - starts >= OWN_COPY_NS)  # not the gaps between kernels beside a copy
     starts, ends = starts[alone], ends[alone]
     total = lane.per_step(lane.windows(starts), ends - starts).sum()
     lengths = copies.group_by("copy_kind").agg(ns=(pl.col("end_ns") - pl.col("start_ns")).sum())

@@ -199,14 +199,35 @@ def is_fed(report: Report) -> bool:
     ratio, finding = report.steps.bubble_share, leading_finding(report)
     inside = finding is None or finding.site.api is None
     known = report.steps.count > 0 and ratio.inter_graph is not None and not _names_only(report)
-    quiet = (ratio.inter_graph or 0) < FED and not _unknown(report)
+    quiet = (_for_the_host(report) or 0) < FED and not _unknown(report)
     return known and quiet and report.trace.capture_mode != "unseen" and inside
+
+
+def _is_eager(report: Report) -> bool:
+    return report.trace.capture_mode == "none"
+
+
+def _for_the_host(report: Report) -> float | None:
+    """Return the share of the decode time that lies idle outside graphs; without graphs only that for the host.
+
+    There the short gaps between kernels that were queued in time are what lies inside a graph elsewhere.
+    """
+    inter, queued, whole = (
+        report.steps.bubble_share.inter_graph,
+        *(
+            report.steps.per_step[name].mean if name in report.steps.per_step else None
+            for name in ("queued", "duration")
+        ),
+    )
+    if inter is None or not _is_eager(report) or queued is None or not whole:
+        return inter
+    return max(inter - queued / whole, 0.0)
 
 
 def _busy(report: Report, finding: Finding | None) -> str:
     """Return that the host is fine, where the busy time goes, and what to look at first."""
-    idle = report.steps.bubble_share.inter_graph
-    fine = f"The host is fine, stop looking for syncs: only {share(idle)} of the decode time lies idle outside graphs."
+    lies = "goes into waiting for late launches" if _is_eager(report) else "lies idle outside graphs"
+    fine = f"The host is fine, stop looking for syncs: only {share(_for_the_host(report))} of the decode time {lies}."
     look = f" First to look at: {plain(finding.title)}." if finding else ""
     return f"{fine}{_busy_with(report)}{look}"
 
