@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -143,7 +143,7 @@ def test_steps_are_found_with_nvtx_and_without(
 ) -> None:
     timeline = timeline_of(capture)
     if not nvtx:
-        timeline = replace(timeline, trace=replace(timeline.trace, nvtx=timeline.trace.nvtx.clear()))
+        timeline = samples.unmarked(timeline.trace)
     windows = find_steps(timeline).windows.filter(pl.col("gpu") == gpu)
     why = windows["excluded"].to_list()
     assert len(windows) - why.count("head") == cycles
@@ -159,7 +159,7 @@ def test_without_nvtx_each_step_is_cut_in_the_same_seam(
     capture: str, gpu: int, timeline_of: Callable[[str], Timeline]
 ) -> None:
     timeline = timeline_of(capture)
-    unmarked = replace(timeline, trace=replace(timeline.trace, nvtx=timeline.trace.nvtx.clear()))
+    unmarked = samples.unmarked(timeline.trace)
     replays = timeline.replays.filter(pl.col("gpu") == gpu)["start_ns"]
     seams = []
     for found in (find_steps(timeline), find_steps(unmarked)):
@@ -172,7 +172,7 @@ def test_without_nvtx_each_step_is_cut_in_the_same_seam(
 def test_an_eager_program_has_its_steps(nvtx: bool, timeline_of: Callable[[str], Timeline]) -> None:
     timeline = timeline_of("eager_item")
     if not nvtx:
-        timeline = replace(timeline, trace=replace(timeline.trace, nvtx=timeline.trace.nvtx.clear()))
+        timeline = samples.unmarked(timeline.trace)
     steps = find_steps(timeline)
     assert steps.method == ("nvtx" if nvtx else "sequence")
     # Without the marks a step begins behind its read, within what the marks call a step: a rest remains at the end.

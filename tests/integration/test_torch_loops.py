@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import polars as pl
@@ -12,7 +12,7 @@ import pytest
 from bubblefinder.steps.find import find_steps
 from bubblefinder.timeline.model import IdleClass
 from tests.reference import ledger
-from tests.samples import analysis, report
+from tests.samples import analysis, report, unmarked
 
 SAMPLES = Path(__file__).parents[2] / "sample_traces"
 MS = 1_000_000
@@ -50,9 +50,8 @@ def test_every_step_is_found_and_those_with_prefill_are_told(name: str) -> None:
 
 @pytest.mark.parametrize("name", KNOWN)
 def test_steps_are_the_same_without_nvtx(name: str) -> None:
-    timeline = analysis(name).timeline
-    unmarked = replace(timeline, trace=replace(timeline.trace, nvtx=timeline.trace.nvtx.clear()))
-    assert find_steps(unmarked).windows["start_ns"].equals(analysis(name).steps.windows["start_ns"])
+    bare = unmarked(analysis(name).trace)
+    assert find_steps(bare).windows["start_ns"].equals(analysis(name).steps.windows["start_ns"])
 
 
 @pytest.mark.parametrize("name", KNOWN)
