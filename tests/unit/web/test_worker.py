@@ -58,6 +58,7 @@ def test_a_capture_becomes_every_output(sample: Sample, tmp_path: Path) -> None:
     folder = tmp_path / "scratch" / sample("nextn_before.node").name / "finished"
     report = read_report(folder / "report.json")
     assert (report.trace.name, report.run.label, report.run.commit) == ("shown.sqlite", "nightly", "abc")
+    assert any(role.shapes for one in report.detail.accounts for role in one.roles), "comparisons need them"
     assert found["step_p50_ns"] == report.steps.per_step["duration"].p50 == found["metrics"]["step.duration.p50"]
     assert found["bubble_share"] == report.steps.bubble_share.total
     assert found["at_least"] is False
