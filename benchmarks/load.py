@@ -102,13 +102,18 @@ def commands(path: Path, report: Path) -> dict[str, list[str]]:
     }
 
 
+def warm(path: Path) -> None:
+    """Read a file once, so that nobody reads it from a cold disk."""
+    with path.open("rb") as file:
+        while file.read(1 << 24):
+            pass
+
+
 def compare(path: Path, repeat: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
         todo = commands(path, Path(folder) / "report.json")
         runs: dict[str, list[Run]] = {name: [] for name in todo}
-        with path.open("rb") as file:
-            while file.read(1 << 24):  # so that nobody reads from a cold disk
-                pass
+        warm(path)
         for _ in range(repeat):
             for name, command in todo.items():
                 runs[name].append(measured(command))

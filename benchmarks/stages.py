@@ -7,9 +7,7 @@ together, from starting Python to the written report, see `benchmarks.shapes`.
 from __future__ import annotations
 
 import argparse
-import json
 import resource
-import sys
 import time
 from pathlib import Path
 
@@ -42,12 +40,8 @@ def stages(path: Path) -> dict[str, tuple[float, float]]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("path", type=Path)
-    parser.add_argument("--json", action="store_true")
     given = parser.parse_args()
     times = stages(given.path)
-    if given.json:
-        json.dump(times, sys.stdout)
-        return
     for stage, (wall, processor) in times.items():
         print(f"{stage:<12}{wall:8.2f} s{processor:8.2f} s of processor")
     print(f"{'all':<12}{sum(wall for wall, _ in times.values()):8.2f} s")

@@ -11,6 +11,7 @@ import polars as pl
 import pytest
 
 from benchmarks.generate import Shape, generate
+from benchmarks.stages import stages
 from bubblefinder.steps.find import find_steps
 from bubblefinder.timeline.build import build_timeline
 from bubblefinder.timeline.ledger import window_ledger
@@ -52,6 +53,23 @@ def test_the_benchmark_compares_all_four(tmp_path: Path) -> None:
     run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stderr
     assert len(re.findall(r"\d\.\d\d s +\d+\.\d\d x +\d+\.\d\d s of processor +\d+ MB peak", run.stdout)) == 4
+
+
+def test_one_table_has_every_shape(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "benchmarks.shapes", str(tmp_path), "--kernels", "2000", "--repeat", "1"]
+    command += ["--shape", "nvtx", "--shape", "gpus"]
+    run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    rows = [line.split() for line in run.stdout.splitlines()]
+    assert rows[1][:5] == ["shape", "floor", "stdlib", "analyze", "ratio"]
+    assert [row[0] for row in rows[2:]] == ["nvtx", "gpus"]
+    assert all(float(value) > 0 for row in rows[2:] for value in row[2:7])
+
+
+def test_every_stage_is_timed(tmp_path: Path) -> None:
+    generate(tmp_path / "made.sqlite", 2_000, Shape(nodes=100))
+    found = stages(tmp_path / "made.sqlite")
+    assert list(found) == ["read", "timeline", "steps", "causes", "facts", "model", "recoverable", "report"]
+    assert all(wall > 0 for wall, _ in found.values())
 
 
 def test_the_generator_writes_its_answer_beside_the_export(tmp_path: Path) -> None:
