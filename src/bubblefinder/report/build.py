@@ -150,13 +150,14 @@ def _rank(timeline: Timeline, windows: pl.DataFrame, asked: Options) -> Rank | N
     if not fitting:
         there = ", ".join(f"GPU {rank.gpu} with process {rank.pid}" for rank in known)
         raise CannotAnswerError("the GPU or process asked for has no operations here", hint=f"the capture has {there}")
-    with_steps = [rank for rank in fitting if len(decode_rows(windows, rank))]
-    return with_steps[0] if with_steps else None
+    return next((rank for rank in fitting if len(decode_rows(windows, rank))), None)
 
 
 def _steps(analysis: Analysis, windows: pl.DataFrame, rank: Rank | None) -> StepsReport:
     timeline, steps = analysis.timeline, analysis.steps
-    by_device = [(one, decode_rows(windows, one)) for one in Rank.in_rows(windows)]
+    decode = windows.filter(pl.col("excluded").is_null())
+    parts = decode.partition_by("gpu", "process", as_dict=True, maintain_order=True)
+    by_device = [(one, parts.get((one.gpu, one.process), decode.clear())) for one in Rank.in_rows(windows)]
     rows = _decode(windows, rank)
     mine = windows.filter(rank.mine) if rank else windows
     excluded = mine["excluded"].drop_nulls().value_counts().sort("excluded").iter_rows()

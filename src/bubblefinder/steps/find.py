@@ -54,12 +54,12 @@ def find_steps(timeline: Timeline, step_by: str | None = None) -> Steps:
         if method and not found:
             raise _not_there(method, pattern)
         return _none(timeline)
-    windows = pl.concat(
-        [lane_windows(timeline, steps.lane, steps.events, steps.boundaries, steps.roles) for steps in found]
-    )
-    found = [_less_sure(steps, windows) for steps in found]
+    of_lane = [lane_windows(timeline, steps.lane, steps.events, steps.boundaries, steps.roles) for steps in found]
+    windows = pl.concat(of_lane)
+    found = [_less_sure(steps, mine) for steps, mine in zip(found, of_lane, strict=True)]
+    confidence = _least_sure(found)
     return Steps(
-        detections={Rank(steps.lane.gpu, steps.lane.process): _detection(steps, found) for steps in found},
+        detections={Rank(steps.lane.gpu, steps.lane.process): _detection(steps, confidence) for steps in found},
         windows=windows,
         replays=_replay_frame(timeline, found, windows),
         notes=_notes(found),
@@ -67,9 +67,8 @@ def find_steps(timeline: Timeline, step_by: str | None = None) -> Steps:
 
 
 def _less_sure(steps: Detected, windows: pl.DataFrame) -> Detected:
-    """Doubt steps beside which more than a few percent of the capture is left out, other than for good reasons."""
-    rank = Rank(steps.lane.gpu, steps.lane.process)
-    mine = windows.filter(rank.mine).with_columns(length=pl.col("end_ns") - pl.col("start_ns"))
+    """Doubt steps beside which more than a few percent of the windows is left out, other than for good reasons."""
+    mine = windows.with_columns(length=pl.col("end_ns") - pl.col("start_ns"))
     counted = mine.filter(~pl.col("excluded").fill_null("").is_in([SET_UP, NO_LOAD, PREFILL, REGIME]))
     usual = counted.filter(pl.col("excluded").is_null())["length"].median()
     if not isinstance(usual, float):
@@ -80,10 +79,17 @@ def _less_sure(steps: Detected, windows: pl.DataFrame) -> Detected:
     return replace(steps, confidence=lower) if left_out else steps
 
 
-def _detection(steps: Detected, found: list[Detected]) -> StepDetection:
+def _least_sure(found: list[Detected]) -> dict[str, Confidence]:
+    """Return the least confidence of the lanes found by each method."""
+    least: dict[str, Confidence] = {}
+    for steps in found:
+        least[steps.method] = min(steps.confidence, least.get(steps.method, "high"), key=_ORDER.index)
+    return least
+
+
+def _detection(steps: Detected, confidence: dict[str, Confidence]) -> StepDetection:
     """Return how the steps of a lane were found; no surer than the least sure of the lanes found the same way."""
-    alike = (other.confidence for other in found if other.method == steps.method)
-    return StepDetection(steps.method, min(alike, key=_ORDER.index), steps.mark, steps.rival)
+    return StepDetection(steps.method, confidence[steps.method], steps.mark, steps.rival)
 
 
 def _not_there(method: str, pattern: str) -> CannotAnswerError:
