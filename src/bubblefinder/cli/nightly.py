@@ -55,9 +55,9 @@ def nightly(
     write_night(report, night, output, report_url)
     typer.echo(night.judged.headline)
     if night.judged.cause:
-        typer.echo(f"Cause: {plain(night.judged.cause, 600)}.")
+        typer.echo(f"Cause: {plain(night.judged.cause, 600).rstrip('.')}.")
     if night.run.state == "alarm":
-        typer.echo(f"Run {night.run.id} raised an alarm: {plain(night.run.reason, 300)}")
+        typer.echo(f"Run {night.run.id} raised an alarm; `bubblefinder history accept {night.run.id}` if it is right.")
     if not quiet:
         typer.echo(f"run {night.run.id} stored in {history}, reports in {output}", err=True)
     raise typer.Exit(night.exit_code)

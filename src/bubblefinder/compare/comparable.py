@@ -18,6 +18,7 @@ INSIDE_MODES: Final = frozenset({"node", "graph", "mixed"})
 FEW_STEPS: Final = 5
 OTHER_STEPS: Final = 1.8
 """Steps that hold so many times the replays of the other side may be halves or pairs of them; a draft more is not."""
+_EXPORT_AGAIN: Final = "export it again with Nsight Systems 2024.2 or newer."
 _VERSIONS: Final = (
     ("nsys_version", "Nsight Systems"),
     ("cupti_version", "CUPTI"),
@@ -74,6 +75,14 @@ def node_counts(report: Report) -> dict[str, int]:
     return {role.role: round(role.nodes) for role in report.steps.roles if role.nodes is not None}
 
 
+def unmeasured(report: Report) -> tuple[str, str]:
+    """Return why a report can't be judged, and what to do about it; empty where it can."""
+    name = printable(report.trace.name)
+    if report.trace.capture_mode == "unseen":
+        return f"{name} lacks the work of its CUDA graphs, so its idle time is unknown", _EXPORT_AGAIN
+    return ("", "") if ranks(report) else (f"{name} has no decode steps", "See what `bubblefinder doctor` says of it.")
+
+
 def _definitions(base: Sequence[Report], head: Sequence[Report]) -> Iterator[str]:
     known = {report.definitions for report in (*base, *head)}
     if len(known) > 1:
@@ -96,10 +105,7 @@ def _few_steps(base: Sequence[Report], head: Sequence[Report]) -> Iterator[str]:
 def _modes(base: Sequence[Report], head: Sequence[Report], *, inter_only: bool) -> Iterator[str]:
     for report in (*base, *head):
         if report.trace.capture_mode == "unseen":
-            yield (
-                f"{printable(report.trace.name)} lacks the work of its CUDA graphs, so its idle time is unknown; "
-                "export it again with Nsight Systems 2024.2 or newer."
-            )
+            yield "; ".join(unmeasured(report))
     modes = {r.trace.capture_mode for r in (*base, *head)} & INSIDE_MODES
     if len(modes) > 1 and not inter_only:
         yield (

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from bubblefinder.compare.diff import captures, diff
-from bubblefinder.compare.sentences import capture_name
+from bubblefinder.compare.diff import captures, diff, failed
+from bubblefinder.compare.sentences import CAPTURE_AGAIN, capture_name, value
+from bubblefinder.units import plural
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,6 +31,20 @@ def excuse_of(change: Diff | None) -> str:
     return told
 
 
+def stalls_in(change: Diff | None) -> str:
+    """Return in words that few steps of the report stall and none of the earlier ones' did; empty where it isn't so.
+
+    The mean of a step is no measure of that where the host scatters.
+    """
+    rows = change.changes if change and failed(change) else []
+    row = next((r for r in rows if r.gated and r.stalls and r.status == "worse"), None)
+    if row is None:
+        return ""
+    before, after = (value(side.value, row.unit) for side in (row.base, row.head))
+    steps = plural(row.stalls, "step")
+    return f"the mean step takes {after} against {before}, by {steps} longer than all of the last runs'"
+
+
 def explained(judged: Judged, report: Report, change: Diff | None) -> Judged:
     """Return the verdicts with their cause, its remedy and the runs compared."""
     cause, remedy = _cause(report, change)
@@ -44,7 +59,7 @@ def explained(judged: Judged, report: Report, change: Diff | None) -> Judged:
 
 def _cause(report: Report, change: Diff | None) -> tuple[str | None, str | None]:
     if change and change.verdict == "can't tell":
-        return change.headline, None
+        return excuse_of(change).removesuffix(CAPTURE_AGAIN).rstrip(), CAPTURE_AGAIN
     if change and change.suspects:
         first = change.suspects[0]
         return f"{first.sentence} ({first.confidence} confidence)", first.remedy or None

@@ -307,7 +307,7 @@ _KIND: Final = ("capture mode", "GPUs", "ranks", "definitions")
 
 def _facts(row: Mapping[str, Any]) -> dict[str, str]:
     facts = {name: str(row[column]) for column, name in _FACTS.items() if row[column] is not None}
-    facts |= {"GPUs": ", ".join(str(name or UNKNOWN) for name in json.loads(row["gpus"] or "[]"))}
+    facts |= {"GPUs": ", ".join(sorted({str(name or UNKNOWN) for name in json.loads(row["gpus"] or "[]")}))}
     facts |= {f"{role} nodes": str(number) for role, number in json.loads(row["nodes"] or "{}").items()}
     facts |= json.loads(row["meta"] or "{}")
     return facts

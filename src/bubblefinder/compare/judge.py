@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal
 
 from bubblefinder.compare.baseline import shift
+from bubblefinder.compare.comparable import unmeasured
 from bubblefinder.compare.limit_syntax import format_limit
 from bubblefinder.compare.metrics import METRICS, measure
 from bubblefinder.compare.scenario import SERVING, Results, measures
@@ -86,6 +87,8 @@ def judge(
     """
     judgements = [j for one in budgets.budget for j in _judge_one(report, one, baseline, today)]
     judgements += [j for one in budgets.scenario for j in _judge_scenario(one, results or Results(), today)]
+    code = exit_code(judgements)
+    unable, remedy = unmeasured(report) if budgets.budget and code != EXIT_GATE else ("", "")
     return Judged(
         schema=SCHEMA,
         name=report.trace.name,
@@ -93,8 +96,9 @@ def judge(
         commit=report.run.commit,
         steps=report.steps.count,
         baseline=baseline.origin if baseline else None,
-        exit_code=exit_code(judgements),
-        headline=_headline(judgements),
+        exit_code=EXIT_INPUT if unable else code,
+        headline=f"Can't tell: {unable}." if unable else _headline(judgements),
+        remedy=f"{remedy[:1].upper()}{remedy[1:]}" or None,
         judgements=judgements,
         warnings=_warnings(report, results) if results else [],
     )

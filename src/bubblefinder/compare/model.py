@@ -73,6 +73,7 @@ class Change:
     """One metric on both sides. It differs only if `delta` is beyond `threshold` and beyond the steps' own spread.
 
     `explained`: the threshold is the least there is, since a call that came or went accounts for the difference.
+    `stalls`: likewise, since so many steps of one side, some in each capture, are longer than all of the other's.
     """
 
     metric: str
@@ -87,6 +88,7 @@ class Change:
     explained: bool
     status: Status
     gated: bool
+    stalls: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

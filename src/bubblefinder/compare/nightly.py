@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from bubblefinder.compare.explain import change_since, excuse_of, explained
+from bubblefinder.compare.explain import change_since, excuse_of, explained, stalls_in
 from bubblefinder.compare.history import Failure, add, add_failed, baseline, normal_reports
 from bubblefinder.compare.judge import SCHEMA, Judged, judge
 from bubblefinder.compare.metrics import measurable
@@ -35,9 +35,7 @@ class NightlyResult:
     @property
     def exit_code(self) -> int:
         """1 if a limit is broken or the run raised an alarm, else 3 if something couldn't be judged, else 0."""
-        if self.run.state == "alarm":
-            return EXIT_GATE
-        return self.judged.exit_code or (EXIT_INPUT if self.run.state == "unsure" else EXIT_OK)
+        return self.judged.exit_code
 
 
 def nightly(
@@ -51,14 +49,28 @@ def nightly(
     with open_store(history, create=True) as database:
         change = change_since(normal_reports(database, report), report) if measurable(report) else None
         excuse = excuse_of(change)
-        judged = judge(report, budgets, replace(baseline(database, report), excuse=excuse), today, results)
+        normal = replace(baseline(database, report), excuse=excuse)
+        judged = judge(report, budgets, normal, today, results)
         if measurable(report):
-            broken = judged.headline if judged.exit_code == EXIT_GATE else ""
-            run = add(database, report, reason=broken, excuse=excuse)
+            broken = judged.headline.removeprefix("Fail: ") if judged.exit_code == EXIT_GATE else ""
+            run = add(database, report, reason=broken or stalls_in(change), excuse=excuse)
         else:
-            run = add_failed(database, report, _failure(report, judged.headline))
-    failed = run.state == "alarm" or judged.exit_code == EXIT_GATE
+            run = add_failed(database, report, _failure(report, judged.headline.removeprefix("Can't tell: ")))
+    judged = _with_run(judged, run, normal.unlike)
+    failed = judged.exit_code == EXIT_GATE
     return NightlyResult(explained(judged, report, change) if failed else judged, run, change)
+
+
+def _with_run(judged: Judged, run: StoredRun, unlike: str) -> Judged:
+    """Return the verdict with what the history says of the run: an alarm, a doubt, or that it is of another kind."""
+    code, reason = judged.exit_code, (run.reason or "").rstrip(".")
+    if run.state == "alarm" and code != EXIT_GATE:
+        judged = replace(judged, exit_code=EXIT_GATE, headline=f"Alarm: {reason}.")
+    elif run.state in {"failed", "unsure"} and code == EXIT_OK:
+        judged = replace(judged, exit_code=EXIT_INPUT, headline=f"Can't tell: {reason}.")
+    if not unlike:
+        return judged
+    return replace(judged, warnings=[*judged.warnings, f"Nothing to compare this run with: {unlike}."])
 
 
 def failed_night(error: BubblefinderError, failure: Failure, history: Path) -> Judged:

@@ -130,6 +130,10 @@ def _relation(change: Change, noise: Noise) -> str:
     line = value(change.threshold, change.unit)
     if change.explained:
         return f"within the noise of steps {REGIMES[noise.regime]}, but explained by the calls that came or went"
+    if change.stalls and change.status != "same":
+        return (
+            f"by {plural(change.stalls, 'step')} longer than all of {'base' if (change.delta or 0) > 0 else 'head'}'s"
+        )
     relation = "within" if change.status == "same" else "beyond"
     return f"{relation} the noise of {line} for steps {REGIMES[noise.regime]}"
 

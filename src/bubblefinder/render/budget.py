@@ -36,7 +36,7 @@ def sheet(judged: Judged) -> Sheet:
         basis=rests_on(judged),
         warnings=tuple(judged.warnings),
         tables=(limits(judged),) if judged.judgements else (),
-        cases=tuple(map(_case, judged.judgements)),
+        cases=_cases(judged),
     )
 
 
@@ -96,6 +96,15 @@ def rests_on(judged: Judged) -> str:
 
 def _owner(one: Judgement) -> str:
     return f"owner: {one.owner}" if one.owner else ""
+
+
+def _cases(judged: Judged) -> tuple[Case, ...]:
+    """Return a case for each limit, and one for the verdict itself where it doesn't rest on any of them."""
+    cases = tuple(map(_case, judged.judgements))
+    level = _LEVELS.get(judged.exit_code, "unknown")
+    if level == "ok" or any(case.level == level for case in cases):
+        return cases
+    return (Case(name="verdict", level=level, kind=level, message=judged.headline), *cases)
 
 
 def _case(one: Judgement) -> Case:

@@ -68,7 +68,7 @@ class IdleAccount:
         ns: the sum over the steps.
         steps: in how many steps it occurs.
         p50_ns: the median over all steps of its time in a step.
-        half_steps: the fewest steps that hold half of its time.
+        half_steps: the fewest steps that hold half of what exceeds the median; 0 where nothing does.
     """
 
     gap_class: str

@@ -63,14 +63,15 @@ def _by_key(per_step: pl.DataFrame) -> list[tuple[tuple[str | None, ...], pl.Dat
 def _row(key: tuple[str | None, ...], lengths: Ints, steps: int) -> IdleAccount:
     gap_class, *rest = key
     spread = np.sort(np.append(lengths, np.zeros(max(steps - len(lengths), 0), np.int64)))
-    held = np.cumsum(spread[::-1])
+    middle = float(np.median(spread))
+    above = np.cumsum(np.maximum(spread[::-1] - middle, 0.0))
     return IdleAccount(
         gap_class=gap_class or "",
         **dict(zip(_KEY[1:], rest, strict=True)),
-        ns=int(held[-1]),
+        ns=int(spread.sum()),
         steps=len(lengths),
-        p50_ns=float(np.median(spread)),
-        half_steps=int(np.searchsorted(2 * held, held[-1])) + 1,
+        p50_ns=middle,
+        half_steps=int(np.searchsorted(2 * above, above[-1])) + 1 if above[-1] else 0,
     )
 
 
