@@ -83,6 +83,24 @@ def test_few_stalls_that_leave_the_median_are_a_regression() -> None:
     assert "The median stays at" in result.headline
 
 
+BOUND = Seed(work_us=6_000)
+STALLS = Seed(work_us=6_000, pause_us=12_000, pause_every=20)
+
+
+def test_stalls_are_told_however_slow_the_host() -> None:
+    base, head = report(trace(BOUND, steps=60, number=1)), report(trace(STALLS, steps=60, number=2))
+    result = diff([base], [head])
+    assert result.verdict == "regression"
+    assert "by 3 steps longer than all of base's. The median stays" in result.headline
+    assert (result.suspects[0].kind, result.suspects[0].name) == ("pause", "prepare_batch")
+    assert diff([head], [base]).verdict == "improvement"
+
+
+def test_too_few_steps_without_a_stall_prove_nothing() -> None:
+    base, head = report(trace(BOUND, steps=20, number=1)), report(trace(STALLS, steps=60, number=2))
+    assert not any(row.stalls for row in diff([base], [head]).changes)
+
+
 BUSY = Seed(work_us=800)
 
 

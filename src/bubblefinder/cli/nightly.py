@@ -12,6 +12,7 @@ from bubblefinder.errors import BubblefinderError
 
 if TYPE_CHECKING:
     from bubblefinder.compare.history import Failure
+    from bubblefinder.compare.nightly import NightlyResult
 
 
 def nightly(
@@ -57,10 +58,19 @@ def nightly(
     if night.judged.cause:
         typer.echo(f"Cause: {plain(night.judged.cause, 600).rstrip('.')}.")
     if night.run.state == "alarm":
-        typer.echo(f"Run {night.run.id} raised an alarm; `bubblefinder history accept {night.run.id}` if it is right.")
+        typer.echo(_alarm(night))
     if not quiet:
         typer.echo(f"run {night.run.id} stored in {history}, reports in {output}", err=True)
     raise typer.Exit(night.exit_code)
+
+
+def _alarm(night: NightlyResult) -> str:
+    """Return why the run raised an alarm, unless the verdict says it, and what to do if it is as it should be."""
+    from bubblefinder.report.sentences import plain
+
+    number, reason = night.run.id, plain(night.run.reason, 300).rstrip(".")
+    why = "" if reason in night.judged.headline else f": {reason}"
+    return f"Run {number} raised an alarm{why}. If it is the new normal: bubblefinder history accept {number}"
 
 
 def _failed(error: BubblefinderError, failure: Failure, history: Path, output: Path, url: str) -> None:

@@ -7,7 +7,7 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Final
 
 from bubblefinder.compare.metrics import ranks
-from bubblefinder.units import count, plural, printable
+from bubblefinder.units import count, duration, plural, printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 INSIDE_MODES: Final = frozenset({"node", "graph", "mixed"})
 FEW_STEPS: Final = 5
+COLD: Final = 3.0
+"""A first step this many times as long as the others was not warm; skew and cold caches make it 1.3 times as long."""
 OTHER_STEPS: Final = 1.8
 """Steps that hold so many times the replays of the other side may be halves or pairs of them; a draft more is not."""
 _EXPORT_AGAIN: Final = "export it again with Nsight Systems 2024.2 or newer."
@@ -42,6 +44,7 @@ def warnings(base: Sequence[Report], head: Sequence[Report]) -> list[str]:
     """Return what differs around the two sides besides the program, one sentence each."""
     found = (
         *_few_steps(base, head),
+        *_began_cold(base, head),
         *_unknown_gpus(base, head),
         *_eager(base, head),
         *_versions(base, head),
@@ -100,6 +103,28 @@ def _few_steps(base: Sequence[Report], head: Sequence[Report]) -> Iterator[str]:
     for report in (*base, *head):
         if report.steps.count < FEW_STEPS:
             yield f"{printable(report.trace.name)} holds only {plural(report.steps.count, 'decode step')}."
+
+
+def _began_cold(base: Sequence[Report], head: Sequence[Report]) -> Iterator[str]:
+    """Tell a first step that one side alone had to leave out for being far longer than all others."""
+    cold = [[(report, *told) for report in side if (told := _first_step(report))] for side in (base, head)]
+    for mine, other in ((cold[0], cold[1]), (cold[1], cold[0])):
+        for report, first, usual in () if other else mine:
+            yield (
+                f"The first step of {printable(report.trace.name)} took {duration(first)}, others {duration(usual)}: "
+                "it is left out. Warm up before the capture begins."
+            )
+
+
+def _first_step(report: Report) -> tuple[int, float] | None:
+    """Return the length of a first step that is no decode step like the others but far longer, and theirs."""
+    rank = next(iter(ranks(report)), None)
+    usual = rank.per_step["duration"].p50 if rank else None
+    if rank is None or not usual:
+        return None
+    mine = (row for row in report.steps.rows if (row.gpu, row.pid) == (rank.gpu, rank.pid))
+    first = max((row.duration_ns for row in mine if row.excluded == "capture_start"), default=0)
+    return (first, usual) if first > COLD * usual else None
 
 
 def _modes(base: Sequence[Report], head: Sequence[Report], *, inter_only: bool) -> Iterator[str]:

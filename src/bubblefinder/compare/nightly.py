@@ -61,7 +61,7 @@ def nightly(
     return NightlyResult(explained(judged, report, change) if failed else judged, run, change)
 
 
-def _with_run(judged: Judged, run: StoredRun, unlike: str) -> Judged:
+def _with_run(judged: Judged, run: PastRun, unlike: str) -> Judged:
     """Return the verdict with what the history says of the run: an alarm, a doubt, or that it is of another kind."""
     code, reason = judged.exit_code, (run.reason or "").rstrip(".")
     if run.state == "alarm" and code != EXIT_GATE:

@@ -50,6 +50,8 @@ _LABELS: Final = {
 }
 MOST_TOLD: Final = 3
 CAPTURE_AGAIN: Final = "Capture both again on one machine, three a side."
+_CALLS: Final = frozenset({"new wait", "gone wait", "new call", "gone call"})
+"""Suspects that name the call that came or went."""
 _FIRST: Final = ("step.duration.mean", "step.duration.p50")
 _TAIL: Final = "step.duration.p95"
 MANY_CAPTURES: Final = 3
@@ -63,7 +65,9 @@ def headline(
         return f"{_VERDICTS[verdict]}: {cause.excuse} {CAPTURE_AGAIN}"
     named = "Mainly" if verdict == "improvement" else "First suspect"
     told = [f"{named} ({of_cause(one)}): {one.sentence}." for one in cause.suspects[:1]]
-    told = told or [_came_or_went(f) for f in findings if f.structural]
+    came = [_came_or_went(f) for f in findings if f.structural]
+    explains = any(one.explained for one in gated) and not any(one.kind in _CALLS for one in cause.suspects[:1])
+    told = [*told, *came[: 1 if told else None]] if explains or not told else told
     return " ".join([_verdict(verdict, gated, noise), *told][:MOST_TOLD])
 
 

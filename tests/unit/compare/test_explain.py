@@ -9,17 +9,20 @@ from typing import TYPE_CHECKING
 from bubblefinder.compare.budget import BudgetFile
 from bubblefinder.compare.explain import change_since, explained
 from bubblefinder.compare.judge import Judged, judge
-from tests.seeded import HEALTHY, Seed, report, trace
+from bubblefinder.render.budget import sheet
+from tests.seeded import HEALTHY, Seed, ranks, report, trace
 from tests.unit.compare.builders import MS, a_finding, a_report
 
 if TYPE_CHECKING:
     from bubblefinder.report.model import Report
 from bubblefinder.compare.nightly import nightly
+from bubblefinder.compare.sentences import CAPTURE_AGAIN
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 LIMIT = BudgetFile.model_validate({"version": 1, "budget": [{"metric": "step.duration.p50", "max": "1 us"}]})
+OPEN = BudgetFile.model_validate({"version": 1, "budget": [{"metric": "step.duration.p50", "max": "1 s"}]})
 
 
 def failed(head: Report, *earlier: Report) -> Judged:
@@ -44,8 +47,8 @@ def test_a_slower_host_is_said_to_be_one() -> None:
     busy = Seed(work_us=800)
     judged = failed(report(trace(replace(busy, host_speed=1.9), number=2)), report(trace(busy)))
     assert judged.cause is not None
-    assert judged.cause.startswith("Can't tell: the host was 1.9 times slower")
-    assert judged.remedy is None
+    assert judged.cause.startswith("the host was 1.9 times slower")
+    assert judged.remedy == CAPTURE_AGAIN
 
 
 def test_a_night_on_a_slower_host_is_unsure_and_not_an_alarm(tmp_path: Path) -> None:
@@ -75,3 +78,25 @@ def test_runs_that_can_not_be_compared_explain_nothing() -> None:
     assert change_since([a_report(mode="graph", intra_graph=None)], a_report()) is None
     assert change_since([], a_report()) is None
     assert change_since([a_report(busy=3 * MS)], a_report()) is not None
+
+
+def test_a_night_with_stalls_is_an_alarm_that_its_verdict_leads_with(tmp_path: Path) -> None:
+    limits = {"version": 1, "budget": [{"metric": "step.duration.p50", "max": "9 ms"}]}
+    budgets, history, today = BudgetFile.model_validate(limits), tmp_path / "h.sqlite", date(2026, 11, 30)
+    busy = Seed(work_us=6_000)
+    first = nightly(report(trace(busy, steps=60)), budgets, history, today)
+    assert (first.run.state, first.exit_code) == ("ok", 0)
+    stalling = replace(busy, pause_us=12_000, pause_every=20)
+    night = nightly(report(trace(stalling, steps=60, number=2)), budgets, history, today)
+    assert (night.run.state, night.judged.exit_code) == ("alarm", 1)
+    assert night.judged.headline.startswith("Alarm: the mean step takes 6.74 ms against 6.13 ms, by 3 steps longer")
+    (case,) = [case for case in sheet(night.judged).cases if case.level == "fail"]
+    assert case.message == night.judged.headline
+
+
+def test_a_night_of_another_kind_says_what_differs_though_no_limit_asks(tmp_path: Path) -> None:
+    history, today = tmp_path / "h.sqlite", date(2026, 11, 30)
+    nightly(report(trace()), OPEN, history, today)
+    other = nightly(report(ranks()), OPEN, history, today)
+    (told,) = other.judged.warnings
+    assert told == "Nothing to compare this run with: run 1 of this label is of another kind: ranks 1 there and 2 here."

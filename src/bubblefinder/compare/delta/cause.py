@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from bubblefinder.compare.delta.build import deltas_of, speed_between, untold
-from bubblefinder.compare.delta.normalise import accounted_for, slower_machine
-from bubblefinder.compare.delta.suspect import WARM_UP, suspects
+from bubblefinder.compare.delta.normalise import accounted_for, held_up, slower_machine
+from bubblefinder.compare.delta.suspect import STRUCTURAL, WARM_UP, on_host, suspects
 from bubblefinder.compare.delta.warmup import warming_ns
 
 if TYPE_CHECKING:
@@ -41,6 +41,12 @@ class Cause:
     notes: tuple[str, ...] = ()
 
 
+def _though(found: Sequence[Suspect]) -> str:
+    """Return what an excuse leaves open: whether the program changed besides."""
+    change = next((one.sentence for one in found if one.kind in STRUCTURAL), None)
+    return f", though the program changed: {change}" if change else ", so the program may be the same"
+
+
 def cause_of(base: Sequence[Report], head: Sequence[Report], rows: Sequence[Change]) -> Cause:
     """Return why a step became longer or shorter from base to head; the parts alone where none did.
 
@@ -55,9 +61,14 @@ def cause_of(base: Sequence[Report], head: Sequence[Report], rows: Sequence[Chan
     moved = any(row.gated and row.status in _MOVED for row in rows)
     longer = any(row.metric in _LENGTHS and row.status in _MOVED for row in rows)
     found = suspects(deltas, speed, warming_ns(base, head)) if moved and longer and speed else []
-    warming = any(one.kind == WARM_UP for one in found)
-    excuse = accounted_for(rows, speed, alone=len(base) == len(head) == 1) if moved and not warming else None
+    sure = any(one.kind == WARM_UP or one.confidence == "high" for one in found[:1])
+    alone, total = len(base) == len(head) == 1, max((delta.delta_ns for delta in deltas), key=abs, default=0)
+    excuse = accounted_for(rows, speed, alone=alone) if moved and not sure else None
+    if longer and alone and speed and not sure and not excuse and on_host(found):
+        excuse = held_up(speed, total)
     notes = untold(base, head) if moved else []
-    if moved and not excuse and (slower := slower_machine(speed)):
+    if moved and not excuse and (slower := slower_machine(speed, total, on_host=on_host(found))):
         notes = [slower, *notes]
+    if excuse:
+        excuse = f"{excuse}{_though(found)}."
     return Cause(tuple(deltas), speed, () if excuse else tuple(found), excuse, tuple(notes))

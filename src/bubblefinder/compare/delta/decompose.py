@@ -6,9 +6,11 @@ from itertools import groupby, pairwise
 from math import fsum
 from typing import TYPE_CHECKING, Final
 
-from bubblefinder.compare.delta.inside import changed_work, paired
+from bubblefinder.compare.delta.front import later_ns
+from bubblefinder.compare.delta.inside import changed_work
 from bubblefinder.compare.delta.model import Delta, Part, Sum
 from bubblefinder.compare.delta.outside import changed_idle
+from bubblefinder.compare.delta.pairing import paired
 from bubblefinder.timeline.model import LEDGER_CLASSES
 
 if TYPE_CHECKING:
@@ -38,7 +40,7 @@ def decomposed(rank: int, base: Side, head: Side, classes: tuple[Mapping[str, fl
     """
     old, new = classes
     before, after = round(base.mean_ns), round(head.mean_ns)
-    leaves = [*changed_work(base, head), *changed_idle(base, head)]
+    leaves = [*changed_work(base, head, later_ns(base, head)), *changed_idle(base, head)]
     parts = _listed(leaves)
     return Delta(
         rank=rank,

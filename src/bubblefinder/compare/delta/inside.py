@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
 from bubblefinder.causes.collectives import is_collective
 from bubblefinder.compare.delta.align import NOBODY, aligned
+from bubblefinder.compare.delta.pairing import ALIKE, paired
 from bubblefinder.compare.delta.side import Nodes
 from bubblefinder.report.detail.account import UNSEEN
 
@@ -21,12 +21,11 @@ if TYPE_CHECKING:
     from bubblefinder.compare.delta.side import Side, Work
     from bubblefinder.report.account import Shapes
 
-ALIKE: Final = 0.5
-"""Roles of other names are one if they share more than this of their kernels; so are a role and eager work."""
 OVERLAPS: Final = 0.05
 """A node runs beside the one before it if it does so for this share of its time: below lie the clock's steps."""
 LOST: Final = 0.2
 """Of that overlap less than this is left where it was lost."""
+_ONE_SIDED: Final = frozenset({"new kernel", "gone kernel", "overlap lost", "overlap gained"})
 _NO_KERNEL: Final = (" copy", "memset")
 _SIZES: Final = (("registers", "registers"), ("shared_bytes", "B of shared memory"), ("local_bytes", "B spilled"))
 
@@ -51,11 +50,17 @@ class Leaf(NamedTuple):
         return self.head_ns - self.base_ns
 
 
-def changed_work(base: Side, head: Side) -> Iterator[Leaf]:
-    """Yield what became of every node and of all work outside replays; sums to the change of both."""
+def changed_work(base: Side, head: Side, later_ns: float = 0.0) -> Iterator[Leaf]:
+    """Yield what became of every node and of all work outside replays; sums to the change of both.
+
+    Args:
+        base: one side.
+        head: the other.
+        later_ns: how much later every node begins on head, whatever it is; that is told apart from the nodes.
+    """
     pairs = paired(base.roles, head.roles)
     for role, other in pairs:
-        yield from _replayed(other, base.roles[role], head.roles[other])
+        yield from _apart(_replayed(other, base.roles[role], head.roles[other]), other, later_ns)
     gone = {role: nodes for role, nodes in base.roles.items() if role not in {pair[0] for pair in pairs}}
     come = {role: nodes for role, nodes in head.roles.items() if role not in {pair[1] for pair in pairs}}
     taken = set[str]()
@@ -82,6 +87,7 @@ def _pooled(roles: Mapping[str | None, Nodes]) -> Nodes:
         replays=0.0,
         count=_joined([one.count for one in nodes]),
         cost_ns=_joined([one.cost_ns for one in nodes]),
+        gap_ns=_joined([one.gap_ns for one in nodes]),
         early_ns=_joined([one.early_ns for one in nodes]),
         ran_ns=_joined([one.ran_ns for one in nodes]),
         shapes=None,
@@ -108,25 +114,6 @@ def _whole(kind: Kind, role: str | None, *, before: Nodes | None = None, after: 
             if nodes:
                 counts[side], times[side] = float(nodes.count[k]), float(nodes.cost_ns[k])
             yield Leaf(kind, role, None, None, None, 1, counts[0], counts[1], times[0], times[1])
-
-
-def paired(base: Mapping[str | None, Nodes], head: Mapping[str | None, Nodes]) -> list[tuple[str | None, str | None]]:
-    """Return which role of head is which of base: by name, and what is left by the kernels it plays."""
-    pairs = [(role, role) for role in base if role in head and alike(base[role], head[role]) > 0]
-    for role, nodes in base.items():
-        free = [other for other in head if other not in {pair[1] for pair in pairs}]
-        if role in {pair[0] for pair in pairs} or not free:
-            continue
-        best = max(free, key=lambda other, nodes=nodes: alike(nodes, head[other]))  # type: ignore[misc]
-        if alike(nodes, head[best]) > ALIKE:
-            pairs.append((role, best))
-    return pairs
-
-
-def alike(one: Nodes, other: Nodes) -> float:
-    """Return which share of the longer sequence's kernels both have."""
-    common = (Counter(one.names) & Counter(other.names)).total()
-    return common / max(len(one.names), len(other.names), 1)
 
 
 def _moved(nodes: Nodes, before: Mapping[str, Work], after: Mapping[str, Work]) -> set[str]:
@@ -156,6 +143,21 @@ def _eager(kind: Kind | None, role: str | None, name: str, base: Mapping[str, Wo
     if kind:
         return Leaf(kind, role, None, None, None, None, *counts, *times)
     return Leaf(told, role, name, None, what, None, *counts, *times)
+
+
+def _apart(leaves: Iterator[Leaf], role: str | None, later_ns: float) -> Iterator[Leaf]:
+    """Yield the nodes of a role without the time by which each begins later, and that as a leaf of its own."""
+    nodes = base_ns = head_ns = 0.0
+    for leaf in leaves:
+        if later_ns and leaf.nodes and leaf.kind not in _ONE_SIDED:
+            nodes += leaf.nodes
+            less = max(-later_ns, 0.0) * leaf.base_count, max(later_ns, 0.0) * leaf.head_count
+            base_ns, head_ns = base_ns + less[0], head_ns + less[1]
+            yield leaf._replace(base_ns=leaf.base_ns - less[0], head_ns=leaf.head_ns - less[1])
+        else:
+            yield leaf
+    if nodes:
+        yield Leaf("node gaps", role, None, None, None, int(nodes), 0.0, 0.0, base_ns, head_ns)
 
 
 def _replayed(role: str | None, base: Nodes, head: Nodes) -> Iterator[Leaf]:

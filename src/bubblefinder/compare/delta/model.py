@@ -9,7 +9,7 @@ from bubblefinder.report.found import Confidence  # noqa: TC001 - msgspec reads 
 
 Kind = Literal[
     "same kernel", "launch shape", "another kernel", "new kernel", "gone kernel", "overlap lost", "overlap gained",
-    "replays", "to eager", "to graph", "collective",
+    "node gaps", "replays", "to eager", "to graph", "collective",
     "new wait", "gone wait", "behind a wait", "new call", "gone call", "call", "host work", "exposed", "pause",
     "queued", "not told",
 ]  # fmt: skip
@@ -92,6 +92,8 @@ class Speed:
     Above 1 head was slower; null where there is too little in common to tell. `calls` and `nodes`: on how many
     kinds of calls and nodes of graphs that rests. `base_host_ns` and `head_host_ns`: what the launching threads
     themselves take in the mean step, at work and in calls that don't wait, whether the GPU idles meanwhile or not.
+    `later_ns`: how much later each of `replayed` nodes a step begins on head, whatever it is; negative if sooner.
+    `base_held`, `head_held`: the calls of the launching threads that don't wait, over so many times their medians.
     """
 
     host: float | None
@@ -100,3 +102,7 @@ class Speed:
     nodes: int
     base_host_ns: float
     head_host_ns: float
+    later_ns: float = 0.0
+    replayed: float = 0.0
+    base_held: float = 1.0
+    head_held: float = 1.0

@@ -25,6 +25,7 @@ _SENTENCES: Final[Mapping[str, str]] = {
     "gone kernel": "{name} is gone{where}",
     "overlap lost": "kernels{where} no longer begin before the one before them ends (programmatic dependent launch)",
     "overlap gained": "kernels{where} begin before the one before them ends (programmatic dependent launch)",
+    "node gaps": "every node of a replay begins later{where}, whatever it is: the tracer or the driver, not a kernel",
     "replays": "{role} is replayed {base_count} times a step before and {head_count} after",
     "to eager": "{role} is no longer replayed as a graph: its kernels are launched one by one",
     "to graph": "{role} is replayed as a graph now, no longer launched kernel by kernel",
@@ -43,6 +44,7 @@ _SENTENCES: Final[Mapping[str, str]] = {
 }
 _SHORTER: Final[Mapping[str, str]] = {
     "same kernel": "{name} takes less time{where}",
+    "node gaps": "every node of a replay begins sooner{where}, whatever it is: the tracer or the driver, not a kernel",
     "exposed": "host work that the GPU didn't hide before is hidden now",
     "host work": "the host works less between its calls{place}",
     "pause": "the host no longer stops for long in few steps{place}",
@@ -57,6 +59,7 @@ _REMEDIES: Final[Mapping[str, str]] = {
     "another kernel": "Find what chooses the kernel: library version, data type, dispatch by shape.",
     "new kernel": "Find what launches it, and fuse it into its neighbours or leave it out.",
     "overlap lost": "Check that the launches still ask for programmatic dependent launch and the kernels still signal.",
+    "node gaps": "Compare captures in graph mode, which traces no node: the program itself may take as long as before.",
     "replays": "Compare the speculation settings: draft steps and graphs a step.",
     "to eager": "Find why the graph isn't used: a shape, batch size or feature that was not captured.",
     "gpu speed": "Lock the clocks (nvidia-smi --lock-gpu-clocks) or wait for the GPU to cool, and capture again.",

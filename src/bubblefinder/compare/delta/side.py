@@ -21,12 +21,13 @@ _Structure = tuple[tuple[str | None, tuple[str, ...]], ...]
 
 @dataclass(frozen=True, slots=True)
 class Nodes:
-    """The nodes of one role in the order of the graph; arrays are times, or counts, a step."""
+    """The nodes of one role in the order of the graph; arrays are counts or times a step, `gap_ns` within `cost_ns`."""
 
     names: tuple[str, ...]
     replays: float
     count: NDArray[np.float64]
     cost_ns: NDArray[np.float64]
+    gap_ns: NDArray[np.float64]
     early_ns: NDArray[np.float64]
     ran_ns: NDArray[np.float64]
     shapes: Shapes | None
@@ -118,6 +119,7 @@ def _nodes(accounts: Sequence[Account], number: int) -> Nodes:
         replays=fmean(role.replays / steps for role, steps in roles),
         count=_mean(roles, "counts"),
         cost_ns=_mean(roles, "own_ns") + _mean(roles, "gap_ns"),
+        gap_ns=_mean(roles, "gap_ns"),
         early_ns=_mean(roles, "early_ns"),
         ran_ns=_mean(roles, "ran_ns"),
         shapes=first.shapes,

@@ -8,8 +8,9 @@ import numpy as np
 
 from bubblefinder.causes.collectives import is_collective
 from bubblefinder.compare.delta.align import NOBODY, aligned
-from bubblefinder.compare.delta.inside import paired
+from bubblefinder.compare.delta.front import later_ns, nodes_waiting
 from bubblefinder.compare.delta.model import Speed
+from bubblefinder.compare.delta.pairing import paired
 from bubblefinder.report.detail.host_account import HOST_WORK
 
 if TYPE_CHECKING:
@@ -51,6 +52,10 @@ def speed_of(base: Side, head: Side) -> Speed:
         nodes=len(kernels),
         base_host_ns=_host_ns(base),
         head_host_ns=_host_ns(head),
+        later_ns=later_ns(base, head),
+        replayed=nodes_waiting(head),
+        base_held=_held(base),
+        head_held=_held(head),
     )
 
 
@@ -58,6 +63,13 @@ def host_pace(base: Side, head: Side) -> float | None:
     """Return how many times as long the host's calls took on head; null where too few kinds are on both sides."""
     calls = list(_calls(base, head))
     return float(np.median(calls)) if len(calls) >= FEWEST_CALLS else None
+
+
+def _held(side: Side) -> float:
+    """Return how long the calls that don't wait take, over their number times their median: a thread held up shows."""
+    calls = [call for (api, _, waits), call in side.calls.items() if not waits and api != HOST_WORK]
+    usual = sum(call.count * call.p50_ns for call in calls)
+    return sum(call.ns for call in calls) / usual if usual else 1.0
 
 
 def _host_ns(side: Side) -> float:

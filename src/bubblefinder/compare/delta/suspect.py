@@ -27,6 +27,10 @@ STRUCTURAL: Final = frozenset({
     "to eager", "to graph", "new wait", "gone wait", "new call", "gone call",
 })  # fmt: skip
 """Changes that are there in every step or in none: no noise between captures makes them."""
+_ON_GPU: Final = frozenset({
+    "launch shape", "same kernel", "another kernel", "new kernel", "gone kernel", "overlap lost", "overlap gained",
+    "node gaps", "replays", "gpu speed",
+})  # fmt: skip
 _BY_NAME: Final = frozenset({
     "launch shape", "same kernel", "new kernel", "gone kernel", "new wait", "gone wait", "new call", "gone call",
     "call", "pause", "collective",
@@ -34,7 +38,7 @@ _BY_NAME: Final = frozenset({
 _BY_ROLE: Final = frozenset({"replays", "to eager", "to graph"})
 _HOST: Final = frozenset({"host work", "behind a wait"})
 _BETWEEN_LAUNCHES: Final = frozenset({"host work", "behind a wait", "exposed", "call", "new call", "queued"})
-_SYMPTOMS: Final = frozenset({"queued", "not told", "collective", "exposed"})
+_SYMPTOMS: Final = frozenset({"queued", "not told", "collective", "exposed", "node gaps"})
 
 _EXPOSES: Final = (
     frozenset({"new wait"}),
@@ -88,6 +92,11 @@ def suspects(deltas: Sequence[Delta], speed: Speed, warming_ns: float = 0.0) -> 
     if not any(group.key[0] not in _SYMPTOMS and group.delta_ns / total >= WORTH for group in ordered):
         ordered.sort(key=lambda group: -abs(group.delta_ns))
     return list(_told(ordered, total, len(deltas)))
+
+
+def on_host(found: Sequence[Suspect]) -> bool:
+    """Tell whether the host has a part in what explains a change; unknown is yes."""
+    return not found or any(one.kind not in _ON_GPU for one in found)
 
 
 def _told(ordered: Sequence[Group], total: int, ranks: int) -> Iterable[Suspect]:

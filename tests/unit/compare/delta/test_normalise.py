@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from bubblefinder.compare.delta.normalise import accounted_for, slower_machine
+from bubblefinder.compare.delta.normalise import accounted_for, held_up, slower_machine
 from bubblefinder.compare.model import Change, Measured
 from tests.unit.compare.delta.parts import a_speed
 
@@ -70,7 +71,30 @@ def test_counts_have_no_speed_and_what_did_not_move_needs_no_excuse() -> None:
 
 
 def test_a_slower_machine_that_accounts_for_part_is_told() -> None:
-    assert slower_machine(a_speed(1.5)).startswith("The host was 1.5 times slower in head")
-    assert slower_machine(a_speed(1.2)) == ""
-    assert "the GPU was 1.050 times slower" in slower_machine(a_speed(1.6, 1.05))
-    assert slower_machine(None) == ""
+    assert slower_machine(a_speed(1.5), US, on_host=True).startswith("The host was 1.5 times slower in head")
+    assert slower_machine(a_speed(1.2), US, on_host=True) == ""
+    assert "the GPU was 1.050 times slower" in slower_machine(a_speed(1.6, 1.05), US, on_host=True)
+    assert slower_machine(None, US, on_host=True) == ""
+
+
+def test_a_speed_that_moved_the_step_the_other_way_or_not_at_all_is_not_told() -> None:
+    assert slower_machine(a_speed(0.5), US, on_host=True) == ""
+    assert slower_machine(a_speed(0.5), -US, on_host=True).startswith("The host was 2.0 times faster in head")
+    assert slower_machine(a_speed(1.5), US, on_host=False) == ""
+
+
+def test_nodes_that_all_begin_later_account_for_a_change_whatever_the_host_does() -> None:
+    later = replace(a_speed(0.6, host_ns=800 * US), later_ns=355.0, replayed=559.0)
+    told = accounted_for(step(2_285, 2_472), later, alone=True)
+    assert told is not None
+    assert told.startswith("every node of a replay began 355 ns later in head")
+    assert "host" not in told
+    assert accounted_for(step(2_285, 2_700), later, alone=True) is None
+
+
+def test_a_thread_that_is_held_up_where_the_step_is_longer_is_said_to_be() -> None:
+    held = replace(a_speed(), head_held=1.9)
+    assert str(held_up(held, US)).startswith("the thread that launches was held up in head: its calls take 1.9 times")
+    assert held_up(held, -US) is None
+    assert "held up in base" in str(held_up(replace(a_speed(), base_held=2.0), -US))
+    assert held_up(replace(a_speed(), base_held=1.2, head_held=1.5), US) is None

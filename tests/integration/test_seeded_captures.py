@@ -1,0 +1,115 @@
+"""Regressions seeded into a real loop on an H200: the first suspect is the seed, and what is alike is silent."""
+
+from __future__ import annotations
+
+from functools import cache
+from itertools import combinations, permutations
+from typing import TYPE_CHECKING
+
+import pytest
+
+from bubblefinder.compare.diff import diff
+from bubblefinder.compare.source import load
+from tests import samples
+
+if TYPE_CHECKING:
+    from bubblefinder.compare.model import Diff
+    from bubblefinder.report.model import Report
+
+MOE_DOWN, MOE_UP = "moe_down_kernel", "moe_gate_up_kernel"
+READ = "cudaStreamSynchronize DtoH in decode_step"
+SEEDS = [
+    ("base_2.node", "grid.node", "launch shape", MOE_DOWN),
+    ("base_2.node", "warps.node", "launch shape", MOE_UP),
+    ("base_2.node", "gate_fp32.node", "new kernel", "sgemm"),
+    ("base_2.node", "eager.node", "to eager", "verify"),
+    ("base_2.node", "read.node", "new wait", READ),
+    ("base_2.node", "host.node", "host work", "prepare_batch"),
+    ("base_2.node", "gc.node", "pause", "prepare_batch"),
+    ("base_1.graph", "read.graph", "new wait", READ),
+    ("base_1.graph", "host.graph", "host work", "prepare_batch"),
+    ("base_1.graph", "gc.graph", "pause", "prepare_batch"),
+]
+ALIKE = [f"base_{number}.node" for number in range(2, 7)]
+OTHERWISE = "base_1.node"
+"""The capture in which every node of a replay began a third of a microsecond sooner."""
+
+
+@cache
+def of(name: str) -> Report:
+    return load(samples.path(f"seeded/{name}"), launch_shapes=True)
+
+
+def compared(base: str, head: str) -> Diff:
+    return diff([of(base)], [of(head)])
+
+
+def assert_it_adds_up(result: Diff) -> None:
+    (delta,) = result.deltas
+    assert sum(part.delta_ns for part in delta.parts) + delta.residual_ns == delta.delta_ns
+    assert sum(one.delta_ns for one in delta.classes) == sum(one.delta_ns for one in delta.roles) == delta.delta_ns
+    assert abs(delta.residual_ns) <= 0.05 * abs(delta.delta_ns)
+
+
+@pytest.mark.parametrize(("base", "head", "kind", "name"), SEEDS, ids=[seed[1] for seed in SEEDS])
+def test_the_first_suspect_is_what_was_seeded(base: str, head: str, kind: str, name: str) -> None:
+    result = compared(base, head)
+    assert (result.verdict, result.suspects[0].kind) == ("regression", kind)
+    assert name in str(result.suspects[0].name)
+    assert_it_adds_up(result)
+    back = compared(head, base)
+    assert back.verdict == "improvement"
+    assert_it_adds_up(back)
+
+
+@pytest.mark.parametrize(("base", "head"), [("host.node", "host_slow.node"), ("base_2.node", "base_slow.node")])
+def test_a_busy_process_on_every_core_is_no_slower_program(base: str, head: str) -> None:
+    for result in (compared(base, head), compared(head, base)):
+        assert result.verdict == "can't tell"
+        assert "the thread that launches was held up" in result.headline
+
+
+@pytest.mark.parametrize(("base", "head"), [("base_2.node", "pdl_lost.node"), ("base_2.node", "unfused.node")])
+def test_what_moves_the_untraced_step_by_less_than_the_noise_is_no_change(base: str, head: str) -> None:
+    assert (compared(base, head).verdict, compared(head, base).verdict) == ("no change", "no change")
+
+
+def test_a_capture_that_began_cold_is_told_and_its_first_step_left_out() -> None:
+    for base, head in (("warm.node", "cold.node"), ("cold.node", "warm.node")):
+        result = compared(base, head)
+        assert result.verdict == "no change"
+        (told,) = result.warnings
+        assert told.startswith("The first step of cold.node.sqlite.xz took 201 ms, others 2.57 ms: it is left out.")
+
+
+@pytest.mark.parametrize("names", [ALIKE, [f"base_{number}.graph" for number in (1, 2, 3)]], ids=["node", "graph"])
+def test_processes_that_are_alike_are_silent_in_both_directions(names: list[str]) -> None:
+    for base, head in permutations(names, 2):
+        result = compared(base, head)
+        assert (result.verdict, result.suspects, result.warnings) == ("no change", [], [])
+
+
+def test_three_against_three_other_processes_are_silent_in_both_directions() -> None:
+    names = {OTHERWISE, *ALIKE}
+    for side in combinations(sorted(names), 3):
+        result = diff([of(name) for name in side], [of(name) for name in sorted(names - set(side))])
+        assert (result.verdict, result.suspects, result.warnings) == ("no change", [], [])
+
+
+@pytest.mark.parametrize("other", ALIKE)
+def test_nodes_that_all_begin_later_are_the_tracers_and_not_the_programs(other: str) -> None:
+    later, sooner = compared(OTHERWISE, other), compared(other, OTHERWISE)
+    assert later.verdict == sooner.verdict == "can't tell"
+    assert later.headline.startswith("Can't tell: every node of a replay began 35")
+    assert "sooner in head" in sooner.headline
+    (delta,) = later.deltas
+    gaps = sum(part.delta_ns for part in delta.parts if part.kind == "node gaps")
+    assert gaps == pytest.approx(delta.delta_ns, rel=0.1)
+    assert_it_adds_up(later)
+
+
+def test_a_seed_on_top_of_nodes_that_begin_later_is_still_the_first_suspect() -> None:
+    for head, name in (("grid.node", MOE_DOWN), ("warps.node", MOE_UP)):
+        result = compared(OTHERWISE, head)
+        assert result.verdict == "regression"
+        assert (result.suspects[0].kind, result.suspects[0].name) == ("launch shape", name)
