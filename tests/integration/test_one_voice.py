@@ -84,7 +84,11 @@ def troubled(seed: int) -> Trace:
 def contradictions(facts: Facts) -> Iterator[str]:
     """The parts that are longer than their wholes."""
     calls = [site for site in facts.sites if not site.awaits]
-    roles = [role for step in facts.steps for role in step.roles]
+    roles = [role for step in facts.steps for role in step.roles if role.eager]
+    for step in facts.steps:
+        inside = [role.idle_p50_ns or 0 for role in step.roles]
+        if step.step_p50_ns and max(inside, default=0) > step.step_p50_ns:
+            yield f"{max(inside)} of a step of {step.step_p50_ns} lies idle inside a role"
     holes = [hole for step in facts.steps for hole in step.holes]
     pairs = [
         *((site.api, site.blocked_p50_ns, site.bubble_p50_ns) for site in calls),
@@ -135,3 +139,13 @@ def test_a_wait_in_few_steps_is_told_as_one() -> None:
         awaited = host.record(step + 1)
     messages = [finding.message for finding in report_of(Analysis(machine.trace())).findings]
     assert any("It costs that in 2 of 30 steps, and nothing in the others." in message for message in messages)
+
+
+def test_a_replay_of_several_steps_leaves_no_step_more_idle_than_it_is_long() -> None:
+    machine = Machine()
+    host = machine.host()
+    for _ in range(12):
+        host.work(150)
+        host.replay(Graph(3, nodes("attn", "mlp", us=4) * 40, passes=8))
+        host.synchronize()
+    assert list(contradictions(Analysis(machine.trace()).facts)) == []

@@ -97,9 +97,12 @@ def _role(
     measured = eager or mine["nodes"].is_not_null().all()
     chosen = (owner >= 0) & (spans["role"] == role).fill_null(value=False).to_numpy()[owner]
     chosen &= np.isin(lane.piece_class, INTER if eager else (IdleClass.INTRA_GRAPH,))
-    total = lane.idle(chosen).sum()
-    within = spans["window"].to_numpy()[owner[chosen]]
-    spanned, idle = lane.per_step(window, lengths), lane.per_step(within, lane.piece_ns[chosen])
+    idle = lane.idle(chosen)
+    total = idle.sum()
+    spanned = lane.per_step(window, lengths)
+    if eager:  # a replay may span several steps, as one with a WHILE node does; a phase belongs to one
+        within = spans["window"].to_numpy()[owner[chosen]]
+        idle = lane.per_step(within, lane.piece_ns[chosen])[spanned > 0]
     launches = mine["launches"].to_numpy()
     step = lane.step_p50_ns
     return RoleFacts(
@@ -114,7 +117,7 @@ def _role(
         span_share=length * count / step if length is not None and count and step else None,
         nodes=p50(lane.per_step(window, launches)) if eager else mine["nodes"].median(),  # type: ignore[arg-type]
         step_span_p50_ns=p50(spanned[spanned > 0]),
-        idle_p50_ns=p50(idle[spanned > 0]) if measured else None,
+        idle_p50_ns=p50(idle) if measured else None,
         idle_share=lane.share(total) if measured else None,
         launch_p50_ns=p50(lane.per_step(window, mine["launch_ns"].to_numpy())),
         evidence=call_rows(timeline, mine["first_call"]),

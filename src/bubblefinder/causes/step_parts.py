@@ -23,8 +23,8 @@ class RoleFacts:
         span_share: median span times count over the median step.
         step_span_p50_ns: the spans of a step together, the median of the steps with one.
         nodes: median operations in a replay (None in graph mode), or launches of the phase per step.
-        idle_p50_ns: idle inside the same spans (intra-graph gaps of a replay; every gap inside an eager phase), the
-            median of the same steps; None where not measured.
+        idle_p50_ns: idle inside the span per step: intra-graph gaps of a replay; every gap inside an eager phase, of
+            the same spans and steps as `step_span_p50_ns`. None where not measured.
         idle_share: that idle over all decode steps, over their total duration.
         gap_p50_ns: median idle between neighbouring operations of one stream inside it; None where not measured.
         kernel_p50_ns: median length of its kernels; None where not measured.
