@@ -44,7 +44,7 @@ def choose(events: Events, found: Sequence[Segmentation], about: int | None = No
     links = counted(events.links)
     linked = [_linked(links, one) for one in levels]
     margins = _margins(events, levels, linked)
-    margins[[not sure and _doubtful(one, found) for sure, one in zip(linked, levels, strict=True)]] = 0
+    margins[[not (sure or one.bonus) and _doubtful(one, found) for sure, one in zip(linked, levels, strict=True)]] = 0
     order = np.argsort(-margins, kind="stable").tolist()
     if about is not None:
         order.sort(key=lambda number: abs(len(levels[number]) - about))
@@ -67,9 +67,15 @@ def _margins(events: Events, levels: Sequence[Segmentation], linked: Sequence[bo
             if apart and (compared := _either(stretch, shorter, longer)):
                 margins[j] = min(margins[j], compared.points)
                 margins[i] = min(margins[i], -compared.points)
-    if len(levels) == 1 and not linked[0]:
+    if len(levels) == 1 and not linked[0] and _others_recur(events, levels[0]):
         margins[0] = 0.0
     return np.asarray(margins + [one.bonus for one in levels], np.float64)
+
+
+def _others_recur(events: Events, one: Segmentation) -> bool:
+    """Tell whether anything is computed again and again, but seldom: the cycles may be layers."""
+    counts = np.bincount(events.alike[events.what <= REPLAY])
+    return bool(((counts > 1) & (counts < thresholds.MOSTLY * len(one))).any())
 
 
 def _either(events: Events, shorter: Ints, longer: Ints) -> Contrast | None:
@@ -117,7 +123,7 @@ def _levels(events: Events, found: Sequence[Segmentation]) -> list[Segmentation]
         filled = np.count_nonzero(np.diff(computing[np.insert(begun, 1, one.begins)]))
         if not one.solid or filled < thresholds.FILLED * len(one):
             continue
-        same = next((n for n, other in enumerate(levels) if _same(one.begins, other.begins)), None)
+        same = next((n for n, other in enumerate(levels) if _same(one, other)), None)
         if same is None:
             levels.append(one)
         else:
@@ -133,7 +139,7 @@ def _joined(worked: Ints, one: Segmentation, other: Segmentation) -> Segmentatio
     members = one.members + other.members
     if one.mark is not None and (one.bonus or _begin_together(worked, one.begins, other.begins)):
         return replace(one, members=members)
-    if one.mark is not None or other.members > one.members:
+    if one.mark is not None or (other.bonus, other.members) > (one.bonus, one.members):
         return replace(other, members=members)
     return replace(one, members=members)
 
@@ -143,11 +149,19 @@ def _begin_together(worked: Ints, one: Ints, other: Ints) -> bool:
     return bool(np.mean(np.isin(worked[one], worked[other])) >= thresholds.SAME)
 
 
-def _same(one: Ints, other: Ints) -> bool:
-    if max(len(one), len(other)) >= thresholds.NEAR * min(len(one), len(other)):
+def _same(one: Segmentation, other: Segmentation) -> bool:
+    """Tell whether two are the same: nearly all cycles of them, or but for cycles in between, of which little comes."""
+    between = np.diff(np.searchsorted(other.begins, one.begins))
+    near = max(len(one), len(other)) < thresholds.NEAR * min(len(one), len(other))
+    if near and len(between) and np.mean(between == 1) > thresholds.SAME:
+        return True
+    longer, shorter = sorted((one, other), key=len)
+    fewer, more = sorted((one.members, other.members))
+    between = np.diff(np.searchsorted(shorter.begins, longer.begins))
+    apart = len(shorter) >= thresholds.INTERRUPTED * len(longer) or not fewer <= thresholds.LITTLE < more
+    if apart or not len(between):
         return False
-    between = np.diff(np.searchsorted(other, one))
-    return bool(len(between) and np.mean(between == 1) > thresholds.SAME)
+    return bool(np.mean(between == 1) > thresholds.MOSTLY and np.mean(between == 0) <= 1 - thresholds.SAME)
 
 
 def _stretch(events: Events, levels: Sequence[Segmentation]) -> tuple[list[Ints], Events]:

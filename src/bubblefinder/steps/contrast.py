@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from bubblefinder.steps import thresholds
-from bubblefinder.steps.events import COMPUTE, REPLAY
+from bubblefinder.steps.events import COMPUTE, REPLAY, UPLOAD
+from bubblefinder.steps.recurrence import alternate
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -42,6 +43,10 @@ class Contrast:
         linked: reads, uploads and waits at the other boundaries.
         graphs: kinds of graphs, where the other boundaries have no graphs, reads, uploads or waits.
         pieces: the shorter cycles are of different graphs, each of which comes once a longer cycle.
+        prompt: the uploads at the boundaries are far larger than those at the others.
+        target: a graph that takes far longer than the others' comes once a longer cycle.
+        cycles: how many longer cycles there are.
+        replayed: graphs run at most of the other boundaries.
     """
 
     each: float
@@ -53,6 +58,10 @@ class Contrast:
     linked: float
     graphs: int
     pieces: bool
+    prompt: bool
+    target: bool
+    cycles: int
+    replayed: bool
 
     @property
     def points(self) -> float:
@@ -60,11 +69,27 @@ class Contrast:
         links = thresholds.LINK_POINTS * min(max(self.links, -_MOST_LINKS), _MOST_LINKS)
         kernels = thresholds.KERNEL_POINTS * min(self.kernels, _MOST_KERNELS)
         lacking = thresholds.LACKING_POINTS * min(self.kernels_back, _MOST_KERNELS)
-        work = float(np.clip(np.log(self.work), thresholds.LEAST_WORK, thresholds.MOST_WORK))
+        most = thresholds.MOST_WORK if self.cycles >= thresholds.MANY else thresholds.MOST_WORK_OF_FEW
+        work = float(np.clip(np.log(self.work), thresholds.LEAST_WORK, most))
         graphs = thresholds.GRAPH_POINTS * min(self.graphs, 1)
-        prefill = self.passes and self.each > thresholds.DRAFTS and self.linked > thresholds.LINKED
-        whole = (thresholds.PREFILL_POINTS if prefill else 0) + (thresholds.PIECES_POINTS if self.pieces else 0)
+        whole = (thresholds.PREFILL_POINTS if self.prefill else 0) + (thresholds.PIECES_POINTS if self.pieces else 0)
+        drafted = self.target and self.each <= thresholds.DRAFTS and not self.prompt
+        whole += thresholds.TARGET_POINTS if drafted else 0
         return thresholds.BASE_POINTS + links + graphs + kernels - lacking + work + whole
+
+    @property
+    def prefill(self) -> bool:
+        """Whether the longer cycles are prefills with the steps behind each.
+
+        Of steps that pass nothing between host and GPU that needs a whole pass of several kinds and its prompt: the
+        boundaries of layers have sorts of many passes, and uploads.
+        """
+        if self.linked <= thresholds.LINKED:
+            apart = self.replayed or self.each > thresholds.DRAFTS
+            return apart and self.prompt and self.passes >= thresholds.PASS_KINDS
+        if self.prompt:
+            return self.passes > 0 or self.target
+        return self.passes > 0 and self.each > thresholds.DRAFTS
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +133,35 @@ def contrast(events: Events, shorter: Ints, longer: Ints) -> Contrast | None:
         linked=linked,
         graphs=_graphs(events, alike, linked),
         pieces=_pieces(events, longer, each),
+        prompt=_prompt(events, shorter, longer),
+        target=_target(events, shorter, longer),
+        cycles=len(longer),
+        replayed=float(alike.theirs[_are(events.alike, events.what == REPLAY)].sum()) > thresholds.MOSTLY,
     )
+
+
+def _prompt(events: Events, shorter: Ints, longer: Ints) -> bool:
+    """Tell whether one shorter cycle of each longer one uploads far more than is usual: a prompt."""
+    uploads = np.where(events.what == UPLOAD, events.size, 0)
+    uploaded = np.maximum.reduceat(uploads, np.append(0, shorter))[1:]
+    usual = max(float(np.quantile(uploaded, 1 - thresholds.MORE, method="lower")), thresholds.TOKEN_BYTES)
+    prompts = shorter[uploaded >= thresholds.PROMPT * usual]
+    held = np.unique(np.searchsorted(longer, prompts, side="right"))
+    return bool(thresholds.FILLED * len(longer) <= len(held) and len(prompts) * thresholds.FILLED <= len(longer))
+
+
+def _target(events: Events, shorter: Ints, longer: Ints) -> bool:
+    """Tell whether one kind of graph comes once a longer cycle, and others by which it is drafted are far shorter."""
+    held = np.diff(np.searchsorted(shorter, longer))
+    replays = np.flatnonzero(events.what == REPLAY)
+    if not len(held) or np.median(held) < 2:  # noqa: PLR2004 - a draft and its target
+        return False
+    took = events.end_ns - events.start_ns
+    kinds = [replays[events.alike[replays] == kind] for kind in np.unique(events.alike[replays]).tolist()]
+    once = [kind for kind in kinds if alternate(longer, kind)]
+    drafts = [kind for kind in kinds if len(kind) >= thresholds.MORE * (len(shorter) - len(longer))]
+    lengths = [float(np.median(took[kind])) for kind in drafts if not any(kind is one for one in once)]
+    return any(np.median(took[kind]) >= thresholds.ANOTHER_SIZE * max(lengths) for kind in once if lengths)
 
 
 def _graphs(events: Events, alike: _Present, linked: float) -> int:
@@ -119,10 +172,13 @@ def _graphs(events: Events, alike: _Present, linked: float) -> int:
 
 
 def _passes(events: Events, shorter: Ints, major: Bools) -> int:
-    """Count the kinds of kernels and graphs that come several times beside the longer cycles' boundaries."""
-    beside = np.zeros(len(shorter) - 1, np.bool_)
-    beside[np.flatnonzero(major)] = beside[np.flatnonzero(major) + 1] = True
-    often = _present(events.alike, shorter, beside).often >= thresholds.MORE
+    """Count the kinds of kernels and graphs that come several times beside the longer cycles' boundaries alone."""
+    often = np.zeros(int(events.alike.max()) + 1, np.bool_)
+    for side in (0, 1):
+        beside = np.zeros(len(shorter) - 1, np.bool_)
+        beside[np.flatnonzero(major) + side] = True
+        present = _present(events.alike, shorter, beside)
+        often |= (present.often >= thresholds.MORE) & (present.theirs <= thresholds.RARE)
     return int(often[_are(events.alike, events.what <= REPLAY)].sum())
 
 

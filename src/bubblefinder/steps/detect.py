@@ -18,7 +18,7 @@ from bubblefinder.steps.by_nvtx import asked_mark, marks_of
 from bubblefinder.steps.choose import Choice, choose
 from bubblefinder.steps.events import REPLAY, event_boundaries, graph_passes, lane_events, set_up_end
 from bubblefinder.steps.model import Rival
-from bubblefinder.steps.recurrence import Segmentation, agree, recurring, with_first
+from bubblefinder.steps.recurrence import Segmentation, agree, first_is_whole, recurring, with_first
 from bubblefinder.steps.roles import replay_roles, role_frame
 from bubblefinder.steps.signatures import replay_signatures
 
@@ -97,7 +97,8 @@ def _best(timeline: Timeline, lane: Detected, asked: _Asked, cadence: Cadence | 
         mark = next(mark for mark in marks if mark.text == choice.chosen.mark)
         return replace(found, method="nvtx", mark=mark.text, boundaries=mark.boundaries)
     begins = with_first(steady, choice.chosen.begins)
-    boundaries = _as_cadence(timeline, lane.lane, cadence, event_boundaries(steady, begins))
+    whole = method is None and first_is_whole(steady, begins)
+    boundaries = _as_cadence(timeline, lane.lane, cadence, event_boundaries(steady, begins), first_is_whole=whole)
     if len(boundaries) < _CLOSED:
         return None
     by = asked.method or ("cadence" if _by_replays(lane.lane, boundaries) else "sequence")
@@ -157,7 +158,8 @@ def _of_passes(events: Events, lane: RankWork) -> Segmentation | None:
     """Return the passes of graphs that run their nodes several times a launch, if these do most of the work."""
     passes = graph_passes(lane)
     length = (pl.col("end_ns") - pl.col("start_ns")).sum()
-    took, whole = (rows.select(length).item() for rows in (passes, lane.operations))
+    steady = pl.col("start_ns") >= events.start_ns.min()
+    took, whole = (rows.filter(steady).select(length).item() for rows in (passes, lane.operations))
     if passes.is_empty() or took < thresholds.PASS_SHARE * whole:
         return None
     return Segmentation(_positions(events, passes["start_ns"].to_numpy()), 1, solid=True, bonus=thresholds.PASS_POINTS)
@@ -168,14 +170,34 @@ def _of_cadence(events: Events, lane: RankWork, cadence: Cadence) -> Segmentatio
     return Segmentation(_positions(events, starts[starts >= events.start_ns.min()]), 1, solid=True)
 
 
-def _as_cadence(timeline: Timeline, lane: RankWork, cadence: Cadence | None, boundaries: Ints) -> Ints:
+def _as_cadence(
+    timeline: Timeline, lane: RankWork, cadence: Cadence | None, boundaries: Ints, *, first_is_whole: bool
+) -> Ints:
     """Cut at the widest gap of each seam, where the cadence of the replays has the same steps."""
     if cadence is None or len(boundaries) < _CLOSED:
         return boundaries
     begun = lane.replays["start_ns"].to_numpy()[cadence.starts]
     starts = cadence.starts[begun >= boundaries[0] - (boundaries[1] - boundaries[0])]
     same = len(starts) >= _CLOSED and agree(boundaries, lane.replays["start_ns"].to_numpy()[starts])
-    return seam_boundaries(timeline, lane, starts) if same else boundaries
+    if not same:
+        return boundaries
+    return seam_boundaries(timeline, lane, _settled(lane, starts, boundaries, first_is_whole=first_is_whole))
+
+
+def _settled(lane: RankWork, starts: Ints, boundaries: Ints, *, first_is_whole: bool) -> Ints:
+    """Begin the few cycles that lost a replay, or follow other ones, where the events do, if nearly all agree.
+
+    So with the first cycle, if the events say that it is whole.
+    """
+    begun = lane.replays["start_ns"].to_numpy()
+    firsts = np.searchsorted(begun, boundaries)
+    starts = np.union1d(firsts[:1], starts) if first_is_whole and starts[0] >= firsts[1] else starts
+    odd = ~np.isin(starts, firsts)
+    if not odd.any() or odd.mean() > thresholds.RARE:
+        return starts
+    place = np.searchsorted(boundaries, begun[starts], side="right") - 1
+    instead = firsts[np.maximum(place, 0)]
+    return np.unique(np.where(odd & (place >= 0) & ~np.isin(instead, starts), instead, starts))
 
 
 def _by_replays(lane: RankWork, boundaries: Ints) -> bool:

@@ -28,7 +28,18 @@ if TYPE_CHECKING:
 COMPUTE, REPLAY, UPLOAD, READ, OTHER, WAIT = range(6)
 _MIGRATIONS: Final = [kind for kind, name in COPY_KINDS.items() if name.startswith("UVM")]
 _COPIES: Final = {1: UPLOAD, 2: READ}
-_COLUMNS: Final = ("launch_ns", "returned_ns", "thread", "start_ns", "end_ns", "what", "exact", "alike", "inside")
+_COLUMNS: Final = (
+    "launch_ns",
+    "returned_ns",
+    "thread",
+    "start_ns",
+    "end_ns",
+    "what",
+    "exact",
+    "alike",
+    "inside",
+    "size",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +55,7 @@ class Events:
         alike: number of like things: graphs of one kind, kernels of one name, copies of one direction.
         host_ns: host time since its thread's event before and since any launch, without waits; -1 where unknown.
         inside: kernels of this name run inside graphs as well.
+        size: bytes of a copy, 0 of anything else.
     """
 
     launch_ns: Ints
@@ -54,6 +66,7 @@ class Events:
     alike: Ints
     host_ns: Ints
     inside: Bools
+    size: Ints
 
     def __len__(self) -> int:
         """Return the number of events."""
@@ -121,6 +134,7 @@ def _eager(lane: RankWork) -> pl.DataFrame:
         exact=pl.struct(*same, size=size).hash(),
         alike=pl.struct(*same).hash(1),
         inside=pl.col("name").is_in(in_graphs.implode()).fill_null(value=False),
+        size=size.fill_null(0),
     )
 
 
@@ -135,6 +149,7 @@ def _replays(lane: RankWork, signatures: Signatures) -> pl.DataFrame:
         exact=pl.struct(graph=pl.Series(signatures.ids)).hash(2),
         alike=pl.struct(kind=pl.Series(signatures.kinds)).hash(3),
         inside=pl.lit(value=False),
+        size=pl.lit(0, pl.Int64),
     )
     passes = graph_passes(lane)
     if passes.is_empty():
@@ -175,6 +190,7 @@ def _waits(lane: RankWork, calls: pl.DataFrame, work: pl.DataFrame) -> pl.DataFr
     return waits.select(
         "launch_ns", "returned_ns", "thread", start_ns="launch_ns", end_ns="returned_ns", what=pl.lit(WAIT, pl.Int64),
         exact=pl.struct(wait="call").hash(4), alike=pl.struct(wait="call").hash(5), inside=pl.lit(value=False),
+        size=pl.lit(0, pl.Int64),
     )  # fmt: skip
 
 

@@ -89,11 +89,12 @@ def _cut(pieces: Pieces, content: Content, work: Work, number: int) -> None:
     foreign = mine[content.foreign[mine]]
     before, behind = (mine[mine < foreign[0]], mine[mine > foreign[-1]]) if len(foreign) else (mine[:0], mine[:0])
     first = start
-    if _whole(content, before):
+    usual = _usual_near(content, number)
+    if _whole(content, before, usual):
         pieces.add(start, None)
         first = work.next_after(int(content.end_ns[before].max()), int(content.begin_ns[foreign[0]]))
     pieces.add(first, PREFILL)
-    if _whole(content, behind):
+    if _whole(content, behind, usual):
         pieces.add(work.next_after(int(content.end_ns[foreign].max()), int(content.begin_ns[behind[0]])), None)
 
 
@@ -105,9 +106,20 @@ def _begins_prefill(content: Content, number: int) -> bool:
     return bool(len(mine) and mine[-1])
 
 
-def _whole(content: Content, events: Ints) -> bool:
+def _usual_near(content: Content, number: int) -> Ints:
+    """Return the kinds that most windows have, or those of the nearest step where steps run in several ways."""
+    if len(content.usual):
+        return content.usual
+    steps = np.flatnonzero(~content.prefill)
+    if not len(steps):
+        return content.usual
+    nearest = steps[np.argmin(np.abs(steps - number))]
+    return np.unique(content.alike[content.window == nearest])
+
+
+def _whole(content: Content, events: Ints, usual: Ints) -> bool:
     """Tell whether events make up a step: nearly all kinds that steps have."""
-    found = np.isin(content.usual, content.alike[events])
+    found = np.isin(usual, content.alike[events])
     return bool(len(found) and found.mean() >= thresholds.WHOLE_STEP)
 
 

@@ -56,7 +56,7 @@ def recurring(events: Events) -> list[Segmentation]:
         elif len(same[0]) < thresholds.MOST_MEMBERS or links[positions[0]]:
             same[0].append(positions)
             same[1].append(single)
-    found = [Segmentation(_begins(events, members), sum(single), any(single)) for members, single in classes]
+    found = [Segmentation(_begins(events, *one), sum(one[1]), any(one[1])) for one in classes]
     return sorted(found, key=len, reverse=True)
 
 
@@ -71,15 +71,21 @@ def _candidates(events: Events) -> Iterator[tuple[Ints, bool]]:
         bounds = np.flatnonzero(np.diff(symbols[order])) + 1
         found += [(part, single) for part in np.split(order, bounds) if len(part) >= thresholds.FEWEST]
     told = [np.flatnonzero(events.links), np.flatnonzero(events.what == REPLAY)]
-    told = [one for one in told if len(one) >= thresholds.FEWEST] or [np.arange(len(events))]
-    wide = [(part, single) for part, single in found if all(_spread(part, one) for one in told)]
+    wide = [(part, single) for part, single in found if _wide(part, told, len(events))]
     yield from sorted(wide, key=lambda one: (-len(one[0]), int(one[0][0])))
 
 
+def _wide(part: Ints, told: list[Ints], events: int) -> bool:
+    """Tell whether something comes over most of the events, by those of which there are enough to tell.
+
+    Links that come far less often than the thing are those of prefills, in a program whose steps have none.
+    """
+    enough = [one for one in told if len(one) >= max(thresholds.FEWEST, thresholds.TELLING * len(part))]
+    return all(_spread(part, one) for one in enough or [np.arange(events)])
+
+
 def _spread(part: Ints, events: Ints) -> bool:
-    """Tell whether a good part of the events lies in cycles of a usual size, or the events are too few to tell."""
-    if len(events) < thresholds.FEWEST:
-        return True
+    """Tell whether a good part of the events lies in cycles of a usual size."""
     sizes, length = np.diff(np.searchsorted(events, part)), np.diff(part)
     usual = length <= thresholds.LONG * np.median(length)
     return bool(sizes[usual].sum() >= thresholds.SPREAD * len(events) - 1)
@@ -93,17 +99,18 @@ def alternate(one: Ints, other: Ints) -> bool:
     return bool(np.mean(between == 1) >= thresholds.BY_TURNS)
 
 
-def _begins(events: Events, members: list[Ints]) -> Ints:
+def _begins(events: Events, members: list[Ints], single: list[bool]) -> Ints:
     """Begin the cycle where the host goes on once it has its result, if it works there, else where it works longest.
 
     That is at or a few events from one of the things that come once in a cycle; at a thing itself, if the host works
-    about as long there.
+    about as long there. The result is read once a cycle: the read of the last layer, told by what follows it, is none.
     """
     places = [(one + distance, distance) for distance in thresholds.NEARBY for one in members]
     worked = [_worked(events, place) * (thresholds.AT_A_THING if distance else 1.0) for place, distance in places]
     best = int(np.argmax(worked))
+    results = [one for one, alone in zip(members, single, strict=True) if alone]
     behind = [
-        _behind(events, one) for one in members if np.mean(np.isin(events.what[one], (READ, WAIT))) > thresholds.MOSTLY
+        _behind(events, one) for one in results if np.mean(np.isin(events.what[one], (READ, WAIT))) > thresholds.MOSTLY
     ]
     goes_on = max(behind, key=lambda place: _worked(events, place), default=None)
     if goes_on is not None and _worked(events, goes_on) >= thresholds.GOES_ON * worked[best]:
@@ -132,21 +139,50 @@ def agree(one: Ints, other: Ints) -> bool:
 
 def with_first(events: Events, begins: Ints) -> Ints:
     """Add the cycle before the first begin, if it begins as the others do, or is as long and computes the same."""
-    if len(begins) < thresholds.FEWEST or not begins[0]:
-        return begins
-    things, counts = np.unique(events.alike[begins], return_counts=True)
-    same = np.flatnonzero(events.alike[: begins[0]] == things[np.argmax(counts)])
-    lengths = np.array([np.median(np.diff(begins)), begins[1] - begins[0]])
-    as_long = (np.abs(begins[0] - lengths) <= thresholds.WHOLE_CYCLE * lengths).any()
-    if len(same) and events.links[same[0]] and (events.what[same[0] : begins[0]] <= REPLAY).any():
-        return np.concatenate((same[:1], begins))
-    if as_long and _computes_the_same(events, int(begins[0]), int(begins[1])):
-        return np.concatenate(([0], begins))
+    while len(more := _with_one_more(events, begins)) > len(begins):
+        begins = more
     return begins
 
 
-def _computes_the_same(events: Events, first: int, second: int) -> bool:
-    """Tell whether what precedes the first begin computes most of what the cycle behind it does."""
-    computes = events.what <= REPLAY
-    here, there = (distinct(events.alike[part][computes[part]]) for part in (slice(first), slice(first, second)))
-    return bool(len(there) and np.isin(there, here).mean() > thresholds.MOSTLY)
+def _with_one_more(events: Events, begins: Ints) -> Ints:
+    if len(begins) < thresholds.FEWEST or not begins[0]:
+        return begins
+    things, counts = np.unique(events.alike[begins], return_counts=True)
+    thing = np.flatnonzero(events.alike == things[np.argmax(counts)])
+    same = thing[thing < begins[0]]
+    if len(same) and events.links[same[0]] and (events.what[same[0] : begins[0]] <= REPLAY).any():
+        usual = int(np.median(np.diff(np.searchsorted(thing, begins))))
+        nearest = same[-min(max(usual, 1), len(same))]
+        whole = first_is_whole(events, np.append(nearest, begins))
+        return np.append(nearest if whole else same[0], begins)
+    nearest = same[-1:]
+    if len(nearest) and first_is_whole(events, np.append(nearest, begins)):
+        return np.append(nearest, begins)
+    return np.append(0, begins) if _computes_the_same(events, begins) else begins
+
+
+def first_is_whole(events: Events, begins: Ints) -> bool:
+    """Tell whether the first cycle launches all kinds that the two behind it do, and hardly more."""
+    if len(begins) <= thresholds.FEWEST:
+        return False
+    done = np.diff(np.concatenate(([0], np.cumsum(events.what <= REPLAY)))[begins])
+    return bool(done[0] <= 2 * done[1:].max()) and _share_of_kinds(events, begins[1:], int(begins[0])) == 1
+
+
+def _computes_the_same(events: Events, begins: Ints) -> bool:
+    """Tell whether what precedes the first begin launches all kinds that cycles do, or as much, of most kinds."""
+    done = np.concatenate(([0], np.cumsum(events.what <= REPLAY)))[begins]
+    lengths = np.array([np.median(np.diff(done)), done[1] - done[0]])
+    as_much = (np.abs(done[0] - lengths) <= thresholds.WHOLE_CYCLE * lengths).any()
+    share = _share_of_kinds(events, begins)
+    return bool(share > thresholds.MOSTLY if as_much else share == 1 and done[0] <= 2 * lengths.max())
+
+
+def _share_of_kinds(events: Events, begins: Ints, since: int = 0) -> float:
+    """Return the share of what the first two cycles both launch that comes before them as well, but for reads."""
+    parts = [slice(since, begins[0]), slice(begins[0], begins[1]), slice(begins[1], begins[2])]
+    launched = (events.what != READ) & (events.what != WAIT)
+    kinds = np.where(events.what <= REPLAY, events.alike, -events.what)
+    here, second, third = (np.unique(kinds[part][launched[part]]) for part in parts)
+    both = np.intersect1d(second, third)
+    return float(np.isin(both, here).mean()) if len(both) else 0.0

@@ -44,6 +44,10 @@ SPREAD: Final = 0.3
 """Share of the reads, uploads and waits (or of the graph launches) that cycles of a usual length hold, at least.
 Shown by test_waits_for_requests_are_windows_of_their_own: the layers of three prefills are no steps."""
 
+TELLING: Final = 0.5
+"""Reads, uploads and waits, or graph launches, for each of the things that are judged by them: fewer are those of
+prefills. Shown by test_steps_without_links_are_told_beside_prefills_that_read."""
+
 LONG: Final = 3
 """A cycle this many times as long as the usual one is not of a usual length. Shown with SPREAD."""
 
@@ -83,6 +87,14 @@ test_an_optional_graph_leaves_the_steps_as_they_are."""
 
 SAME: Final = 0.85
 """Share of cycles of one segmentation in which the other begins once, for both to be the same."""
+
+INTERRUPTED: Final = 1.7
+"""Up to this ratio of their numbers, one is the same as the other but for cycles in between, as prefills are: what
+holds others of its kind holds two at least. Shown by test_prefills_between_steps_leave_no_rival."""
+
+LITTLE: Final = 2
+"""Things that come once a cycle of the more frequent one, at most: a read and an upload, which prefills have as well.
+Steps have more in common. Shown by test_pieces_with_a_prefill_in_every_fourth_batch."""
 
 STRETCH: Final = 60_000
 """Events from the middle of a long capture that are enough to tell the steps by: bounds time and memory."""
@@ -136,6 +148,25 @@ longer than what lies between steps. Shown by test_layers_with_experts_on_the_cp
 MOST_WORK: Final = 2.3
 """What more host work counts for them at most; the natural logarithm of how many times as much."""
 
+MOST_WORK_OF_FEW: Final = 1.0
+"""The same where longer cycles are fewer than MANY: pauses of the host slow some steps. Shown by
+test_a_few_slow_steps_make_no_longer_step."""
+
+PROMPT: Final = 16
+"""Uploads this many times as large as the usual are prompts, be they short; those of a target are its drafts'.
+Shown by test_a_prefill_every_few_steps_makes_no_longer_step."""
+
+TOKEN_BYTES: Final = 64
+"""Smaller uploads count as so large: eight ids. Shown with PROMPT."""
+
+PASS_KINDS: Final = 3
+"""Kinds of kernels of a pass of its own, where steps have no links: a sort has one or two. Shown by
+test_steps_without_links_are_told_beside_prefills_that_read."""
+
+TARGET_POINTS: Final = 5.0
+"""For a graph that comes once a longer cycle and takes more than ANOTHER_SIZE times as long as those of the shorter
+ones: the target of their drafts. Shown by test_a_draft_graph_and_its_target_make_one_step."""
+
 PREFILL_POINTS: Final = -5.0
 """Against longer cycles at whose boundaries a pass of its own runs, where the shorter ones have links of their own:
 these are steps, and the pass is a prefill. Shown by test_prefills_that_come_regularly_make_no_longer_step."""
@@ -159,8 +190,8 @@ torch_piecewise.node."""
 PASS_POINTS: Final = 12.0
 """For the passes of a WHILE node that does most of the work. Shown by test_each_pass_of_a_while_node_is_a_step."""
 
-PASS_SHARE: Final = 0.8
-"""Share of the work from which on passes of WHILE nodes are the steps, and no part of one."""
+PASS_SHARE: Final = 0.6
+"""Share of the work, prefills and all, from which on passes of WHILE nodes are the steps, and no part of one."""
 
 KNOWN_POINTS: Final = 4.0
 """For ranges whose names are known to be those of a step. Shown by test_known_marks_are_taken."""
