@@ -113,3 +113,22 @@ def test_a_seed_on_top_of_nodes_that_begin_later_is_still_the_first_suspect() ->
         result = compared(OTHERWISE, head)
         assert result.verdict == "regression"
         assert (result.suspects[0].kind, result.suspects[0].name) == ("launch shape", name)
+
+
+def test_a_slower_rank_is_told_from_the_one_that_waits_for_it() -> None:
+    result = compared("tp2_base.node", "tp2_slowrank.node")
+    assert result.verdict == "regression"
+    first, second = result.suspects[:2]
+    assert (first.kind, first.name) == ("host work", "prepare_batch")
+    assert "on rank 1" in result.headline
+    assert "AllReduce" in str(second.name)
+    assert compared("tp2_slowrank.node", "tp2_base.node").verdict == "improvement"
+    for delta in result.deltas:
+        assert sum(part.delta_ns for part in delta.parts) + delta.residual_ns == delta.delta_ns
+        assert abs(delta.residual_ns) <= 0.05 * abs(delta.delta_ns)
+
+
+def test_a_host_that_keeps_its_own_gpu_fed_is_not_fine_where_another_rank_is_late() -> None:
+    told = of("tp2_slowrank.node")
+    assert told.verdict.blame.startswith("First to fix: GPU 1 reaches ncclDevKernel_AllReduce")
+    assert of("tp2_base.node").verdict.blame.startswith("The host is fine")

@@ -14,7 +14,7 @@ from bubblefinder.units import duration, kernel_name, plural, share
 
 if TYPE_CHECKING:
     from bubblefinder.report.found import Finding
-    from bubblefinder.report.model import Report
+    from bubblefinder.report.model import DeviceSteps, Report
 
 _UNEVEN: Final = 1.2
 _LATE: Final = 0.1
@@ -195,12 +195,20 @@ def _at_most(finding: Finding, report: Report) -> str:
 
 
 def is_fed(report: Report) -> bool:
-    """Return whether the host keeps the GPU fed: hardly any idle time lies outside graphs, and no wait leads."""
+    """Return whether the hosts of all ranks keep their GPUs fed: hardly any idle lies outside graphs, no wait leads gravely."""
     ratio, finding = report.steps.bubble_share, leading_finding(report)
-    inside = finding is None or finding.site.api is None
+    inside = finding is None or finding.site.api is None or finding.severity in ("info", "low")
     known = report.steps.count > 0 and ratio.inter_graph is not None and not _names_only(report)
     quiet = (_for_the_host(report) or 0) < FED and not _unknown(report)
-    return known and quiet and report.trace.capture_mode != "unseen" and inside
+    others = all(_waits_for_its_host(one) < FED for one in report.steps.by_device if one.count)
+    return known and quiet and others and report.trace.capture_mode != "unseen" and inside
+
+
+def _waits_for_its_host(rank: DeviceSteps) -> float:
+    """Return the share of its steps that the GPU of a rank idles because launches come late."""
+    step = rank.per_step["duration"].mean
+    late = sum(rank.per_step[name].mean or 0.0 for name in ("host_late", "launching") if name in rank.per_step)
+    return late / step if step else 0.0
 
 
 def _is_eager(report: Report) -> bool:
