@@ -195,7 +195,7 @@ def _at_most(finding: Finding, report: Report) -> str:
 
 
 def is_fed(report: Report) -> bool:
-    """Return whether the hosts of all ranks keep their GPUs fed: hardly any idle lies outside graphs, no wait leads gravely."""
+    """Return whether all hosts keep their GPUs fed: hardly any idle lies outside graphs, and no wait leads gravely."""
     ratio, finding = report.steps.bubble_share, leading_finding(report)
     inside = finding is None or finding.site.api is None or finding.severity in ("info", "low")
     known = report.steps.count > 0 and ratio.inter_graph is not None and not _names_only(report)
