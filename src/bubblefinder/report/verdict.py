@@ -200,7 +200,9 @@ def is_fed(report: Report) -> bool:
     inside = finding is None or finding.site.api is None or finding.severity in ("info", "low")
     known = report.steps.count > 0 and ratio.inter_graph is not None and not _names_only(report)
     quiet = (_for_the_host(report) or 0) < FED and not _unknown(report)
-    others = all(_waits_for_its_host(one) < FED for one in report.steps.by_device if one.count)
+    mine = (report.steps.gpu, report.steps.pid)
+    ranks = [one for one in report.steps.by_device if one.count and (one.gpu, one.pid) != mine]
+    others = all(_waits_for_its_host(one) < FED for one in ranks)
     return known and quiet and others and report.trace.capture_mode != "unseen" and inside
 
 
