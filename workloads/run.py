@@ -54,6 +54,9 @@ MATRIX = (
     Entry("batching_async", ("-m", "workloads.batching", "async"), "prepares the next batch while this one runs"),
     Entry("plan_device", ("-m", "workloads.plan", "device"), "calls FlashInfer's plan(), lengths on the GPU"),
     Entry("plan_host", ("-m", "workloads.plan", "host"), "calls FlashInfer's plan(), lengths on the host"),
+    Entry("vllm_full", ("-m", "workloads.vllm_decode", "full"), "vLLM as it comes"),
+    Entry("vllm_piecewise", ("-m", "workloads.vllm_decode", "piecewise"), "vLLM with a graph for each piece of a step"),
+    Entry("vllm_sync", ("-m", "workloads.vllm_decode", "sync"), "vLLM without asynchronous scheduling"),
     Entry("slow_rank", RANKS, "two ranks; rank 1 works 0.4 ms longer on the host", gpus=2),
 )
 
