@@ -128,7 +128,8 @@ def _findings(report: Report) -> Iterator[str]:
 
 def _parts_fit(message: str) -> bool:
     """Whether no "... lasts 3 us, and the GPU idles 4 us of that" is told."""
-    told = [re.findall(_TIME, sentence)[-2:] for sentence in message.split(" of that")[:-1]]
+    timed = [said for said in message.split(" of that")[:-1] if re.search(f"{_TIME}$", said)]  # a share may be told too
+    told = [re.findall(_TIME, sentence)[-2:] for sentence in timed]
     return all(_in_ns(part) <= _in_ns(whole) for whole, part in told)
 
 

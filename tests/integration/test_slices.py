@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 SAMPLES = sorted(
     path
     for path in (Path(__file__).parents[2] / "sample_traces").iterdir()
-    if path.suffix == ".xz" or (path.is_dir() and path.name != "sglang")  # those are slices themselves
+    if path.suffix == ".xz" or path.name.endswith(("_pqtdir", "_arwdir"))  # other folders hold slices themselves
 )
 EVERY = pytest.mark.parametrize("capture", SAMPLES, ids=lambda path: path.name)
 SOME = pytest.mark.parametrize("capture", SAMPLES[::3], ids=lambda path: path.name)

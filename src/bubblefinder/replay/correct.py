@@ -78,12 +78,26 @@ def correct(timeline: Timeline, steps: Steps, model: Model | None, rows: pl.Data
         return _nothing(step, _uncorrectable(timeline))
     costs, method, why = _measured_costs(timeline, traced.gpu, source)
     if source.reference is not None:
-        return correct_by_reference(timeline, traced, source.reference, costs)
+        return _as_sure_as_its_host(correct_by_reference(timeline, traced, source.reference, costs))
     if source.untraced_step_ns is not None:
         return _by_untraced_step(traced, costs, source.untraced_step_ns, why)
     if costs is None:
         return _nothing(step, f"Raw numbers only: {why}. {_BETTER}")
     return _by_costs(traced, costs, method, why)
+
+
+def _as_sure_as_its_host(found: Overhead) -> Overhead:
+    """Widen the range of a reference whose GPU waits for the host, by what that host's speed may differ.
+
+    Graph mode isn't free there either: each eager launch is traced. A step is no shorter than the GPU's work in it.
+    """
+    outside = found.shares.inter_graph
+    if outside is None or outside < _HOST_BOUND_SHARE or found.range_ns is None:
+        return found
+    low, high = found.range_ns
+    least = sum(found.corrected.get(part) or 0 for part in ("busy", "intra_graph"))
+    wider = max(round((1 - HOST_NOISE) * low), min(least, low)), round((1 + HOST_NOISE) * high)
+    return replace(found, range_ns=wider, message=found.message + _NOISY)
 
 
 def _uncorrectable(timeline: Timeline) -> str:

@@ -50,7 +50,7 @@ def test_usage_says_what_may_be_left_out_and_what_repeats() -> None:
     def usage(*path: str) -> str:
         return CliRunner().invoke(app, [*path, "--help"]).stdout.partition("\n")[0].partition("[OPTIONS] ")[2]
 
-    assert usage("analyze") == "TRACE"
+    assert usage("analyze") == "TRACE..."
     assert usage("slice") == "TRACE OUT"
     assert usage("batch") == "DIR|GLOB..."
     assert usage("rules", "test") == "[CASES]..."
