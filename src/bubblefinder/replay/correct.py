@@ -91,7 +91,7 @@ def _as_sure_as_its_host(found: Overhead) -> Overhead:
 
     Graph mode isn't free there either: each eager launch is traced. A step is no shorter than the GPU's work in it.
     """
-    outside = found.shares.inter_graph
+    outside = found.shares.inter_graph if found.shares else None
     if outside is None or outside < _HOST_BOUND_SHARE or found.range_ns is None:
         return found
     low, high = found.range_ns
