@@ -159,6 +159,28 @@ def test_a_first_step_that_waits_for_nothing_is_a_step() -> None:
     assert step_begins(steps_of(machine.trace())) == begun
 
 
+@pytest.mark.parametrize("warm_up", [True, False], ids=["a warm-up waits in its middle", "no warm-up"])
+def test_rounds_of_two_kernels_and_a_wait_are_counted_from_the_second_on(warm_up: bool) -> None:
+    machine = Machine()
+    host = machine.host()
+    begun = []
+    for _ in range(14):
+        host.upload(100_000)
+    host.synchronize("cudaDeviceSynchronize_v3020")
+    host.work(1_000)
+    for number in range(11):
+        begun.append(host.kernel("seed", 2_000))
+        if warm_up and not number:
+            host.synchronize("cudaDeviceSynchronize_v3020")
+            host.work(700)
+        host.kernel("fit", 12_700)
+        host.wait_for(host.record(1))
+    steps = steps_of(machine.trace())
+    assert step_begins(steps)[1:] == begun[1:]
+    assert reasons(steps) == ["capture_start", *[None] * 9, "tail"]
+    assert steps.confidence == "high"
+
+
 def test_a_set_up_and_prefills_leave_the_ranges_around_tokens_what_they_are() -> None:
     machine = Machine()
     host = machine.host()
