@@ -194,3 +194,13 @@ def test_only_secure_references_become_links() -> None:
     bad = replace(report.findings[0], references=["javascript:alert(1)", "http://x", "https://x/<y>"])
     page = Page(html.render(replace(report, findings=[bad], expected=[])))
     assert [link for link in page.attribute("a", "href") if not link.startswith("#")] == ["https://x/<y>"]
+
+
+def test_what_is_to_recover_is_said_once_a_finding() -> None:
+    report = sample_report()
+    ranged = replace(
+        report.findings[0], recoverable_ns=None, recoverable_range_ns=[55_700, 4_550_000], step_after_ns=None
+    )
+    page = html.render(replace(report, findings=[ranged], expected=[], joint=None)).partition('id="findings"')[2]
+    assert page.count("<dt>To recover</dt>") == 1
+    assert "the profiler's part of it can't be told" in page.replace("&#39;", "'")
