@@ -195,9 +195,10 @@ def _at_most(finding: Finding, report: Report) -> str:
 
 
 def is_fed(report: Report) -> bool:
-    """Return whether all hosts keep their GPUs fed: hardly any idle lies outside graphs, and no wait leads gravely."""
+    """Return whether all hosts keep their GPUs fed: hardly any idle outside graphs, no wait of the usual step leads."""
     ratio, finding = report.steps.bubble_share, leading_finding(report)
-    inside = finding is None or finding.site.api is None or finding.severity in ("info", "low")
+    rare = finding is not None and finding.severity == "low" and _few_steps(finding, report) > 0
+    inside = finding is None or finding.site.api is None or rare
     known = report.steps.count > 0 and ratio.inter_graph is not None and not _names_only(report)
     quiet = (_for_the_host(report) or 0) < FED and not _unknown(report)
     mine = (report.steps.gpu, report.steps.pid)
@@ -260,11 +261,18 @@ def _rare(finding: Finding, report: Report) -> str:
     """Return what a cause without a predicted gain costs; one in few steps costs the median step nothing."""
     if finding.bubble_ns.p50 is None or is_fed(report):
         return ""
-    if not finding.steps_affected or 2 * finding.steps_affected >= counted_in(report):
+    affected = _few_steps(finding, report)
+    if not affected:
         return ""
-    where = f"{duration(finding.bubble_ns.p50)} {few_words(finding.steps_affected, report)}"
+    where = f"{duration(finding.bubble_ns.p50)} {few_words(affected, report)}"
     of = f", {share(finding.idle_share)} of the decode time" if finding.idle_share is not None else ""
     return f"It costs {where}{of}; the median step doesn't have it."
+
+
+def _few_steps(finding: Finding, report: Report) -> int:
+    """Return in how many steps a finding is where the median step doesn't have it, else 0."""
+    affected = finding.steps_affected or 0
+    return affected if 2 * affected < counted_in(report) else 0
 
 
 def _joint(report: Report) -> str:

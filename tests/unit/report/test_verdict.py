@@ -216,3 +216,15 @@ def test_where_kernel_time_goes_is_left_out_where_no_name_says_it(category: str,
     )
     assert kernels
     assert verdict(fed).blame.endswith(f"lies idle outside graphs.{said}")
+
+
+@pytest.mark.parametrize(
+    ("affected", "said"),
+    [(1, "The host is fine, stop looking for syncs"), (9, "First to fix: Blocking device-to-host")],
+)
+def test_a_low_wait_leads_a_fed_gpu_only_if_the_usual_step_has_it(affected: int, said: str) -> None:
+    report = healthy_report()
+    share = replace(report.steps.bubble_share, inter_graph=0.014)
+    wait = finding(severity="low", steps_affected=affected)
+    fed = replace(report, steps=replace(report.steps, bubble_share=share), findings=[wait])
+    assert verdict(fed).blame.startswith(said)
