@@ -9,6 +9,7 @@ enclose. No weights, no model: what matters is what the host does between the gr
 from __future__ import annotations
 
 import argparse
+import faulthandler
 import gc
 import json
 import os
@@ -32,6 +33,8 @@ HOST_WORK_S = 0.0003
 WARM_STEPS = 20
 UNTRACED_STEPS = 200
 GARBAGE = 200_000
+LEAVING_S = 15
+"""Giving NCCL's communicators back takes a second, or for ever where it waits for what never comes."""
 mark = torch.cuda.nvtx.range
 
 
@@ -213,7 +216,7 @@ def arguments(choices: Iterable[str], about: str | None) -> argparse.Namespace:
 def tell(asked: argparse.Namespace, step_ms: float) -> None:
     """Print the untraced time of a step, and write it where the command line says."""
     told = json.dumps({"variant": asked.variant, "untraced_step_ms": step_ms})
-    print(told)
+    print(told, flush=True)
     if asked.result:
         asked.result.write_text(told)
 
@@ -231,8 +234,11 @@ def main() -> None:
     if int(os.environ.get("RANK", "0")) == 0:
         tell(asked, step_ms)
     if ranks > 1:
-        loop.graphs.clear()  # NCCL's communicators outlive no graph: with one alive, leaving hangs
+        loop.graphs.clear()  # NCCL waits for every graph that holds its communicator
+        torch.cuda.synchronize()
+        faulthandler.dump_traceback_later(LEAVING_S, exit=True)
         dist.destroy_process_group()
+        faulthandler.cancel_dump_traceback_later()
 
 
 if __name__ == "__main__":

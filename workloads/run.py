@@ -1,6 +1,6 @@
 """Captures workloads on a GPU machine: runs, exports, slices, scrubs, and writes the page of truths.
 
-usage: python -m workloads.run OUT [ENTRY ...] [--steps 2:12] [--limit SECONDS]
+usage: python -m workloads.run OUT [ENTRY ...] [--mode both] [--steps 2:12] [--limit SECONDS]
 """
 
 from __future__ import annotations
@@ -15,30 +15,49 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from bubblefinder.trace.open import open_trace
 from tests.reference import ledger
 
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
 CLASSES = ("busy", "intra_graph", "host_late", "launching", "queued", "unattributed", "unrecorded", "profiler")
 MODES = ("node", "graph")
 ENTRY_S = 150
-"""No entry takes longer, unless something hangs."""
-LEAST_S = 45
-"""What an entry takes: none is started with less time left."""
+"""No loop takes longer in both modes, unless something hangs."""
+ENGINE_S = 360
+"""Nor does an engine, which starts anew for each mode and compiles at its first start."""
+LEAST = 0.3
+"""An entry takes at least this share of the longest that it may: none is started with less time left."""
+ALONE = {
+    "HF_HUB_OFFLINE": "1",
+    "TOKENIZERS_PARALLELISM": "false",
+    "VLLM_NO_USAGE_STATS": "1",
+    "VLLM_USE_FLASHINFER_SAMPLER": "0",
+    "VLLM_WORKER_MULTIPROC_METHOD": "spawn",
+}
+"""What keeps the engines off the network and from compiling more than is asked for; what is set already wins."""
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A workload: its name, what is run after ``python``, what its host does, and how many GPUs it needs."""
+    """A workload: its name, what is run after ``python``, what its host does, its GPUs, and the longest it may take."""
 
     name: str
     command: tuple[str, ...]
     does: str
     gpus: int = 1
+    longest_s: float = ENTRY_S
 
 
 def _decode(name: str, does: str) -> Entry:
     return Entry(name, ("-m", "workloads.decode", name), does)
+
+
+def _vllm(variant: str, does: str) -> Entry:
+    return Entry(f"vllm_{variant}", ("-m", "workloads.vllm_decode", variant), does, longest_s=ENGINE_S)
 
 
 RANKS = ("-m", "torch.distributed.run", "--nproc-per-node", "2", "-m", "workloads.decode", "slow_rank")
@@ -54,9 +73,9 @@ MATRIX = (
     Entry("batching_async", ("-m", "workloads.batching", "async"), "prepares the next batch while this one runs"),
     Entry("plan_device", ("-m", "workloads.plan", "device"), "calls FlashInfer's plan(), lengths on the GPU"),
     Entry("plan_host", ("-m", "workloads.plan", "host"), "calls FlashInfer's plan(), lengths on the host"),
-    Entry("vllm_full", ("-m", "workloads.vllm_decode", "full"), "vLLM as it comes"),
-    Entry("vllm_piecewise", ("-m", "workloads.vllm_decode", "piecewise"), "vLLM with a graph for each piece of a step"),
-    Entry("vllm_sync", ("-m", "workloads.vllm_decode", "sync"), "vLLM without asynchronous scheduling"),
+    _vllm("full", "vLLM as it comes"),
+    _vllm("piecewise", "vLLM with a graph for each piece of a step"),
+    _vllm("sync", "vLLM without asynchronous scheduling"),
     Entry("slow_rank", RANKS, "two ranks; rank 1 works 0.4 ms longer on the host", gpus=2),
 )
 
@@ -67,7 +86,9 @@ def bubblefinder(*words: str, log: Path, seconds: float) -> int | None:
         said.write(f"\n$ bubblefinder {' '.join(words)}\n".encode())
         said.flush()
         command = [sys.executable, "-m", "bubblefinder", *words]
-        running = subprocess.Popen(command, stdout=said, stderr=subprocess.STDOUT, start_new_session=True)
+        running = subprocess.Popen(
+            command, stdout=said, stderr=subprocess.STDOUT, start_new_session=True, env=ALONE | os.environ
+        )
         try:
             return running.wait(seconds)
         except subprocess.TimeoutExpired:
@@ -85,13 +106,13 @@ def gpus() -> int:
     return sum(line.startswith("GPU ") for line in listed.splitlines())
 
 
-def record(entry: Entry, out: Path, seconds: float) -> bool:
-    """Capture an entry in both modes and analyse it; say how that went."""
+def record(entry: Entry, out: Path, mode: str, seconds: float) -> bool:
+    """Capture an entry and analyse it; say how that went."""
     started = time.monotonic()
     program = (sys.executable, *entry.command, "--result", str(out / f"{entry.name}.json"))
     stem = str(out / entry.name)
     log = out / f"{entry.name}.log"
-    words = ("capture", "--mode", "both", "--run", "--force", "-o", stem, "--", *program)
+    words = ("capture", "--mode", mode, "--run", "--force", "-o", stem, "--", *program)
     code = bubblefinder(*words, log=log, seconds=seconds)
     took = time.monotonic() - started
     print(f"{entry.name:14} {'ended by the limit' if code is None else f'exit {code}'} after {took:.0f} s", flush=True)
@@ -101,11 +122,19 @@ def record(entry: Entry, out: Path, seconds: float) -> bool:
 
 
 def sliced(whole: Path, steps: str) -> Path | None:
-    """Return the scrubbed slice of an export; null if it can't be cut."""
+    """Return the scrubbed slice of an export or report, whole where its steps aren't found; null if none can be cut."""
     part = whole.with_suffix(".slice.sqlite.xz")
-    words = ("slice", str(whole), str(part), "--scrub", "--force", "--steps", steps)
+    words = ("slice", str(whole), str(part), "--scrub", "--force")
     log = whole.with_name(f"{whole.name.partition('.')[0]}.log")
-    return part if bubblefinder(*words, log=log, seconds=ENTRY_S) == 0 else None
+    cuts = (("--steps", steps), ())
+    return part if any(bubblefinder(*words, *cut, log=log, seconds=ENTRY_S) == 0 for cut in cuts) else None
+
+
+def recorded(out: Path, names: Iterable[str]) -> list[Path]:
+    """Return the exports in a folder, and the reports of entries that ended before theirs was exported."""
+    stems = [out / f"{name}.{mode}" for name in names for mode in MODES]
+    either = [[stem.with_name(stem.name + suffix) for suffix in (".sqlite", ".nsys-rep")] for stem in stems]
+    return [next(path for path in paths if path.exists()) for paths in either if any(path.exists() for path in paths)]
 
 
 def truth(captures: dict[str, Path], results: dict[str, float], entries: dict[str, Entry]) -> str:
@@ -132,8 +161,7 @@ def truth(captures: dict[str, Path], results: dict[str, float], entries: dict[st
 
 def write_truth(out: Path, steps: str, entries: dict[str, Entry]) -> int:
     """Slice every export in the folder, write the page about all of them, and return how many were sliced."""
-    wholes = [out / f"{name}.{mode}.sqlite" for name in entries for mode in MODES]
-    there = [whole for whole in wholes if whole.exists()]
+    there = recorded(out, entries)
     with ThreadPoolExecutor() as pool:
         parts = list(pool.map(lambda whole: sliced(whole, steps), there))
     captures = {whole.stem: part for whole, part in zip(there, parts, strict=True) if part}
@@ -149,6 +177,7 @@ def main() -> int:
     parser.add_argument("out", type=Path, nargs="?")
     parser.add_argument("entries", nargs="*")
     parser.add_argument("--list", action="store_true")
+    parser.add_argument("--mode", choices=("both", *MODES), default="both")
     parser.add_argument("--steps", default="2:12")
     parser.add_argument("--limit", type=float, default=3600, metavar="SECONDS", help="start no entry after this time")
     asked = parser.parse_args()
@@ -161,10 +190,11 @@ def main() -> int:
     until, failed, several = time.monotonic() + asked.limit, [], gpus()
     for entry in [known[name] for name in asked.entries or known]:
         left = until - time.monotonic()
-        if left < LEAST_S or 1 < entry.gpus > several:
-            print(f"{entry.name:14} skipped: {'no time is left' if left < LEAST_S else 'too few GPUs'}", flush=True)
+        late = left < LEAST * entry.longest_s
+        if late or 1 < entry.gpus > several:
+            print(f"{entry.name:14} skipped: {'no time is left' if late else 'too few GPUs'}", flush=True)
             failed.append(entry.name)
-        elif not record(entry, asked.out, min(left, ENTRY_S)):
+        elif not record(entry, asked.out, asked.mode, min(left, entry.longest_s)):
             failed.append(entry.name)
     written = write_truth(asked.out, asked.steps, known)
     print(f"{written} slices; TRUTH.md is written; not captured: {', '.join(failed) or 'none'}")

@@ -1,6 +1,6 @@
 """vLLM decoding one request with dummy weights, as it comes, in pieces, or without asynchronous scheduling.
 
-usage: python -m workloads.vllm_decode {full,piecewise,sync} [--steps 100] [--result FILE]
+usage: python -m workloads.vllm_decode {full,piecewise,sync} [--steps 40] [--result FILE]
 
 The engine runs in a process of its own; `start_profile` opens the profiler's range there. The model is dense and has
 the shape of Qwen3-1.7B; no weights and no tokenizer are needed. Every round decodes the same tokens.
@@ -9,7 +9,6 @@ the shape of Qwen3-1.7B; no weights and no tokenizer are needed. Every round dec
 from __future__ import annotations
 
 import json
-import os
 import random
 import statistics
 import tempfile
@@ -51,7 +50,6 @@ ROUNDS = 5
 def engine(variant: str, folder: Path) -> LLM:
     """Start the engine with the switches of a variant."""
     (folder / "config.json").write_text(json.dumps(SHAPE))
-    os.environ.setdefault("VLLM_WORKER_MULTIPROC_METHOD", "spawn")
     return LLM(
         model=str(folder),
         load_format="dummy",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from workloads.run import MATRIX, truth
+from workloads.run import MATRIX, recorded, sliced, truth
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,3 +33,19 @@ def test_the_page_holds_the_known_answers(sample: Callable[[str], Path]) -> None
     cells = [cell.strip() for cell in row.strip("|").split("|")]
     assert cells[1:4] == ["reads 8 bytes back after verify", "8.512", "0"]
     assert cells[4:] == ["208914471", "–", "43964403", "1652282", "133828", "0", "0", "0"]
+
+
+def test_an_entry_that_ended_before_its_export_is_cut_from_its_report(tmp_path: Path) -> None:
+    for name in ("read.node.sqlite", "read.node.nsys-rep", "gc.graph.nsys-rep", "other.graph.sqlite"):
+        (tmp_path / name).touch()
+    assert [path.name for path in recorded(tmp_path, ("read", "gc"))] == ["read.node.sqlite", "gc.graph.nsys-rep"]
+
+
+def test_a_capture_without_the_steps_that_are_asked_for_is_kept_whole(
+    tmp_path: Path, sample: Callable[[str], Path]
+) -> None:
+    whole = tmp_path / "read.graph.sqlite"
+    whole.write_bytes(sample("torch_eager").read_bytes())
+    part = sliced(whole, "900:910")
+    assert part == tmp_path / "read.graph.slice.sqlite.xz"
+    assert part.stat().st_size > 1000
