@@ -213,9 +213,9 @@ def arguments(choices: Iterable[str], about: str | None) -> argparse.Namespace:
     return parser.parse_args()
 
 
-def tell(asked: argparse.Namespace, step_ms: float) -> None:
-    """Print the untraced time of a step, and write it where the command line says."""
-    told = json.dumps({"variant": asked.variant, "untraced_step_ms": step_ms})
+def tell(asked: argparse.Namespace, step_ms: float, **others: float) -> None:
+    """Print the untraced time of a step, and what else was measured, and write it where the command line says."""
+    told = json.dumps({"variant": asked.variant, "untraced_step_ms": step_ms, **others})
     print(told, flush=True)
     if asked.result:
         asked.result.write_text(told)

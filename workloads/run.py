@@ -27,7 +27,7 @@ CLASSES = ("busy", "intra_graph", "host_late", "launching", "queued", "unattribu
 MODES = ("node", "graph")
 ENTRY_S = 150
 """No loop takes longer in both modes, unless something hangs."""
-ENGINE_S = 360
+ENGINE_S = 420
 """Nor does an engine, which starts anew for each mode and compiles at its first start."""
 LEAST = 0.3
 """An entry takes at least this share of the longest that it may: none is started with less time left."""
@@ -56,8 +56,8 @@ def _decode(name: str, does: str) -> Entry:
     return Entry(name, ("-m", "workloads.decode", name), does)
 
 
-def _vllm(variant: str, does: str) -> Entry:
-    return Entry(f"vllm_{variant}", ("-m", "workloads.vllm_decode", variant), does, longest_s=ENGINE_S)
+def _engine(engine: str, variant: str, does: str) -> Entry:
+    return Entry(f"{engine}_{variant}", ("-m", f"workloads.{engine}_decode", variant), does, longest_s=ENGINE_S)
 
 
 RANKS = ("-m", "torch.distributed.run", "--nproc-per-node", "2", "-m", "workloads.decode", "slow_rank")
@@ -73,9 +73,14 @@ MATRIX = (
     Entry("batching_async", ("-m", "workloads.batching", "async"), "prepares the next batch while this one runs"),
     Entry("plan_device", ("-m", "workloads.plan", "device"), "calls FlashInfer's plan(), lengths on the GPU"),
     Entry("plan_host", ("-m", "workloads.plan", "host"), "calls FlashInfer's plan(), lengths on the host"),
-    _vllm("full", "vLLM as it comes"),
-    _vllm("piecewise", "vLLM with a graph for each piece of a step"),
-    _vllm("sync", "vLLM without asynchronous scheduling"),
+    _engine("vllm", "full", "vLLM as it comes"),
+    _engine("vllm", "piecewise", "vLLM with a graph for each piece of a step"),
+    _engine("vllm", "sync", "vLLM without asynchronous scheduling"),
+    _engine("sglang", "nextn", "SGLang with FlashInfer and NEXTN, which reads lengths back"),
+    _engine("sglang", "triton", "SGLang with Triton's attention and NEXTN"),
+    _engine("sglang", "plain", "SGLang with FlashInfer, a token a step"),
+    _engine("sglang", "overlap_off", "SGLang with FlashInfer and NEXTN, its scheduler not overlapped"),
+    _engine("sglang", "patched", "SGLang with FlashInfer and NEXTN, its blocking reads taken out"),
     Entry("slow_rank", RANKS, "two ranks; rank 1 works 0.4 ms longer on the host", gpus=2),
 )
 
