@@ -31,8 +31,8 @@ import polars as pl
 
 from bubblefinder.errors import EXIT_INPUT, BubblefinderError
 from bubblefinder.report.build import analyze_trace
-from bubblefinder.trace.model import CALLS_TABLE, KIND_TABLES
 from bubblefinder.trace.open import open_trace
+from bubblefinder.trace.schema import CALLS_TABLE, KIND_TABLES
 from bubblefinder.trace.sqlite import MAGIC
 from tests.laws import ALL_IDLE, broken, idle_share, lost_rows, seems_idle
 from tests.mutations import BYTES, DATABASES, FOLDERS, MUTATIONS, SAME, SAME_OR_TOLD

@@ -29,7 +29,8 @@ from starlette.routing import Route
 from bubblefinder.web.app import create_app
 from bubblefinder.web.limits import Limits
 from bubblefinder.web.service import Service
-from bubblefinder.web.store import Store, StoredRun, new_id
+from bubblefinder.web.shelf import StoredRun
+from bubblefinder.web.store import Store, new_id
 from bubblefinder.web.trend import METRICS
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from bubblefinder.render.formats import formats_of, render
 from bubblefinder.report.found import DeviceRef
 from bubblefinder.report.read import embedded_json
 from bubblefinder.timeline.model import INTER_CLASSES, LEDGER_CLASSES
-from bubblefinder.trace.model import CALLS_TABLE, KIND_TABLES
+from bubblefinder.trace.schema import CALLS_TABLE, KIND_TABLES
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator

@@ -22,8 +22,8 @@ from bubblefinder.report.build import analyze_trace
 from bubblefinder.timeline.build import build_timeline
 from bubblefinder.timeline.ledger import cover_of, window_ledger
 from bubblefinder.trace import schema
-from bubblefinder.trace.model import CALLS_TABLE, KIND_TABLES
 from bubblefinder.trace.open import open_trace
+from bubblefinder.trace.schema import CALLS_TABLE, KIND_TABLES
 from tests.captures import captures
 from tests.exports import GENERATIONS, export
 from tests.laws import broken, lost_rows

@@ -10,7 +10,7 @@ import pytest
 from bubblefinder.report.build import analyze_trace
 from bubblefinder.rules.cases import Case, picture
 from bubblefinder.trace.drawn import draw
-from bubblefinder.trace.model import CALLS_TABLE, KIND_TABLES
+from bubblefinder.trace.schema import CALLS_TABLE, KIND_TABLES
 from tests.laws import broken, lost_rows, seems_idle
 
 if TYPE_CHECKING:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import bubblefinder
-from bubblefinder.economics.shape import load_shape
+from bubblefinder.economics.shapes import load_shape
 from bubblefinder.economics.traffic import Load
-from bubblefinder.report.economics import Question
+from bubblefinder.report.economics_build import Question
 from tests.unit.economics.test_hub import LING, SMALL
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from hypothesis import given
 from bubblefinder.pipeline import Analysis
 from bubblefinder.report.build import analyze_trace
 from bubblefinder.timeline.model import IdleClass
-from bubblefinder.trace.model import CALLS_TABLE
+from bubblefinder.trace.schema import CALLS_TABLE
 from tests.captures import captures, moved, relabelled
 from tests.loops import disturbed
 

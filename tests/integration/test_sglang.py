@@ -14,8 +14,7 @@ from bubblefinder.report.build import report_of
 from tests.samples import analysis, report
 
 if TYPE_CHECKING:
-    from bubblefinder.report.chains import WaitChainReport
-    from bubblefinder.report.found import Finding
+    from bubblefinder.report.found import Finding, WaitChainReport
     from bubblefinder.report.model import Report
 
 MS = 1_000_000

@@ -12,7 +12,7 @@ from bubblefinder.causes.evidence import Evidence
 from bubblefinder.intervals import Cover, inside, last_before, split, union
 from bubblefinder.steps.model import HEAD, NO_LOAD, PREFILL, SET_UP
 from bubblefinder.timeline.model import on_gpu
-from bubblefinder.trace.model import CALLS_TABLE, KIND_TABLES
+from bubblefinder.trace.schema import CALLS_TABLE, KIND_TABLES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

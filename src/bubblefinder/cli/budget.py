@@ -79,7 +79,7 @@ def check(
     from bubblefinder.compare.explain import change_since, excuse_of, explained
     from bubblefinder.compare.judge import judge
     from bubblefinder.compare.source import labelled
-    from bubblefinder.report.economics import with_benches
+    from bubblefinder.report.economics_build import with_benches
 
     outputs = Outputs("budget", "json" if json else output_format, output, quiet=quiet)
     if baseline and history:

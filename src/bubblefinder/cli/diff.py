@@ -101,7 +101,7 @@ def diff(
     from bubblefinder.cli.output import Outputs
     from bubblefinder.compare.diff import diff as compare
     from bubblefinder.compare.source import labelled
-    from bubblefinder.report.economics import with_benches
+    from bubblefinder.report.economics_build import with_benches
 
     outputs = Outputs("diff", "json" if json else output_format, output, quiet=quiet)
     sides = _sides(captures or [], base or [], head or [])

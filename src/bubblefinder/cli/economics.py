@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
     from bubblefinder.compare.scenario import Results
     from bubblefinder.economics.bench import Bench
-    from bubblefinder.report.economics import Question
+    from bubblefinder.report.economics_build import Question
 
 
 def question(
@@ -32,9 +32,9 @@ def question(
     Raises:
         UsageError: there is no such shape, or a file is wrong.
     """
-    from bubblefinder.economics.shape import load_shape
+    from bubblefinder.economics.shapes import load_shape
     from bubblefinder.economics.traffic import Load
-    from bubblefinder.report.economics import Question
+    from bubblefinder.report.economics_build import Question
 
     ranks, context, batch, draft_steps, draft_tokens = load
     return Question(

@@ -49,7 +49,7 @@ def floor(
     from bubblefinder.cli.economics import question
     from bubblefinder.cli.output import Outputs, stages
     from bubblefinder.report.build import Options, analyze_trace
-    from bubblefinder.report.economics import floor_under
+    from bubblefinder.report.economics_build import floor_under
     from bubblefinder.trace.open import open_trace
 
     outputs = Outputs("floor", "json" if json else output_format, output, quiet=quiet)

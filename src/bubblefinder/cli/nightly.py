@@ -40,7 +40,7 @@ def nightly(
     from bubblefinder.compare.nightly import nightly as judge_night
     from bubblefinder.compare.source import labelled
     from bubblefinder.render.nightly import make_folder, write_night
-    from bubblefinder.report.economics import with_benches
+    from bubblefinder.report.economics_build import with_benches
     from bubblefinder.report.sentences import plain
 
     make_folder(output)

@@ -79,7 +79,7 @@ def _measured(report: Report, asked: dict[str, str]) -> Point:
         UsageError: it states none, or has no decode step.
     """
     from bubblefinder.economics.speculation import parse_point
-    from bubblefinder.report.economics import captured
+    from bubblefinder.report.economics_build import captured
 
     meta = asked | report.run.meta
     known = captured(report)

@@ -13,7 +13,7 @@ from bubblefinder.compare.scenario import SERVING, Results, measures
 from bubblefinder.economics.serving import served, traps
 from bubblefinder.errors import EXIT_GATE, EXIT_INPUT, EXIT_OK
 from bubblefinder.overhead.model import TRUSTED
-from bubblefinder.report.economics import captured
+from bubblefinder.report.economics_build import captured
 from bubblefinder.units import plural
 
 if TYPE_CHECKING:

@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated, Final, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
-
-from bubblefinder.errors import UsageError
-from bubblefinder.rules.packs import shipped
-from bubblefinder.rules.suggest import did_you_mean, read_toml, validate
 
 Dtype = Literal["fp32", "bf16", "fp16", "fp8", "int8", "fp4", "int4"]
 BITS: Final[dict[Dtype, int]] = {"fp32": 32, "bf16": 16, "fp16": 16, "fp8": 8, "int8": 8, "fp4": 4, "int4": 4}
@@ -154,31 +149,3 @@ class Shape(BaseModel):
         if len(stated) == len(self.attention) or self.active_parameters is None:
             return sum(stated)
         return self.active_parameters - self.feed_forward_parameters
-
-
-def shape_names() -> list[str]:
-    """Return the names of the shipped shapes."""
-    return sorted(path.stem for path in _folder().glob("*.toml"))
-
-
-def load_shape(name: str) -> Shape:
-    """Return a shipped shape by name, or one from a file: a shape in TOML, or a Hugging Face config in JSON.
-
-    Raises:
-        UsageError: there is no such shape, or the file is wrong; the message has every mistake.
-    """
-    path = Path(name)
-    if path.suffix == ".json":
-        from bubblefinder.economics.hub import read_config
-
-        return read_config(path)
-    if path.suffix == ".toml":
-        return validate(Shape, read_toml(path), str(path))
-    if name not in shape_names():
-        hint = f"there is {', '.join(shape_names())}; or name a shape file (.toml) or a Hugging Face config.json"
-        raise UsageError(f"no model shape is called {name!r}{did_you_mean(name, shape_names())}", hint=hint)
-    return validate(Shape, read_toml(_folder() / f"{name}.toml"), name)
-
-
-def _folder() -> Path:
-    return shipped() / "models"

@@ -14,20 +14,18 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import IntEnum
 from functools import cached_property
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from bubblefinder.timeline.rank import Rank
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Hashable, Iterator
 
     import polars as pl
 
     from bubblefinder.intervals import Bools, Ints
-    from bubblefinder.replay.changes import Change
-    from bubblefinder.replay.predict import Prediction
 
 _SIGMA: Final = 1.4826
 """Standard deviation over median absolute deviation, of a normal distribution."""
@@ -119,8 +117,7 @@ class Model:
         guesses: how many dependencies come from the order seen alone, since the capture doesn't show
             what the work or the wait depended on.
         left_out: how many decode steps, of all ranks, lie outside the part of the capture that is replayed.
-        predictions: what was predicted already, by changes; `predict` keeps them here.
-        lengths: the steps after some changes alone.
+        remembered: what was asked of it already, by the question; `predict` keeps its answers here.
     """
 
     recorded: Ints
@@ -131,8 +128,7 @@ class Model:
     waits: pl.DataFrame
     guesses: int
     left_out: int = 0
-    predictions: dict[tuple[Change, ...], dict[Rank, Prediction]] = field(default_factory=dict, init=False, repr=False)
-    lengths: dict[tuple[Change, ...], dict[Rank, int]] = field(default_factory=dict, init=False, repr=False)
+    remembered: dict[Hashable, Any] = field(default_factory=dict, init=False, repr=False)
 
     @cached_property
     def steps(self) -> dict[Rank, RankSteps]:

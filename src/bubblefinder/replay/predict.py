@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from bubblefinder.replay.run import replay
 from bubblefinder.units import plural
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from bubblefinder.replay.changes import Change, EditedGraph
     from bubblefinder.replay.model import Model, RankSteps
     from bubblefinder.timeline.rank import Rank
+
+T = TypeVar("T")
 
 HOST_NOISE: Final = 0.125
 """How far the host work of two captures of one program lies from the middle: five captures spread over a quarter."""
@@ -63,25 +65,30 @@ _BY_VALUE: Final = (RemoveWaits, HostSpeed, CaptureEager)
 for the same ones."""
 
 
-def _remembered(changes: Sequence[Change]) -> bool:
-    return all(isinstance(change, _BY_VALUE) for change in changes)
+def _once(
+    model: Model, ask: Callable[[Model, Sequence[Change]], dict[Rank, T]], changes: Sequence[Change]
+) -> dict[Rank, T]:
+    if not all(isinstance(change, _BY_VALUE) for change in changes):
+        return ask(model, changes)
+    if (key := (ask, *changes)) not in model.remembered:
+        model.remembered[key] = ask(model, changes)
+    found: dict[Rank, T] = model.remembered[key]
+    return found
 
 
 def predict(model: Model, changes: Sequence[Change], ranks: Collection[Rank] | None = None) -> dict[Rank, Prediction]:
     """Return the step of every process and GPU with decode steps, or of these, after all the changes together."""
-    if ranks is not None or not _remembered(changes):
-        return _predicted(model, changes, model.steps if ranks is None else ranks)
-    if (key := tuple(changes)) not in model.predictions:
-        model.predictions[key] = _predicted(model, changes, model.steps)
-    return model.predictions[key]
+    return _once(model, _predicted, changes) if ranks is None else _predicted(model, changes, ranks)
 
 
-def _predicted(model: Model, changes: Sequence[Change], ranks: Collection[Rank]) -> dict[Rank, Prediction]:
+def _predicted(
+    model: Model, changes: Sequence[Change], ranks: Collection[Rank] | None = None
+) -> dict[Rank, Prediction]:
     edited, times = _cautious(model, changes)
     best, worst = _extreme(model, changes, 1 + HOST_NOISE), _extreme(model, changes, 1 - HOST_NOISE)
     notes, least, decisive = (*edited.notes, *_notes(model)), _least(model, edited), decisive_edges(edited, times)
     found = {}
-    for rank in ranks:
+    for rank in model.steps if ranks is None else ranks:
         steps = model.steps[rank]
         now, step, low, high = (_step(steps, moved, least) for moved in (model.recorded, times, best, worst))
         found[rank] = Prediction(
@@ -99,11 +106,7 @@ def _predicted(model: Model, changes: Sequence[Change], ranks: Collection[Rank])
 
 def steps_after(model: Model, changes: Sequence[Change]) -> dict[Rank, int]:
     """Return only the predicted steps."""
-    if not _remembered(changes):
-        return _steps_after(model, changes)
-    if (key := tuple(changes)) not in model.lengths:
-        model.lengths[key] = _steps_after(model, changes)
-    return model.lengths[key]
+    return _once(model, _steps_after, changes)
 
 
 def _steps_after(model: Model, changes: Sequence[Change]) -> dict[Rank, int]:

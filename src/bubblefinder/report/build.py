@@ -14,7 +14,7 @@ from bubblefinder.overhead.model import Source
 from bubblefinder.pipeline import Analysis, with_names_of
 from bubblefinder.report.chains import chain_reports
 from bubblefinder.report.detail import detail
-from bubblefinder.report.economics import Question, economics_report
+from bubblefinder.report.economics_build import Question, economics_report
 from bubblefinder.report.findings import benign, expected, finding, joint
 from bubblefinder.report.host import host_report
 from bubblefinder.report.ledgers import (

@@ -1,12 +1,12 @@
-"""Waits that hold the host one after the other: an addition to report/1 that readers may ignore."""
+"""Waits that hold the host one after the other, as a report says them."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from bubblefinder.causes.facts import SiteFacts
 from bubblefinder.replay.fixes import fix_name
+from bubblefinder.report.found import ChainLink, Predicted, WaitChainReport
 from bubblefinder.report.sentences import plain
 from bubblefinder.timeline.rank import Rank
 from bubblefinder.units import duration, plural, share
@@ -17,57 +17,6 @@ if TYPE_CHECKING:
     from bubblefinder.replay.predict import Prediction
     from bubblefinder.replay.recoverable import Recoverable
     from bubblefinder.rules.model import Match
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Predicted:
-    """The median step after a change, by the what-if replay: `range_ns` is its low and its high end."""
-
-    recoverable_ns: int
-    step_after_ns: int
-    range_ns: list[int]
-    bound_after: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChainLink:
-    """One wait of a chain.
-
-    Attributes:
-        rule: the finding about it; null where no selected rule has one.
-        title: that finding's title, or the call.
-        recoverable_ns: what the median step loses without this wait alone: the next one then waits instead.
-        in_turn_ns: what it loses when the links before this one are gone too; they sum to what all together give.
-        moves_to: position of the link that waits in its place when it alone is gone; null if none does.
-    """
-
-    rule: str | None
-    title: str
-    recoverable_ns: int
-    in_turn_ns: int
-    moves_to: int | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WaitChainReport:
-    """The waits that hold a rank's launching thread one after the other, and what removing them together gives.
-
-    From the return of the first the host works for `preparing_ns`, until it is ahead of the GPU or waits in it again;
-    for `idle_ns` of that the GPU has nothing to do; both are medians. `joint` is the step without any of the waits,
-    `half_work` the step with a host that needs half the time for its own work, `both` the step with neither the waits
-    nor that half. Without the waits and without the profiler the step lies in `untraced_range_ns`, as wide as what is
-    known of the profiler's cost and of hosts' speed; null where nothing is known of that cost.
-    """
-
-    gpu: int
-    pid: int
-    joint: Predicted
-    half_work: Predicted
-    both: Predicted
-    links: list[ChainLink] = field(default_factory=list)
-    preparing_ns: int | None = None
-    idle_ns: int | None = None
-    untraced_range_ns: list[int] | None = None
 
 
 def chain_reports(cured: Recoverable, matches: Iterable[Match]) -> list[WaitChainReport]:

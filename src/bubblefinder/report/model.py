@@ -9,10 +9,16 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
-from bubblefinder.report.chains import WaitChainReport  # noqa: TC001 - decoding reads the annotation
 from bubblefinder.report.charts import Detail  # noqa: TC001 - decoding reads the annotation
 from bubblefinder.report.economics import EconomicsReport  # noqa: TC001 - decoding reads the annotation
-from bubblefinder.report.found import Benign, Confidence, Expected, Finding, Joint  # noqa: TC001 - decoding reads the annotation
+from bubblefinder.report.found import (  # noqa: TC001 - decoding reads the annotation
+    Benign,
+    Confidence,
+    Expected,
+    Finding,
+    Joint,
+    WaitChainReport,
+)
 from bubblefinder.report.host import HostReport  # noqa: TC001 - decoding reads the annotation
 from bubblefinder.report.provenance import Run, Tool, TraceFacts  # noqa: TC001 - decoding reads the annotation
 from bubblefinder.timeline.shares import BubbleShare  # noqa: TC001 - decoding reads the annotation

@@ -6,55 +6,20 @@ called ``module.Class.method``, in spawned processes too (docs/engines.md says w
 
 from __future__ import annotations
 
-import re
-from typing import TYPE_CHECKING, Annotated, Final
-
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
+from typing import TYPE_CHECKING, Final
 
 from bubblefinder.errors import UsageError
+from bubblefinder.rules.model import LEADING_NUMBERS
 from bubblefinder.rules.suggest import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
-    from typing import Self
 
+    from bubblefinder.rules.model import Functions
     from bubblefinder.rules.packs import Packs
 
 DOMAIN: Final = "bubblefinder"
 """The NVTX domain of the ranges."""
-
-_LEADING: Final = re.compile(r"\d+(?:\.\d+)*")
-
-Version = Annotated[str, StringConstraints(pattern=r"^\d+(\.\d+)*$")]
-Module = Annotated[str, StringConstraints(pattern=r"^[a-z_]\w*(\.\w+)*$")]
-Function = Annotated[str, StringConstraints(pattern=r"^\w+(\.\w+)?$")]
-
-
-class Functions(BaseModel):
-    """Functions of one module."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    module: Module = Field(description="where they are defined, as it is imported")
-    names: tuple[Function, ...] = Field(min_length=1, description="`function` or `Class.method`; aliases apart")
-    about: str | None = Field(default=None, description="what they do in a step")
-    since: Version | None = Field(default=None, description="the first version that is known to have them")
-    until: Version | None = Field(default=None, description="the first version without them")
-
-    @model_validator(mode="after")
-    def _some_version_has_them(self) -> Self:
-        if self.since and self.until and _numbers(self.since) >= _numbers(self.until):
-            raise ValueError(f"no version lies from {self.since} up to {self.until}")
-        return self
-
-    def in_version(self, version: str | None) -> bool:
-        """Return whether a version has them, as far as is known; without a version all are wanted."""
-        if version is None:
-            return True
-        asked = _numbers(version)
-        return (self.since is None or asked >= _numbers(self.since)) and (
-            self.until is None or asked < _numbers(self.until)
-        )
 
 
 def functions_trace(packs: Packs, wanted: Sequence[str]) -> list[dict[str, object]]:
@@ -96,13 +61,7 @@ def _versions(wanted: Sequence[str], known: Mapping[str, bool]) -> dict[str, str
         if not known[pack]:
             named = ", ".join(name for name, has in known.items() if has)
             raise UsageError(f"the pack {pack!r} lists no functions", hint=f"these do: {named}")
-        if equals and not _LEADING.match(version):
+        if equals and not LEADING_NUMBERS.match(version):
             raise UsageError(f"{word!r}: {version!r} is no version", hint=f"for example {pack}==1.2.3")
         found[pack] = version if equals else None
     return found
-
-
-def _numbers(version: str) -> tuple[int, ...]:
-    """Return the numbers that a version begins with: ``0.6.15.post1`` compares as 0.6.15."""
-    leading = _LEADING.match(version)
-    return tuple(int(part) for part in leading[0].split(".")) if leading else ()

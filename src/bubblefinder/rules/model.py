@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Final, Literal
 
@@ -10,7 +11,6 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstra
 from bubblefinder.causes.programs import PROGRAMS
 from bubblefinder.rules import template
 from bubblefinder.rules.code import CODE
-from bubblefinder.rules.functions import Functions
 from bubblefinder.rules.match import About, Conditions, Pattern
 from bubblefinder.rules.subjects import SUBJECTS, field_types
 from bubblefinder.rules.suggest import did_you_mean
@@ -32,6 +32,7 @@ CONFIDENCES: Final[tuple[Confidence, ...]] = ("low", "medium", "high")
 SEVERITY_SHARES: Final[dict[Severity, float]] = {"low": 0.01, "medium": 0.03, "high": 0.10}
 """The share of a decode step from which a finding has at least that severity."""
 
+LEADING_NUMBERS: Final = re.compile(r"\d+(?:\.\d+)*")
 _STRICT: Final = ConfigDict(extra="forbid", frozen=True)
 
 
@@ -46,7 +47,16 @@ Prose = Annotated[str, AfterValidator(lambda text: " ".join(text.split())), Stri
 RuleId = Annotated[str, StringConstraints(pattern=r"^[A-Z]+[0-9]{3}$")]
 Program = Annotated[str, AfterValidator(_known_program)]
 RuleName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$")]
+Version = Annotated[str, StringConstraints(pattern=r"^\d+(\.\d+)*$")]
+Module = Annotated[str, StringConstraints(pattern=r"^[a-z_]\w*(\.\w+)*$")]
+Function = Annotated[str, StringConstraints(pattern=r"^\w+(\.\w+)?$")]
 Reference = Annotated[str, StringConstraints(pattern=r"^([\w.-]+/[\w.-]+#[0-9]+|https://\S+)$")]
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    """Return the numbers that a version begins with: ``0.6.15.post1`` compares as 0.6.15."""
+    leading = LEADING_NUMBERS.match(version)
+    return tuple(int(part) for part in leading[0].split(".")) if leading else ()
 
 
 class Advice(BaseModel):
@@ -170,6 +180,33 @@ class Switch(BaseModel):
     opens: Pattern = Field(description="what the names of these ranges look like")
     names: Line = Field(description="what then has a name")
     cost: Line = Field(description="what it was seen to cost, on which version; or that it wasn't measured")
+
+
+class Functions(BaseModel):
+    """Functions of one module."""
+
+    model_config = _STRICT
+
+    module: Module = Field(description="where they are defined, as it is imported")
+    names: tuple[Function, ...] = Field(min_length=1, description="`function` or `Class.method`; aliases apart")
+    about: str | None = Field(default=None, description="what they do in a step")
+    since: Version | None = Field(default=None, description="the first version that is known to have them")
+    until: Version | None = Field(default=None, description="the first version without them")
+
+    @model_validator(mode="after")
+    def _some_version_has_them(self) -> Self:
+        if self.since and self.until and _numbers(self.since) >= _numbers(self.until):
+            raise ValueError(f"no version lies from {self.since} up to {self.until}")
+        return self
+
+    def in_version(self, version: str | None) -> bool:
+        """Return whether a version has them, as far as is known; without a version all are wanted."""
+        if version is None:
+            return True
+        asked = _numbers(version)
+        return (self.since is None or asked >= _numbers(self.since)) and (
+            self.until is None or asked < _numbers(self.until)
+        )
 
 
 class Pack(BaseModel):

@@ -14,12 +14,18 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeAlias
 
 import polars as pl
 
-from bubblefinder.trace.model import CALLS_TABLE, KIND_TABLES
-
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
 
 Dtype: TypeAlias = type[pl.DataType]
+
+KIND_TABLES: Final = (
+    "CUPTI_ACTIVITY_KIND_KERNEL",
+    "CUPTI_ACTIVITY_KIND_MEMCPY",
+    "CUPTI_ACTIVITY_KIND_MEMSET",
+    "CUPTI_ACTIVITY_KIND_GRAPH_TRACE",
+)
+CALLS_TABLE: Final = "CUPTI_ACTIVITY_KIND_RUNTIME"
 
 LONGEST_TEXT: Final = 4_096
 """Characters kept of any text in a capture. The longest symbols of CUTLASS have some 3,500; a name of megabytes is

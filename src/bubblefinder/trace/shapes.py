@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from bubblefinder.trace.model import KIND_TABLES
-from bubblefinder.trace.schema import Column, Table
+from bubblefinder.trace.schema import KIND_TABLES, Column, Table
 
 if TYPE_CHECKING:
     from bubblefinder.trace.schema import Source

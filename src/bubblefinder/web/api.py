@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
 
     from bubblefinder.web.service import Service
-    from bubblefinder.web.store import StoredRun
+    from bubblefinder.web.shelf import StoredRun
 
 _TYPES: Final = {
     "json": ("report.json", "application/json"),

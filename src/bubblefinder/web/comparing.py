@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
     from bubblefinder.web.folder import DataFolder
     from bubblefinder.web.limits import Limits
-    from bubblefinder.web.store import Store, StoredRun
+    from bubblefinder.web.shelf import StoredRun
+    from bubblefinder.web.store import Store
 
 GROUP: Final = 20
 _AT_ONCE: Final = 2

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from python_multipart.multipart import MultipartCallbacks
     from starlette.requests import Request
 
-    from bubblefinder.web.store import StoredRun
+    from bubblefinder.web.shelf import StoredRun
     from bubblefinder.web.uploads import Incoming, Intake
 
 FILE: Final = "file"

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
     from bubblefinder.web.folder import DataFolder
     from bubblefinder.web.limits import Limits
-    from bubblefinder.web.store import Store, StoredRun
+    from bubblefinder.web.shelf import StoredRun
+    from bubblefinder.web.store import Store
     from bubblefinder.web.supervise import Supervisor
 
 _NO_REPORT: Final = Outcome(error="The job ended with no report.", hint="Upload the trace again; please report it.")

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
 
     from bubblefinder.web.service import Service
-    from bubblefinder.web.store import StoredRun
+    from bubblefinder.web.shelf import StoredRun
 
 PER_PAGE: Final = 50
 _PAGE_DIGITS: Final = 6

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
 
     from bubblefinder.web.limits import Limits
-    from bubblefinder.web.store import StoredRun
+    from bubblefinder.web.shelf import StoredRun
 
 _TIDY_S: Final = 600
 

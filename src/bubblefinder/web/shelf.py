@@ -2,18 +2,55 @@
 
 from __future__ import annotations
 
+import time
 from bisect import bisect_left, insort
+from dataclasses import dataclass, field
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from bubblefinder.web.store import State, StoredRun
-
+State = Literal["queued", "running", "done", "failed", "cancelled"]
 SEARCH_CHARACTERS: Final = 200
 _SEARCH_WORDS: Final = 10
 _SEARCHED: Final = ("name", "label", "commit", "note", "gpu", "nsys", "verdict", "state")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredRun:
+    """One upload and what became of it; unknown is null.
+
+    `metrics` maps metric ids to values, for trends, and is empty in lists; `at_least` says that `bubble_share` is a
+    lower bound; `attempts` counts the jobs begun for it; a run that is `kept` outlives its days.
+    """
+
+    id: str
+    name: str
+    label: str | None = None
+    commit: str | None = None
+    note: str | None = None
+    kept: bool = False
+    baseline: str | None = None
+    size_bytes: int = 0
+    state: State = "queued"
+    attempts: int = 0
+    created_s: float = field(default_factory=time.time)
+    finished_s: float | None = None
+    error: str | None = None
+    hint: str | None = None
+    gpu: str | None = None
+    nsys: str | None = None
+    step_p50_ns: float | None = None
+    bubble_share: float | None = None
+    at_least: bool = False
+    verdict: str | None = None
+    metrics: dict[str, float | None] = field(default_factory=dict)
+
+    @property
+    def title(self) -> str:
+        """What to call the run on a page."""
+        return f"{self.label} ({self.name})" if self.label else self.name
 
 
 def _text(name: str) -> Callable[[StoredRun], Any]:

@@ -7,11 +7,11 @@ import secrets
 import sqlite3
 import sys
 import time
-from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from bubblefinder.errors import UsageError
-from bubblefinder.web.shelf import Shelf
+from bubblefinder.web.shelf import Shelf, StoredRun
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
@@ -19,8 +19,9 @@ if TYPE_CHECKING:
 
     from sqlite_utils import Database
 
+    from bubblefinder.web.shelf import State
+
 T = TypeVar("T")
-State = Literal["queued", "running", "done", "failed", "cancelled"]
 STATES: Final = ("queued", "running", "done", "failed", "cancelled")
 OPEN_STATES: Final = ("queued", "running")
 ATTEMPTS: Final = 2
@@ -35,42 +36,6 @@ _MOST_METRICS: Final = 32
 """Metrics whose values stay in memory; a page asks for one of eight, a program for any."""
 _OUT_OF_ROOM: Final = {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN}
 _PASSING: Final = {*_OUT_OF_ROOM, sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_READONLY}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoredRun:
-    """One upload and what became of it; unknown is null.
-
-    `metrics` maps metric ids to values, for trends, and is empty in lists; `at_least` says that `bubble_share` is a
-    lower bound; `attempts` counts the jobs begun for it; a run that is `kept` outlives its days.
-    """
-
-    id: str
-    name: str
-    label: str | None = None
-    commit: str | None = None
-    note: str | None = None
-    kept: bool = False
-    baseline: str | None = None
-    size_bytes: int = 0
-    state: State = "queued"
-    attempts: int = 0
-    created_s: float = field(default_factory=time.time)
-    finished_s: float | None = None
-    error: str | None = None
-    hint: str | None = None
-    gpu: str | None = None
-    nsys: str | None = None
-    step_p50_ns: float | None = None
-    bubble_share: float | None = None
-    at_least: bool = False
-    verdict: str | None = None
-    metrics: dict[str, float | None] = field(default_factory=dict)
-
-    @property
-    def title(self) -> str:
-        """What to call the run on a page."""
-        return f"{self.label} ({self.name})" if self.label else self.name
 
 
 def new_id() -> str:

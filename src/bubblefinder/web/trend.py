@@ -20,7 +20,7 @@ from bubblefinder.units import printable
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from bubblefinder.web.store import StoredRun
+    from bubblefinder.web.shelf import StoredRun
 
 __all__ = ["HEIGHT", "METRICS", "MOST_RUNS", "WIDTH", "Chart", "Move", "Point", "chart", "commits", "moves", "words"]
 

@@ -15,7 +15,8 @@ from starlette.requests import ClientDisconnect
 from bubblefinder.units import printable
 from bubblefinder.web.archive import HEAD_BYTES, check_kind, kind_of
 from bubblefinder.web.limits import RefusedError, disk_full, size
-from bubblefinder.web.store import StoredRun, new_id
+from bubblefinder.web.shelf import StoredRun
+from bubblefinder.web.store import new_id
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator

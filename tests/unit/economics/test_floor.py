@@ -4,7 +4,7 @@ import pytest
 
 from bubblefinder.economics.floor import as_document, floor_of
 from bubblefinder.economics.hardware import Bandwidth, bandwidth_of
-from bubblefinder.economics.shape import load_shape
+from bubblefinder.economics.shapes import load_shape
 from bubblefinder.economics.traffic import Load
 from bubblefinder.errors import CannotAnswerError
 

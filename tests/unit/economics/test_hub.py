@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from bubblefinder.economics.shape import Shape, load_shape
+from bubblefinder.economics.shapes import load_shape
 from bubblefinder.errors import UsageError
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from bubblefinder.economics.shape import Shape
 
 SMALL: dict[str, Any] = {
     "model_type": "bailing_moe", "hidden_size": 2048, "intermediate_size": 5120, "num_hidden_layers": 20,

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from bubblefinder.economics.shape import load_shape, shape_names
+from bubblefinder.economics.shapes import load_shape, shape_names
 from bubblefinder.errors import UsageError
 
 if TYPE_CHECKING:

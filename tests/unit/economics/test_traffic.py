@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bubblefinder.economics.shape import load_shape
+from bubblefinder.economics.shapes import load_shape
 from bubblefinder.economics.traffic import Load, distinct_experts, kv_bytes_a_token, plain_bytes, step_traffic
 
 GB = 1e9

@@ -8,10 +8,10 @@ import pytest
 import bubblefinder
 from bubblefinder.compare.metrics import measure
 from bubblefinder.economics.bench import read_bench
-from bubblefinder.economics.shape import load_shape
+from bubblefinder.economics.shapes import load_shape
 from bubblefinder.economics.traffic import Load
 from bubblefinder.render.report import html, markdown, text
-from bubblefinder.report.economics import Question
+from bubblefinder.report.economics_build import Question
 from tests.benches import sglang
 
 if TYPE_CHECKING:

@@ -10,7 +10,8 @@ from typer.testing import CliRunner
 
 from bubblefinder.cli.rules import rules
 from bubblefinder.errors import UsageError
-from bubblefinder.rules.functions import DOMAIN, Functions, functions_trace
+from bubblefinder.rules.functions import DOMAIN, functions_trace
+from bubblefinder.rules.model import Functions
 from bubblefinder.rules.packs import load_packs
 
 if TYPE_CHECKING:

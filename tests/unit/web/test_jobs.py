@@ -12,7 +12,8 @@ import pytest
 from bubblefinder.web import supervise
 from bubblefinder.web.folder import DataFolder
 from bubblefinder.web.limits import Limits
-from bubblefinder.web.store import Store, StoredRun
+from bubblefinder.web.shelf import StoredRun
+from bubblefinder.web.store import Store
 from tests.web import asynchronous, site, trace
 
 if TYPE_CHECKING:

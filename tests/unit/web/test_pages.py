@@ -6,8 +6,8 @@ import pytest
 
 from bubblefinder.web.limits import Limits
 from bubblefinder.web.pages import PER_PAGE
-from bubblefinder.web.shelf import SORTS
-from bubblefinder.web.store import StoredRun, new_id
+from bubblefinder.web.shelf import SORTS, StoredRun
+from bubblefinder.web.store import new_id
 from tests.web import asynchronous, site, trace
 
 if TYPE_CHECKING:

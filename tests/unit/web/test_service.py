@@ -12,7 +12,7 @@ from bubblefinder.web import service as service_module
 from bubblefinder.web import supervise
 from bubblefinder.web.limits import Limits
 from bubblefinder.web.service import Service
-from bubblefinder.web.store import StoredRun
+from bubblefinder.web.shelf import StoredRun
 from tests.web import asynchronous, site, trace
 
 if TYPE_CHECKING:

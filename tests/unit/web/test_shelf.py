@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bubblefinder.web.shelf import SORTS, Shelf
-from bubblefinder.web.store import StoredRun
+from bubblefinder.web.shelf import SORTS, Shelf, StoredRun
 
 VALUES = {
     "label": st.sampled_from([None, "a", "B", "b"]),

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from bubblefinder.web.shelf import SORTS
-from bubblefinder.web.store import Store, StoredRun, new_id
+from bubblefinder.web.shelf import SORTS, StoredRun
+from bubblefinder.web.store import Store, new_id
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -5,7 +5,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bubblefinder.web.store import StoredRun
+from bubblefinder.web.shelf import StoredRun
 from bubblefinder.web.trend import HEIGHT, WIDTH, Move, Point, chart, commits, moves, words
 
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from bubblefinder.causes.host_record import HostRange
-    from bubblefinder.report.chains import Predicted, WaitChainReport
+    from bubblefinder.report.found import Predicted, WaitChainReport
     from bubblefinder.report.host import HostReport
     from bubblefinder.report.model import Report
 
