@@ -8,6 +8,9 @@ EXIT_USAGE = 2
 EXIT_INPUT = 3
 EXIT_INTERNAL = 4
 
+DEBUG = "BUBBLEFINDER_DEBUG"
+"""The environment variable with which a bug shows its traceback."""
+
 BISECT_SKIP = 125
 BISECT_ABORT = 128
 

@@ -141,7 +141,7 @@ def analyze(
         )
 
     if captures:
-        raise typer.Exit(analyze_several(captures, options(), failing, outputs, quiet=quiet))
+        raise typer.Exit(analyze_several(captures, options(), failing, outputs, quiet=quiet, verbose=verbose > 0))
     report = load_and_analyze(traces[0], options, quiet=quiet)
     outputs.emit(report, url=report_url or "", verbose=verbose > 0)
     refuse_unseen(report)

@@ -12,7 +12,7 @@ from typer.completion import get_completion_inspect_parameters, install_callback
 
 from bubblefinder.cli.arguments import BISECT
 from bubblefinder.cli.usage import Command
-from bubblefinder.errors import EXIT_INTERNAL, EXIT_OK, BubblefinderError, for_bisect
+from bubblefinder.errors import DEBUG, EXIT_INTERNAL, EXIT_OK, BubblefinderError, for_bisect
 from bubblefinder.memory import give_back_early
 
 app = typer.Typer(
@@ -120,12 +120,12 @@ def _run() -> int:
         _say("error: out of memory", "analyse a part of the capture with --window")
         return EXIT_INTERNAL
     except Exception as error:
-        if os.environ.get("BUBBLEFINDER_DEBUG"):
+        if os.environ.get(DEBUG):
             raise
         name = type(error).__name__
         _say(
             f"internal error: {name}: {error}",
-            "BUBBLEFINDER_DEBUG=1 shows where; please report it with the output of `bubblefinder doctor`",
+            f"{DEBUG}=1 shows where; please report it with the output of `bubblefinder doctor`",
         )
         return EXIT_INTERNAL
     return EXIT_OK

@@ -57,12 +57,17 @@ class Outputs:
             if not self._quiet:
                 typer.echo(f"wrote {path}", err=True)
 
-    def tell(self, line: str) -> None:
-        """Print a line on a part of the document as it is done, in place of the document; not if a format was named."""
+    def tell(self, line: str, report: Report | None = None) -> None:
+        """Print a line on a part of the document as it is done, and the whole of what it is about where that is given.
+
+        They take the place of the document; where a format was named, nothing is printed.
+        """
         if self._takes_lines:
             self._are_lines = True
             if self._prints():
                 say(line)
+                if report:
+                    _print_report(report, verbose=True)
 
     def _prints(self) -> bool:
         return not (self._quiet and self._paths)

@@ -26,6 +26,7 @@ def analyze_several(
     outputs: Outputs,
     *,
     quiet: bool,
+    verbose: bool,
 ) -> int:
     """Analyse captures one after the other and put them side by side; return the highest exit code of any.
 
@@ -35,14 +36,16 @@ def analyze_several(
         failing: severities of findings that fail a capture.
         outputs: where they go side by side.
         quiet: print no progress.
+        verbose: print the whole report of each with its line.
     """
     from bubblefinder.fleet.analyse import side_by_side
     from bubblefinder.render.fleet import line, sheet
+    from bubblefinder.report.json import decode
 
     done = []
     for one in _analysed(paths, options, quiet=quiet):
         done.append(one)
-        outputs.tell(line(one))
+        outputs.tell(line(one), decode(one.report) if verbose and one.report else None)
     fleet = side_by_side(done)
     outputs.tell(sheet(fleet).headline)
     outputs.emit(fleet)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bubblefinder.errors import EXIT_INPUT, EXIT_INTERNAL, EXIT_OK, BubblefinderError, UsageError
+from bubblefinder.errors import DEBUG, EXIT_INPUT, EXIT_INTERNAL, EXIT_OK, BubblefinderError, UsageError
 from bubblefinder.fleet.model import Failure, Fleet, rows_of
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ class Analysed:
 
 
 def analyse(path: str, options: Options | None = None) -> Analysed:
-    """Return what one capture gives; a capture that can't be read is a failure, not an error.
+    """Return what one capture gives; one that can't be read, or meets a bug here, costs the others nothing.
 
     Raises:
         UsageError: an option is wrong, whatever the capture.
@@ -50,6 +51,11 @@ def analyse(path: str, options: Options | None = None) -> Analysed:
         return Analysed(path, failure=Failure(path, str(error).splitlines()[0]), code=error.exit_code)
     except MemoryError:
         return Analysed(path, failure=Failure(path, "out of memory"), code=EXIT_INTERNAL)
+    except Exception as error:
+        if os.environ.get(DEBUG):
+            raise
+        reason = f"internal error: {type(error).__name__}: {error}; {DEBUG}=1 shows where, please report it"
+        return Analysed(path, failure=Failure(path, reason), code=EXIT_INTERNAL)
     return Analysed(
         path,
         tuple(rows_of(report, Path(path), trace.info.utc_ns)),

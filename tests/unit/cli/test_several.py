@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from bubblefinder.report.model import Report
+    from bubblefinder.trace.model import Trace
+
 
 @pytest.fixture(scope="module")
 def runs(sample: Callable[[str], Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -84,6 +87,37 @@ def test_options_hold_for_each(runs: Path) -> None:
     first, second = done.stdout.splitlines()[:2]
     assert "not analysed: the GPU or process asked for" in first
     assert "3 steps on 2 ranks" in second
+
+
+def test_verbose_prints_the_whole_report_of_each_below_its_line(runs: Path) -> None:
+    done = run("analyze", runs, "-v")
+    alone = [run("analyze", runs / f"{number}.sqlite.xz", "-v").stdout for number in (0, 1)]
+    lines = run("analyze", runs).stdout.splitlines(keepends=True)
+    assert done.stdout == lines[0] + alone[0] + lines[1] + alone[1] + lines[2]
+    named = run("analyze", runs, "-v", "-f", "csv").stdout
+    assert named == run("analyze", runs, "-f", "csv").stdout
+
+
+def test_a_bug_that_one_capture_meets_costs_the_others_nothing(runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from bubblefinder.report import build
+
+    right = build.analyze_trace
+    met = iter([True, False, True])
+
+    def buggy(trace: Trace, options: build.Options | None = None) -> Report:
+        if next(met):
+            raise ZeroDivisionError("division by zero")
+        return right(trace, options)
+
+    monkeypatch.setattr(build, "analyze_trace", buggy)
+    done = run("analyze", runs)
+    assert done.returncode == 4
+    first, second, _ = done.stdout.splitlines()
+    assert ": not analysed: internal error: ZeroDivisionError: division by zero; BUBBLEFINDER_DEBUG=1" in first
+    assert "3 steps on 2 ranks" in second
+    monkeypatch.setenv("BUBBLEFINDER_DEBUG", "1")
+    with pytest.raises(ZeroDivisionError):
+        run("analyze", runs)
 
 
 def test_a_folder_without_captures_is_refused_as_one(tmp_path: Path) -> None:
