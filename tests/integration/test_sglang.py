@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -11,6 +11,8 @@ import pytest
 
 from bubblefinder.pipeline import Analysis, with_names_of
 from bubblefinder.report.build import report_of
+from bubblefinder.steps.find import find_steps
+from bubblefinder.timeline.build import build_timeline
 from tests.samples import analysis, report
 
 if TYPE_CHECKING:
@@ -76,6 +78,15 @@ def test_a_step_replays_draft_verify_and_draft_extend(name: str) -> None:
     assert told.steps.count >= 13
     assert [role.role for role in told.steps.roles] == ROLES
     assert all(role.replays_per_step == 1 for role in told.steps.roles)
+
+
+@pytest.mark.parametrize("name", ["sglang/fi.graph", *CHAIN, SWITCH, "sglang/triton.graph", OVERLAP_OFF])
+def test_steps_are_found_without_what_the_slice_keeps_of_them(name: str) -> None:
+    kept = analysis(name).trace
+    found = find_steps(build_timeline(replace(kept, part=None)))
+    (detection,) = found.detections.values()
+    assert detection.confidence in ("medium", "high")
+    assert found.windows["excluded"].null_count() == report(name).steps.count
 
 
 @pytest.mark.parametrize("name", TRITON)

@@ -151,17 +151,27 @@ def _prompt(events: Events, shorter: Ints, longer: Ints) -> bool:
 
 
 def _target(events: Events, shorter: Ints, longer: Ints) -> bool:
-    """Tell whether one kind of graph comes once a longer cycle, and others by which it is drafted are far shorter."""
+    """Tell whether one kind of graph comes once a longer cycle, and others by which it is drafted are far shorter.
+
+    Those come at most of the boundaries that only the shorter cycles have, or once a longer cycle as well: a draft and
+    its extension on either side of the target. Batch sizes by turns differ less.
+    """
     held = np.diff(np.searchsorted(shorter, longer))
     replays = np.flatnonzero(events.what == REPLAY)
     if not len(held) or np.median(held) < 2:  # noqa: PLR2004 - a draft and its target
         return False
-    took = events.end_ns - events.start_ns
     kinds = [replays[events.alike[replays] == kind] for kind in np.unique(events.alike[replays]).tolist()]
+    most = thresholds.MORE * (len(shorter) - len(longer))
     once = [kind for kind in kinds if alternate(longer, kind)]
-    drafts = [kind for kind in kinds if len(kind) >= thresholds.MORE * (len(shorter) - len(longer))]
-    lengths = [float(np.median(took[kind])) for kind in drafts if not any(kind is one for one in once)]
-    return any(np.median(took[kind]) >= thresholds.ANOTHER_SIZE * max(lengths) for kind in once if lengths)
+    often = [kind for kind in kinds if len(kind) >= most and not any(kind is one for one in once)]
+    took = events.end_ns - events.start_ns
+    lasts = {int(kind[0]): float(np.median(took[kind])) for kind in kinds}
+    *others, target = sorted(once, key=lambda kind: lasts[int(kind[0])]) if once else [replays[:0]]
+    beside = [drafts for drafts in (often, [*often, *others]) if sum(map(len, drafts)) >= max(most, 1)]
+    shorter_ns = [max(lasts[int(kind[0])] for kind in drafts) for drafts in beside]
+    return bool(len(target)) and any(
+        lasts[int(target[0])] >= thresholds.ANOTHER_SIZE * longest for longest in shorter_ns
+    )
 
 
 def _graphs(events: Events, alike: _Present, linked: float) -> int:

@@ -165,7 +165,8 @@ test_steps_without_links_are_told_beside_prefills_that_read."""
 
 TARGET_POINTS: Final = 5.0
 """For a graph that comes once a longer cycle and takes more than ANOTHER_SIZE times as long as those of the shorter
-ones: the target of their drafts. Shown by test_a_draft_graph_and_its_target_make_one_step."""
+ones: the target of their drafts, or of a draft and its extension that come once each. Shown by
+test_a_draft_graph_and_its_target_make_one_step and sglang/chain_2.graph."""
 
 PREFILL_POINTS: Final = -5.0
 """Against longer cycles at whose boundaries a pass of its own runs, where the shorter ones have links of their own:
