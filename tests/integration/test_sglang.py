@@ -166,6 +166,21 @@ def test_the_patched_engine_has_no_chain_and_nothing_above_low() -> None:
     assert {finding.severity for finding in told.findings} <= {"info", "low"}
 
 
+@pytest.mark.parametrize("name", [*FLASHINFER, *CHAIN[:3], FUNCTIONS, SWITCH, OVERLAP_OFF])
+def test_the_launches_around_plans_reads_are_not_told_to_become_a_graph(name: str) -> None:
+    told = report(name)
+    (planning,) = named(told, "CUDA112")
+    assert planning.title.startswith("eager after draft can't be a graph")
+    assert planning.recoverable_ns is None
+    assert planning.severity in ("info", "low")
+    assert all("eager after draft" not in finding.title for finding in named(told, "CUDA111"))
+    assert "capture eager after draft" not in {fix.name for fix in analysis(name).study.fixes}
+
+
+def test_without_plans_reads_the_same_launches_could_be_a_graph() -> None:
+    assert {finding.title.split(" runs")[0] for finding in named(report(CHAIN[3]), "CUDA111")} >= {"eager after draft"}
+
+
 @pytest.mark.parametrize("name", FLASHINFER)
 def test_a_late_host_is_taken_apart(name: str) -> None:
     told = report(name)

@@ -39,7 +39,8 @@ def find_spans(timeline: Timeline, causes: Causes, lane: RankSteps) -> pl.DataFr
 
     Returns:
         role, eager, start_ns and end_ns (first start and last end of its operations), launches,
-        launch_ns (time inside its launch calls), nodes (null in graph mode), first_call, replay_index,
+        launch_ns (time inside its launch calls), called_ns and returned_ns (begin of the first of these calls, end of
+        the last), waits (of its thread between these two), nodes (null in graph mode), first_call, replay_index,
         window (number in the lane).
     """
     mine = causes.submitted.filter(
@@ -60,13 +61,27 @@ def find_spans(timeline: Timeline, causes: Causes, lane: RankSteps) -> pl.DataFr
             end_ns=pl.coalesce("replay_end_ns", "op_end_ns").max(),
             launches=pl.len(),
             launch_ns=(pl.col("end_ns") - pl.col("start_ns")).sum(),
+            called_ns=pl.col("start_ns").min(),
+            returned_ns=pl.col("end_ns").max(),
             nodes=pl.col("nodes").first(),
             first_call=pl.col("call_index").first(),
             replay_index=pl.col("replay_index").first(),
         )
         .sort("start_ns", maintain_order=True)
     )
-    return spans.with_columns(window=pl.Series(lane.windows(spans["start_ns"].to_numpy()), dtype=pl.Int64))
+    windows = pl.Series(lane.windows(spans["start_ns"].to_numpy()), dtype=pl.Int64)
+    return spans.with_columns(window=windows, waits=_waits_among(causes, spans))
+
+
+def _waits_among(causes: Causes, spans: pl.DataFrame) -> pl.Series:
+    """Count for each span the waits of its thread that begin between its launch calls."""
+    waits = causes.waits.select("thread", "start_ns")
+    counts = np.zeros(len(spans), np.int64)
+    for (thread,), mine in spans.with_row_index("span").partition_by("thread", as_dict=True).items():
+        began = waits.filter(pl.col("thread") == thread)["start_ns"].sort().to_numpy()
+        first, last = (np.searchsorted(began, mine[name].to_numpy()) for name in ("called_ns", "returned_ns"))
+        counts[mine["span"].to_numpy()] = last - first
+    return pl.Series(counts)
 
 
 def role_facts(timeline: Timeline, lane: RankSteps, spans: pl.DataFrame, owner: Ints) -> Iterator[RoleFacts]:
@@ -120,6 +135,7 @@ def _role(
         idle_p50_ns=p50(idle) if measured else None,
         idle_share=lane.share(total) if measured else None,
         launch_p50_ns=p50(lane.per_step(window, mine["launch_ns"].to_numpy())),
+        waits=p50(lane.per_step(window, mine["waits"].to_numpy())) or 0.0,
         evidence=call_rows(timeline, mine["first_call"]),
         **(_inside(timeline, lane, mine, count or 0.0) if measured else {}),
     )

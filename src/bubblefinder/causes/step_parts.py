@@ -45,8 +45,9 @@ class RoleFacts:
         long_kernels: names of the kernels that take at least 2 % of its busy time each, costliest first, at most
             8; empty where not measured.
         launch_p50_ns: median host time inside its launch calls per step.
-        recoverable_ns: of an eager phase, what a median step would lose if it were captured as a graph, by the what-if
-            replay; None where that was not computed.
+        waits: median waits of the launching thread between these calls per step: what a graph can't hold.
+        recoverable_ns: of an eager phase without such waits, what a median step would lose if it were captured as a
+            graph, by the what-if replay; None where that was not computed.
         left_share: the part of its idle that surely remains without the profiler, by the what-if replay; 1 where that
             is not known.
         evidence: rows of at most 20 replays or launch calls.
@@ -77,9 +78,15 @@ class RoleFacts:
     tandem_share: float | None = None
     long_kernels: tuple[str, ...] = ()
     launch_p50_ns: float | None = None
+    waits: float = 0.0
     recoverable_ns: float | None = None
     left_share: float = 1.0
     evidence: tuple[Evidence, ...] = ()
+
+    @property
+    def capturable(self) -> bool:
+        """Whether it is single launches that a graph could hold as they are: nobody waits for the GPU among them."""
+        return self.eager and not self.waits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

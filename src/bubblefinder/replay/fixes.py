@@ -102,7 +102,7 @@ def _chains(causes: Causes, chains: Iterable[WaitChain]) -> Iterator[Fix]:
 
 
 def _phases(facts: Facts) -> Iterator[Fix]:
-    eager = {role.role: role for step in facts.steps for role in step.roles if role.eager}
+    eager = {role.role: role for step in facts.steps for role in step.roles if role.capturable}
     for name, role in eager.items():
         launches = f"{role.nodes:.0f} launches" if role.nodes else "its launches"
         yield Fix(f"capture {name}", f"{launches} of {name} as one CUDA graph", CaptureEager(name))

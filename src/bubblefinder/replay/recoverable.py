@@ -189,7 +189,9 @@ def _by_site(model: Model, causes: Causes, facts: Facts) -> Iterable[tuple[tuple
 
 
 def _by_role(model: Model, facts: Facts) -> Iterable[tuple[tuple[Rank, str], Prediction]]:
-    eager = [(Rank(step.gpu, step.process), role.role) for step in facts.steps for role in step.roles if role.eager]
+    eager = [
+        (Rank(step.gpu, step.process), role.role) for step in facts.steps for role in step.roles if role.capturable
+    ]
     captured = {name: predict(model, [CaptureEager(name)]) for _, name in eager}
     for rank, name in eager:
         if found := captured[name].get(rank):
