@@ -12,6 +12,7 @@ from bubblefinder.replay.host_edges import host_edges, place_waits
 from bubblefinder.replay.model import Model
 from bubblefinder.replay.numbering import Nodes
 from bubblefinder.replay.record import find_blocks, find_calls, span_of_steps
+from bubblefinder.replay.side_streams import alone_ns
 from bubblefinder.timeline.ledger import occupied_ns
 
 if TYPE_CHECKING:
@@ -91,16 +92,24 @@ def _windows(timeline: Timeline, steps: Steps, blocks: pl.DataFrame) -> pl.DataF
         )
     )
     parts = [
-        mine.with_columns(
-            occupied_ns=occupied_ns(timeline, gpu, mine["start_ns"].to_numpy(), mine["end_ns"].to_numpy())
-        )
+        _with_gpu_time(timeline, blocks.filter(pl.col("gpu") == gpu), gpu, mine)
         for (gpu,), mine in timed.partition_by("gpu", as_dict=True, maintain_order=True).items()
     ]
-    return pl.concat([timed.clear().with_columns(occupied_ns=pl.lit(0, pl.Int64)), *parts]).select(
+    empty = timed.clear().with_columns(occupied_ns=pl.lit(0, pl.Int64), alone_ns=pl.lit(0, pl.Int64))
+    return pl.concat([empty, *parts]).select(
         "gpu",
         "process",
         "begin",
         "end",
         recorded_ns=(pl.col("end_ns") - pl.col("start_ns")).cast(pl.Int64),
         occupied_ns="occupied_ns",
+        alone_ns="alone_ns",
+    )
+
+
+def _with_gpu_time(timeline: Timeline, blocks: pl.DataFrame, gpu: int, windows: pl.DataFrame) -> pl.DataFrame:
+    """Return the windows of a GPU with how long it is occupied, and how long by a side stream alone."""
+    starts, ends = windows["start_ns"].to_numpy(), windows["end_ns"].to_numpy()
+    return windows.with_columns(
+        occupied_ns=occupied_ns(timeline, gpu, starts, ends), alone_ns=alone_ns(blocks, starts, ends)
     )

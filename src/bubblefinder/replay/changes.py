@@ -53,7 +53,7 @@ class EditedGraph:
 
 @dataclass(frozen=True, slots=True)
 class RemoveWaits:
-    """Nobody waits at these sites: a copy to the host goes, any other becomes asynchronous."""
+    """Nobody waits at these sites: a copy to the host goes with its call, any other becomes asynchronous."""
 
     sites: frozenset[int]
 
@@ -66,8 +66,10 @@ class RemoveWaits:
         edited.lag[edited.edges(EdgeKind.CALL, syncs)] = 0
         inside = edited.edges(EdgeKind.CALL, copies)
         edited.lag[inside] = np.minimum(edited.lag[inside], _async_copy_ns(model))
-        reads = model.blocks["copy_kind"].gather(waits["copy_block"]).is_in([2, 4]).fill_null(value=False)
-        _drop_blocks(edited, waits.filter(reads)["copy_block"].drop_nulls().cast(pl.Int64).to_numpy())
+        back = model.blocks["copy_kind"].gather(waits["copy_block"]).is_in([2, 4]).fill_null(value=False)
+        reads = waits.filter(back)
+        edited.lag[edited.edges(EdgeKind.CALL, _calls(reads.filter(~pl.col("synchronises"))))] = 0
+        _drop_blocks(edited, reads["copy_block"].drop_nulls().cast(pl.Int64).to_numpy())
 
 
 @dataclass(frozen=True, slots=True)

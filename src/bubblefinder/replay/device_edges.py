@@ -80,7 +80,10 @@ def _launches(nodes: Nodes, calls: pl.DataFrame, blocks: pl.DataFrame) -> Launch
 
 
 def _usual(nodes: Nodes, blocks: pl.DataFrame, launches: Launches, before: Ints) -> Usual:
-    """Read usual latencies off blocks launched on an idle GPU, and usual gaps off blocks queued behind others."""
+    """Read usual latencies off blocks launched on an idle GPU, and usual gaps off blocks queued behind others.
+
+    Where work of another stream ended last, the block may have waited for that: its gap is no example.
+    """
     spans, call, known = nodes.blocks, launches.call, launches.known
     reach = pl.DataFrame({"gpu": blocks["gpu"], "end": spans.ends}).select(pl.col("end").cum_max().shift(1).over("gpu"))
     idle_since = reach.to_series().fill_null(np.iinfo(np.int64).max).to_numpy()
@@ -90,9 +93,17 @@ def _usual(nodes: Nodes, blocks: pl.DataFrame, launches: Launches, before: Ints)
     latency = _typical(kinds, spans.starts - begun, late, LATENCY_NS)
     behind = spans.starts - spans.ends[before]
     queued = known & (before >= 0) & (begun + latency < spans.ends[before]) & (behind >= 0)
-    queued &= launches.handed <= spans.ends[before]
+    queued &= (launches.handed <= spans.ends[before]) & (_last_ended(blocks) == spans.ends[before])
     short = blocks["kind"].is_in(["kernel", "memset"]).to_numpy()
     return Usual(latency, _typical(kinds[1:], behind, queued, np.where(short, KERNEL_QUEUED_NS, QUEUED_NS)))
+
+
+def _last_ended(blocks: pl.DataFrame) -> Ints:
+    """Return for each block what ended last on its GPU by its start: what it may have waited for; -1 for nothing."""
+    starts = blocks.select("gpu", at="start_ns").with_row_index("block").sort("at")
+    ends = blocks.select("gpu", at="end_ns", ended="end_ns").sort("at")
+    found = starts.join_asof(ends, on="at", by="gpu", check_sortedness=False).sort("block")
+    return found["ended"].fill_null(-1).to_numpy()
 
 
 def _typical(keys: list[pl.DataFrame], values: Ints, sampled: Bools, fallback: Ints | int) -> Ints:

@@ -111,7 +111,8 @@ class Model:
             replay, null where not measured), nodes (of the CUDA graph), begin and end (nodes of this one).
         windows: one row a closed decode step that can be timed: gpu, process, begin and end (nodes:
             the first operation of the step and of the next), recorded_ns, occupied_ns (time with GPU work or
-            inside a replay, or that may hold work without a record).
+            inside a replay, or that may hold work without a record), alone_ns (how much of that was one stream's
+            alone that mostly ran beside others, see `side_streams`).
         waits: one row a wait: call (position in `calls`), site, group, copy_block (position in
             `blocks`, null if none), synchronises.
         guesses: how many dependencies come from the order seen alone, since the capture doesn't show

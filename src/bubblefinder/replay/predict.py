@@ -86,11 +86,13 @@ def _predicted(
 ) -> dict[Rank, Prediction]:
     edited, times = _cautious(model, changes)
     best, worst = _extreme(model, changes, 1 + HOST_NOISE), _extreme(model, changes, 1 - HOST_NOISE)
-    notes, least, decisive = (*edited.notes, *_notes(model)), _least(model, edited), decisive_edges(edited, times)
+    notes, decisive = (*edited.notes, *_notes(model)), decisive_edges(edited, times)
+    least, most = _least(model, edited), _least(model, edited, shared=False)
     found = {}
     for rank in model.steps if ranks is None else ranks:
         steps = model.steps[rank]
-        now, step, low, high = (_step(steps, moved, least) for moved in (model.recorded, times, best, worst))
+        now, step, low = (_step(steps, moved, least) for moved in (model.recorded, times, best))
+        high = _step(steps, worst, most)
         found[rank] = Prediction(
             gpu=rank.gpu,
             process=rank.process,
@@ -146,15 +148,18 @@ def _step(steps: RankSteps, times: Ints, least: Ints | None = None) -> int:
     return _median(length if least is None else np.maximum(length, least[steps.rows]))
 
 
-def _least(model: Model, edited: EditedGraph) -> Ints:
-    """Return how long the GPU works in each step after the changes, if no more of its work overlaps than was recorded.
+def _least(model: Model, edited: EditedGraph, *, shared: bool = True) -> Ints:
+    """Return how long the GPU works in each step after the changes.
 
-    Streams that had the GPU in turns would share it. Nothing is said of ranks that wait for each other at work.
+    No more of its work overlaps than was recorded: streams that had the GPU in turns would share it. Work of streams
+    that ran beside others for most of it may do so for the rest, unless nothing is to be `shared` but what was. Nothing
+    is said of ranks that wait for each other at work.
     """
     work = model.work
     less = (model.edges.lag - edited.lag)[work.edges]
     taken = np.bincount(work.window, weights=less, minlength=len(model.windows))
-    least: Ints = np.maximum(model.windows["occupied_ns"].to_numpy() - taken.astype(np.int64), 0)
+    occupied = model.windows["occupied_ns"].to_numpy() - (model.windows["alone_ns"].to_numpy() if shared else 0)
+    least: Ints = np.maximum(occupied - taken.astype(np.int64), 0)
     least[work.meets] = 0
     return least
 

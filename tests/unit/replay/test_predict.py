@@ -119,7 +119,7 @@ def test_streams_that_had_the_gpu_in_turns_are_not_promised_to_share_it(monkeypa
     assert busy > 12 * 50_000
     assert only(predict(model, [HostSpeed(1e9)])).step_ns == busy
     assert only(predict(model, [HostSpeed(1e9)])).bound is Bound.GPU
-    monkeypatch.setattr("bubblefinder.replay.predict._least", lambda *_: None)
+    monkeypatch.setattr("bubblefinder.replay.predict._least", lambda *_, **__: None)
     assert only(predict(replace(model), [HostSpeed(1e9)])).step_ns < 0.7 * busy
 
 
