@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Final, Literal
+from dataclasses import dataclass, field, fields, replace
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from bubblefinder.timeline.shares import BubbleShare  # noqa: TC001 - decoding reads the annotation
 
 if TYPE_CHECKING:
-    import polars as pl
-
-    from bubblefinder.timeline.shares import BubbleShare
     from bubblefinder.trace.model import Trace
 
 Method = Literal["none", "assumed", "calibration", "untraced_step", "reference_capture"]
@@ -160,10 +159,10 @@ class Source:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Overhead:
-    """The correction of a capture's decode steps.
+    """The correction of a capture's decode steps, a section of report/1; `method` none means raw numbers only.
 
     Attributes:
-        method: where the parameters come from.
+        method: where the parameters come from, see `Method`.
         traced_step_ns: p50 of the steps as captured.
         corrected_step_ns: p50 of the steps without the profiler; null where only its range is known.
         range_ns: lowest and highest value that the parameters' ranges allow.
@@ -171,27 +170,24 @@ class Overhead:
         unexplained_ns: cost a step that could not be placed anywhere without going below zero.
         corrected: p50 of duration and of every class.
         corrected_roles: p50 of each role's replays.
-        shares: corrected bubble shares.
-        shares_range: lowest and highest of each share, null where unknown.
+        corrected_bubble_share: the shares then.
+        corrected_bubble_share_range: lowest and highest of each share, null where unknown.
         parameters: what was used: numbers with their ranges, and words on where they come from.
         message: one or two sentences for the user.
-        rows: the corrected ledger, one row a decode step, columns as in the raw one (index, duration_ns,
-            busy_ns, ...); it sums exactly. Null for method none.
     """
 
-    method: Method
+    method: str = "none"
     traced_step_ns: int | None = None
     corrected_step_ns: int | None = None
     range_ns: tuple[int, int] | None = None
     inflation: float | None = None
     unexplained_ns: int | None = None
-    corrected: dict[str, int | None]
-    corrected_roles: dict[str, int | None]
-    shares: BubbleShare | None = None
-    shares_range: dict[str, tuple[float, float] | None]
-    parameters: dict[str, object]
-    message: str
-    rows: pl.DataFrame | None = None
+    corrected: dict[str, int | None] = field(default_factory=dict)
+    corrected_roles: dict[str, int | None] = field(default_factory=dict)
+    corrected_bubble_share: BubbleShare | None = None
+    corrected_bubble_share_range: dict[str, tuple[float, float] | None] = field(default_factory=dict)
+    parameters: dict[str, Any] = field(default_factory=dict)
+    message: str = ""
 
 
 def parameters_of(costs: Costs) -> dict[str, object]:

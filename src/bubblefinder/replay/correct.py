@@ -91,7 +91,7 @@ def _as_sure_as_its_host(found: Overhead) -> Overhead:
 
     Graph mode isn't free there either: each eager launch is traced. A step is no shorter than the GPU's work in it.
     """
-    outside = found.shares.inter_graph if found.shares else None
+    outside = found.corrected_bubble_share.inter_graph if found.corrected_bubble_share else None
     if outside is None or outside < _HOST_BOUND_SHARE or found.range_ns is None:
         return found
     low, high = found.range_ns
@@ -107,15 +107,7 @@ def _uncorrectable(timeline: Timeline) -> str:
 
 
 def _nothing(traced: float | None, message: str) -> Overhead:
-    return Overhead(
-        method="none",
-        traced_step_ns=None if traced is None else round(traced),
-        corrected={},
-        corrected_roles={},
-        shares_range={},
-        parameters={},
-        message=message,
-    )
+    return Overhead(traced_step_ns=None if traced is None else round(traced), message=message)
 
 
 def _measured_costs(timeline: Timeline, gpu: int, source: Source) -> tuple[Costs | None, Method, str]:
@@ -175,9 +167,7 @@ def _only_range(overhead: Overhead, message: str) -> Overhead:
         method=overhead.method,
         traced_step_ns=overhead.traced_step_ns,
         range_ns=overhead.range_ns,
-        corrected={},
-        corrected_roles={},
-        shares_range=overhead.shares_range,
+        corrected_bubble_share_range=overhead.corrected_bubble_share_range,
         parameters=overhead.parameters,
         message=message,
     )

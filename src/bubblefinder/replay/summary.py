@@ -37,11 +37,9 @@ def summarise(
         unexplained_ns=middle.unplaced_ns,
         corrected=medians(middle.rows),
         corrected_roles=middle.roles,
-        shares=shares,
-        shares_range=ranges,
+        corrected_bubble_share=shares,
+        corrected_bubble_share_range=ranges,
         parameters=parameters,
-        message="",
-        rows=middle.rows,
     )
 
 

@@ -12,6 +12,7 @@ from bubblefinder.causes.accepted import with_accept_length
 from bubblefinder.errors import CannotAnswerError
 from bubblefinder.overhead.model import Source
 from bubblefinder.pipeline import Analysis, with_names_of
+from bubblefinder.replay.correct import correct
 from bubblefinder.report.chains import chain_reports
 from bubblefinder.report.detail import detail
 from bubblefinder.report.economics_build import Question, economics_report
@@ -28,7 +29,6 @@ from bubblefinder.report.ledgers import (
     windows_with_ledger,
 )
 from bubblefinder.report.model import DEFINITIONS, SCHEMA, DeviceSteps, Quality, Report, RivalSteps, StepsReport
-from bubblefinder.report.overhead import overhead_report
 from bubblefinder.report.overhead_sentences import may_be_the_profilers_ns
 from bubblefinder.report.provenance import GpuInfo, ProcessInfo, Run, Tool, TraceFacts
 from bubblefinder.report.selection import selection
@@ -114,7 +114,7 @@ def report_of(analysis: Analysis, options: Options | None = None) -> Report:
         with_accept_length(cured.fill(analysis.facts), asked.economics.accepted), packs, asked.rules, rank
     )
     analysis.progress("overhead")
-    overhead = overhead_report(timeline, steps, analysis.model, _decode(windows, rank), asked.overhead)
+    overhead = correct(timeline, steps, analysis.model, _decode(windows, rank), asked.overhead)
     unknown = may_be_the_profilers_ns(overhead)
     analysis.progress("report")
     report = Report(

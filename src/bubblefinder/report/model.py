@@ -7,8 +7,9 @@ unknown is null and never 0. Readers must ignore keys they don't know: lists may
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
+from bubblefinder.overhead.model import Overhead  # noqa: TC001 - decoding reads the annotation
 from bubblefinder.report.charts import Detail  # noqa: TC001 - decoding reads the annotation
 from bubblefinder.report.economics import EconomicsReport  # noqa: TC001 - decoding reads the annotation
 from bubblefinder.report.found import (  # noqa: TC001 - decoding reads the annotation
@@ -204,24 +205,6 @@ class StepsReport:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OverheadReport:
-    """What the profiler added to a step; `method` none means raw numbers only."""
-
-    method: str = "none"
-    traced_step_ns: int | None = None
-    corrected_step_ns: int | None = None
-    range_ns: list[int] | None = None
-    inflation: float | None = None
-    unexplained_ns: int | None = None
-    corrected: dict[str, int | None] = field(default_factory=dict)
-    corrected_roles: dict[str, int | None] = field(default_factory=dict)
-    corrected_bubble_share: BubbleShare | None = None
-    corrected_bubble_share_range: dict[str, list[float] | None] = field(default_factory=dict)
-    parameters: dict[str, Any] = field(default_factory=dict)
-    message: str | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
     """What a reader should know after ten seconds.
 
@@ -250,7 +233,7 @@ class Report:
     quality: list[Quality]
     devices: list[DeviceReport]
     steps: StepsReport
-    overhead: OverheadReport
+    overhead: Overhead
     findings: list[Finding]
     benign: list[Benign]
     expected: list[Expected]

@@ -9,7 +9,7 @@ from bubblefinder.units import NS_PER_US, duration, share
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from bubblefinder.report.model import OverheadReport
+    from bubblefinder.overhead.model import Overhead
 
 _SHARES = (("intra_graph", "inside graphs"), ("inter_graph", "outside graphs"))
 _COSTS = (
@@ -21,7 +21,7 @@ _COSTS = (
 )
 
 
-def overhead_sentences(overhead: OverheadReport) -> Iterator[str]:
+def overhead_sentences(overhead: Overhead) -> Iterator[str]:
     """Say what the profiler added, within what range, what is idle without it, and what has no explanation."""
     if overhead.message:
         yield overhead.message
@@ -36,14 +36,14 @@ def overhead_sentences(overhead: OverheadReport) -> Iterator[str]:
         yield f"{duration(overhead.unexplained_ns)} a step has no place in the model: read it as unexplained."
 
 
-def may_be_the_profilers_ns(overhead: OverheadReport) -> int | None:
+def may_be_the_profilers_ns(overhead: Overhead) -> int | None:
     """Return how much of the traced step may be the profiler's, where the capture can't tell how much is."""
     if overhead.range_ns is None or overhead.traced_step_ns is None or overhead.corrected_step_ns is not None:
         return None
     return overhead.traced_step_ns - overhead.range_ns[0]
 
 
-def _shares(overhead: OverheadReport) -> Iterator[str]:
+def _shares(overhead: Overhead) -> Iterator[str]:
     ratios, ranges = overhead.corrected_bubble_share, overhead.corrected_bubble_share_range
     if ratios is None:
         return
@@ -63,7 +63,7 @@ def _within(value: float | None, low: str, high: str) -> str:
     return share(value) if low == high else f"{share(value)} ({low} to {high})"
 
 
-def _costs(overhead: OverheadReport) -> Iterator[str]:
+def _costs(overhead: Overhead) -> Iterator[str]:
     told = [
         f"{label} {duration(cost['value'])} ({duration(cost['low'])} to {duration(cost['high'])})"
         for name, label in _COSTS

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bubblefinder.overhead.model import Overhead
 from bubblefinder.report import charts, found, model, provenance
 from bubblefinder.timeline.shares import BubbleShare
 
@@ -52,7 +53,7 @@ def a_report(  # noqa: PLR0913 - one number a fact
             per_step=by_device[0].per_step, by_device=by_device,
             bubble_share=BubbleShare(intra_graph=0.1, inter_graph=0.01, total=0.11), rows=rows,
         ),
-        overhead=model.OverheadReport(),
+        overhead=Overhead(),
         findings=[], benign=[], expected=[],
         detail=charts.Detail(kernels=[a_kernel("verify", "gemm", 42, 4_000_000.0)], launches_per_step=5.0),
     )  # fmt: skip

@@ -10,7 +10,7 @@ import pytest
 from bubblefinder.compare.baseline import Baseline, of_reports
 from bubblefinder.compare.budget import BudgetFile
 from bubblefinder.compare.judge import Judged, judge
-from bubblefinder.report.model import OverheadReport
+from bubblefinder.overhead.model import Overhead
 from tests.unit.compare.builders import MS, US, a_report, with_steps
 
 if TYPE_CHECKING:
@@ -142,7 +142,7 @@ def test_every_rank_is_held_to_a_limit_that_names_none() -> None:
 
 @pytest.mark.parametrize(("method", "outcome"), [("assumed", "missing"), ("calibration", "ok")])
 def test_a_corrected_value_is_judged_only_where_the_profilers_cost_was_measured(method: str, outcome: str) -> None:
-    overhead = OverheadReport(method=method, corrected={"duration": 7 * MS}, inflation=1.04)
+    overhead = Overhead(method=method, corrected={"duration": 7 * MS}, inflation=1.04)
     result = judged(a_report(overhead=overhead), {"metric": "corrected.step.duration.p50", "max": "8 ms"})
     assert outcomes(result) == [outcome]
     assert result.exit_code == (0 if outcome == "ok" else 3)

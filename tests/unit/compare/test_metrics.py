@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from bubblefinder.compare.metrics import METRICS, measure
-from bubblefinder.report.model import OverheadReport
+from bubblefinder.overhead.model import Overhead
 from tests.unit.compare.builders import MS, US, a_benign, a_finding, a_report, with_rows
 
 
@@ -25,7 +25,7 @@ def test_every_metric_says_what_it_is() -> None:
 
 
 def test_every_measure_is_of_a_metric_with_its_dimensions_and_comes_once() -> None:
-    overhead = OverheadReport(method="calibration", corrected={"duration": 7 * MS, "busy": 6 * MS}, inflation=1.04)
+    overhead = Overhead(method="calibration", corrected={"duration": 7 * MS, "busy": 6 * MS}, inflation=1.04)
     report = a_report(ranks=2, findings=[a_finding()], overhead=overhead)
     measures = measure(report)
     assert len({m.key for m in measures}) == len(measures)

@@ -5,23 +5,26 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import msgspec
 import numpy as np
 import pytest
 
 from bubblefinder.errors import CannotAnswerError
 from bubblefinder.overhead.calibration import bundled_calibrations
-from bubblefinder.overhead.model import Cost, Costs, Source
+from bubblefinder.overhead.model import Cost, Costs, Overhead, Source
 from bubblefinder.replay.correct import correct
 from bubblefinder.replay.corrected import traced_steps, without_tracing
+from bubblefinder.replay.summary import summarise
+from bubblefinder.report.json import json_schema
 from bubblefinder.trace.open import open_trace
 from tests.unit.replay.taxed import Eager, Loop, Tax, decode, on_h200, sums
 
 if TYPE_CHECKING:
     import polars as pl
 
-    from bubblefinder.overhead.model import Overhead
+    from bubblefinder.replay.corrected import Corrected, TracedSteps
     from bubblefinder.replay.model import Model
     from bubblefinder.steps.model import Steps
     from bubblefinder.timeline.model import Timeline
@@ -40,6 +43,20 @@ def capture(name: str) -> Trace:
 @cache
 def decoded(name: str) -> tuple[Timeline, Steps, Model | None, pl.DataFrame]:
     return decode(capture(name))
+
+
+@pytest.fixture
+def ledgers(monkeypatch: pytest.MonkeyPatch) -> list[pl.DataFrame]:
+    """The ledgers of which the corrections that a test asks for are the medians."""
+    kept: list[pl.DataFrame] = []
+
+    def keep(steps: TracedSteps, middle: Corrected, *rest: Any) -> Overhead:
+        kept.append(middle.rows)
+        return summarise(steps, middle, *rest)
+
+    monkeypatch.setattr("bubblefinder.replay.correct.summarise", keep)
+    monkeypatch.setattr("bubblefinder.replay.reference.summarise", keep)
+    return kept
 
 
 def corrected(name: str, source: Source | None = None) -> Overhead:
@@ -75,9 +92,9 @@ def test_graph_mode_is_within_a_tenth_of_a_percent() -> None:
     found = corrected("null_gpu_1.graph")
     assert found.inflation == pytest.approx(1.0, abs=0.003)
     assert found.corrected["intra_graph"] is None
-    assert found.shares is not None
-    assert found.shares.intra_graph is None
-    assert found.shares.total is None
+    assert found.corrected_bubble_share is not None
+    assert found.corrected_bubble_share.intra_graph is None
+    assert found.corrected_bubble_share.total is None
 
 
 def test_an_untraced_step_gives_the_length_of_every_role() -> None:
@@ -92,12 +109,12 @@ def test_an_untraced_step_gives_the_length_of_every_role() -> None:
         assert found.corrected_roles[role] == pytest.approx(length, rel=0.015)
 
 
-def test_a_reference_gives_the_gaps_between_replays() -> None:
+def test_a_reference_gives_the_gaps_between_replays(ledgers: list[pl.DataFrame]) -> None:
     found = corrected("nextn_before.node", Source(reference=capture("nextn_before.graph")))
     _, _, _, rows = decoded("nextn_before.graph")
     assert found.method == "reference_capture"
-    assert found.rows is not None
-    assert sums(found.rows)
+    assert all(map(sums, ledgers))
+    assert ledgers
     for part in ("duration", "launching", "host_late", "queued"):
         assert found.corrected[part] == pytest.approx(np.median(rows[f"{part}_ns"].to_numpy()), abs=1)
     raw = decoded("nextn_before.node")[3]
@@ -132,24 +149,24 @@ def test_an_unknown_collector_gets_raw_numbers_and_the_reason() -> None:
     assert "--untraced-step-ms" in found.message
 
 
-def test_a_run_that_tracing_made_faster_is_said_to_be() -> None:
+def test_a_run_that_tracing_made_faster_is_said_to_be(ledgers: list[pl.DataFrame]) -> None:
     traced = corrected("nextn_before.nsys2023.node").traced_step_ns or 0
     found = corrected("nextn_before.nsys2023.node", Source(untraced_step_ns=1.03 * traced))
     assert found.inflation == pytest.approx(1 / 1.03)
-    assert found.parameters["factor"] < 0  # type: ignore[operator] # it is a number
+    assert found.parameters["factor"] < 0
     assert "The profiler took " in found.message
     assert " off the step (2.9 %)" in found.message
     assert "faster than the untraced one" in found.message
-    assert found.rows is not None
-    assert sums(found.rows)
+    assert all(map(sums, ledgers))
+    assert ledgers
 
 
-def test_an_untraced_step_out_of_reach_is_left_unexplained() -> None:
+def test_an_untraced_step_out_of_reach_is_left_unexplained(ledgers: list[pl.DataFrame]) -> None:
     found = corrected("hard_before.graph", Source(untraced_step_ns=12 * MS))
     traced = found.traced_step_ns or 0
     assert found.unexplained_ns == pytest.approx(traced - 12 * MS, rel=0.02)
-    assert found.rows is not None
-    assert sums(found.rows)
+    assert all(map(sums, ledgers))
+    assert ledgers
 
 
 def test_a_capture_without_graph_work_is_not_corrected() -> None:
@@ -168,14 +185,14 @@ NAMES = [path.name.removesuffix(".sqlite.xz") for path in sorted(SAMPLES.glob("*
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name != "dspark_before.nsys2023.graph"])
-def test_every_sample_sums_and_without_costs_stays_as_it_is(name: str) -> None:
+def test_every_sample_sums_and_without_costs_stays_as_it_is(name: str, ledgers: list[pl.DataFrame]) -> None:
     timeline, steps, model, rows = decoded(name)
     assert model is not None
     unchanged = without_tracing(traced_steps(timeline, steps, model, rows), Costs()).rows
     assert unchanged.equals(rows.select(unchanged.columns))
     found = corrected(name)
-    if found.rows is not None:
-        assert sums(found.rows)
+    if found.corrected:
+        assert all(map(sums, ledgers))
         low, high = found.range_ns or (0, 0)
         assert low <= (found.corrected_step_ns or low) <= high
 
@@ -195,11 +212,11 @@ def test_an_intra_graph_share_less_sure_than_large_is_withheld() -> None:
     (one,) = bundled_calibrations()
     unsure = replace(one, node=replace(one.node, kernel_node=Cost(130, 0, 460)))
     found = corrected("nextn_after.node", Source(calibration=unsure))
-    assert found.shares is not None
-    assert found.shares.intra_graph is None
-    assert found.shares.total is None
-    assert found.shares.inter_graph is not None
-    low, high = found.shares_range["intra_graph"] or (0, 0)
+    assert found.corrected_bubble_share is not None
+    assert found.corrected_bubble_share.intra_graph is None
+    assert found.corrected_bubble_share.total is None
+    assert found.corrected_bubble_share.inter_graph is not None
+    low, high = found.corrected_bubble_share_range["intra_graph"] or (0, 0)
     assert high - low > 0.09
 
 
@@ -214,7 +231,7 @@ def test_what_tracing_adds_behind_the_calls_of_an_eager_program_is_in_the_range_
     assert low < untraced <= high
     assert found.message.startswith("What the profiler added can't be told from this capture")
     assert found.corrected_step_ns is None
-    assert (found.corrected, found.corrected_roles, found.shares) == ({}, {}, None)
+    assert (found.corrected, found.corrected_roles, found.corrected_bubble_share) == ({}, {}, None)
 
 
 def test_an_eager_capture_with_a_known_untraced_step_holds_it_in_its_range() -> None:
@@ -232,3 +249,34 @@ def test_a_reference_of_another_workload_is_refused() -> None:
     mine = decode(on_h200(Loop(Tax(), 100, reads=True, graphs=(("a", 5, 4), ("b", 6, 5))).run(8)))
     with pytest.raises(CannotAnswerError, match="the reference plays"):
         correct(*mine, Source(reference=other))
+
+
+def section(source: Source, cupti: str | None = "13.0") -> Overhead:
+    return correct(*decode(on_h200(Loop(Tax(node=130), 100, reads=True).run(8), cupti)), source)
+
+
+def test_raw_and_corrected_stand_side_by_side() -> None:
+    found = section(Source())
+    assert found.method == "assumed"
+    assert found.traced_step_ns is not None
+    assert found.corrected_step_ns is not None
+    assert found.corrected_step_ns < found.traced_step_ns
+    assert found.range_ns is not None
+    assert found.range_ns[0] <= found.corrected_step_ns <= found.range_ns[1]
+    assert list(found.corrected_roles) == ["draft", "verify", "draft-extend"]
+    assert found.corrected_bubble_share is not None
+    assert set(found.corrected_bubble_share_range) == {"intra_graph", "inter_graph", "total"}
+
+
+def test_an_unknown_collector_leaves_everything_null() -> None:
+    found = section(Source(), cupti=None)
+    assert found.method == "none"
+    assert found.corrected == {}
+    assert found.corrected_bubble_share is None
+    assert found.message
+
+
+def test_it_is_written_as_json() -> None:
+    for found in (section(Source()), section(Source(untraced_step_ns=1e6)), section(Source(), cupti=None)):
+        assert msgspec.json.decode(msgspec.json.encode(found), type=Overhead) == found
+    assert "corrected_bubble_share_range" in str(json_schema())

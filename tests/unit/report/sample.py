@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from bubblefinder.causes.evidence import Evidence
+from bubblefinder.overhead.model import Overhead
 from bubblefinder.report.charts import (
     Detail,
     GapRow,
@@ -27,7 +28,6 @@ from bubblefinder.report.model import (
     DeviceSteps,
     InterGraph,
     Launches,
-    OverheadReport,
     Quality,
     Report,
     Role,
@@ -447,11 +447,11 @@ def sample_report(steps: int = 9, gpus: int = 1, **changes: Any) -> Report:
         ],
         devices=[device([row for row in rows if row.gpu == gpu], gpu) for gpu in range(gpus)],
         steps=steps_report(rows),
-        overhead=OverheadReport(
+        overhead=Overhead(
             method="calibration",
             traced_step_ns=8_941_993,
             corrected_step_ns=8_634_000,
-            range_ns=[8_512_000, 8_760_000],
+            range_ns=(8_512_000, 8_760_000),
             inflation=1.0357,
             unexplained_ns=None,
             corrected={
@@ -511,7 +511,7 @@ def graph_report() -> Report:
         trace=replace(base.trace, capture_mode="graph"),
         steps=replace(steps, roles=roles),
         devices=[replace(device(rows), intra_graph_ns=None)],
-        overhead=OverheadReport(),
+        overhead=Overhead(),
     )
 
 
@@ -531,7 +531,7 @@ def unseen_report() -> Report:
         expected=[],
         benign=[],
         detail=Detail(),
-        overhead=OverheadReport(),
+        overhead=Overhead(),
         devices=[
             replace(
                 base.devices[0],

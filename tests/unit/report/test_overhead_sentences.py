@@ -1,29 +1,29 @@
 from __future__ import annotations
 
-from bubblefinder.report.model import OverheadReport
+from bubblefinder.overhead.model import Overhead
 from bubblefinder.report.overhead_sentences import overhead_sentences
 from bubblefinder.timeline.shares import BubbleShare
 
 MS = 1_000_000
 
 
-def told(overhead: OverheadReport) -> str:
+def told(overhead: Overhead) -> str:
     return " ".join(overhead_sentences(overhead))
 
 
 def test_without_a_correction_only_the_reason_is_given() -> None:
-    assert told(OverheadReport(message="Raw numbers only: who knows.")) == "Raw numbers only: who knows."
-    assert told(OverheadReport()) == ""
+    assert told(Overhead(message="Raw numbers only: who knows.")) == "Raw numbers only: who knows."
+    assert told(Overhead()) == ""
 
 
 def test_ranges_shares_and_costs_are_told() -> None:
     said = told(
-        OverheadReport(
+        Overhead(
             method="assumed",
             message="The profiler added 0.3 ms.",
-            range_ns=[6 * MS, 7 * MS],
+            range_ns=(6 * MS, 7 * MS),
             corrected_bubble_share=BubbleShare(intra_graph=0.09, inter_graph=0.01, total=0.1),
-            corrected_bubble_share_range={"intra_graph": [0.06, 0.11], "inter_graph": [0.01, 0.02], "total": None},
+            corrected_bubble_share_range={"intra_graph": (0.06, 0.11), "inter_graph": (0.01, 0.02), "total": None},
             parameters={"kernel_node_ns": {"value": 132, "low": 56, "high": 277}, "from": "somewhere"},
         )
     )
@@ -35,13 +35,13 @@ def test_ranges_shares_and_costs_are_told() -> None:
 
 def test_a_withheld_share_shows_its_range_and_a_rest_is_called_unexplained() -> None:
     said = told(
-        OverheadReport(
+        Overhead(
             method="untraced_step",
             message="m",
-            range_ns=[7 * MS, 7 * MS],
+            range_ns=(7 * MS, 7 * MS),
             unexplained_ns=-40_000,
             corrected_bubble_share=BubbleShare(intra_graph=None, inter_graph=0.3, total=None),
-            corrected_bubble_share_range={"intra_graph": [0.0, 0.2], "inter_graph": [0.3, 0.3]},
+            corrected_bubble_share_range={"intra_graph": (0.0, 0.2), "inter_graph": (0.3, 0.3)},
         )
     )
     assert "inside graphs anywhere in 0.0 % to 20.0 %" in said
@@ -51,5 +51,5 @@ def test_a_withheld_share_shows_its_range_and_a_rest_is_called_unexplained() -> 
 
 
 def test_a_range_too_narrow_to_be_read_is_not_told() -> None:
-    said = told(OverheadReport(method="assumed", message="m", range_ns=[8_409_000, 8_411_000]))
+    said = told(Overhead(method="assumed", message="m", range_ns=(8_409_000, 8_411_000)))
     assert said == "m"

@@ -60,7 +60,7 @@ def test_the_first_finding_that_is_more_than_a_note_is_blamed() -> None:
 
 def test_a_gain_that_may_be_the_profilers_own_time_is_at_most_that() -> None:
     report = sample_report(findings=[finding()])
-    untold = replace(report.overhead, traced_step_ns=8_900_000, corrected_step_ns=None, range_ns=[5_900_000, 8_900_000])
+    untold = replace(report.overhead, traced_step_ns=8_900_000, corrected_step_ns=None, range_ns=(5_900_000, 8_900_000))
     gain = verdict(replace(report, overhead=untold)).gain
     assert gain.startswith("Removing it would give at most 1.65 ms a step, 18.6 % of the median step.")
     assert gain.endswith("But up to 3.00 ms of the step may be the profiler's own time.")
