@@ -28,7 +28,7 @@ from bubblefinder.report.ledgers import (
     step_rows,
     windows_with_ledger,
 )
-from bubblefinder.report.model import DEFINITIONS, SCHEMA, DeviceSteps, Quality, Report, RivalSteps, StepsReport
+from bubblefinder.report.model import DEFINITIONS, SCHEMA, DeviceSteps, Report, RivalSteps, StepsReport
 from bubblefinder.report.overhead_sentences import may_be_the_profilers_ns
 from bubblefinder.report.provenance import GpuInfo, ProcessInfo, Run, Tool, TraceFacts
 from bubblefinder.report.selection import selection
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from bubblefinder.timeline.model import Timeline
-    from bubblefinder.trace.model import QualityNote, Trace
+    from bubblefinder.trace.model import Trace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,7 +123,7 @@ def report_of(analysis: Analysis, options: Options | None = None) -> Report:
         tool=Tool(name="bubblefinder", version=__version__),
         run=asked.run,
         trace=_facts(timeline),
-        quality=_quality((*timeline.trace.notes, *timeline.notes, *steps.notes)),
+        quality=[*timeline.trace.notes, *timeline.notes, *steps.notes],
         devices=[device_report(timeline, device) for device in timeline.devices],
         steps=_steps(analysis, windows, rank),
         overhead=overhead,
@@ -208,7 +208,3 @@ def _facts(timeline: Timeline) -> TraceFacts:
         gpus=[GpuInfo(gpu=device.gpu, name=names.get(device.gpu)) for device in timeline.devices],
         processes=[ProcessInfo(pid=process.pid, name=process.name) for process in info.processes],
     )
-
-
-def _quality(notes: tuple[QualityNote, ...]) -> list[Quality]:
-    return [Quality(code=note.code, level=note.level, message=note.message, count=note.count) for note in notes]

@@ -7,7 +7,7 @@ unknown is null and never 0. Readers must ignore keys they don't know: lists may
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Final, Literal
+from typing import Final
 
 from bubblefinder.overhead.model import Overhead  # noqa: TC001 - decoding reads the annotation
 from bubblefinder.report.charts import Detail  # noqa: TC001 - decoding reads the annotation
@@ -23,22 +23,11 @@ from bubblefinder.report.found import (  # noqa: TC001 - decoding reads the anno
 from bubblefinder.report.host import HostReport  # noqa: TC001 - decoding reads the annotation
 from bubblefinder.report.provenance import Run, Tool, TraceFacts  # noqa: TC001 - decoding reads the annotation
 from bubblefinder.timeline.shares import BubbleShare  # noqa: TC001 - decoding reads the annotation
+from bubblefinder.trace.model import QualityNote  # noqa: TC001 - decoding reads the annotation
 
 SCHEMA: Final = "bubblefinder.report/1"
 DEFINITIONS: Final = 2
 """What the numbers mean: counted up when a step, a class or a wait is told otherwise than before."""
-
-Level = Literal["info", "warn", "error"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Quality:
-    """One thing the capture can or can't tell."""
-
-    code: str
-    level: Level
-    message: str
-    count: int | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -230,7 +219,7 @@ class Report:
     tool: Tool
     run: Run
     trace: TraceFacts
-    quality: list[Quality]
+    quality: list[QualityNote]
     devices: list[DeviceReport]
     steps: StepsReport
     overhead: Overhead

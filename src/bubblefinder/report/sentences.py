@@ -11,7 +11,8 @@ from bubblefinder.units import count, duration, plural, printable, share
 
 if TYPE_CHECKING:
     from bubblefinder.report.found import Finding, Site
-    from bubblefinder.report.model import Quality, Report, Selection
+    from bubblefinder.report.model import Report, Selection
+    from bubblefinder.trace.model import QualityNote
 
 CLASS_LABELS: Final = {
     "busy": "busy",
@@ -104,7 +105,7 @@ def between_words(site: Site) -> str:
     return f"before {plain(site.before_role, 60)}" if site.before_role else ""
 
 
-def note_count(note: Quality) -> str:
+def note_count(note: QualityNote) -> str:
     """Return how many things a note concerns, in brackets; nothing where it says so itself or there is one."""
     told = note.count is None or note.count == 1 or f"{note.count:,}" in note.message
     return "" if told else f"({count(note.count)})"

@@ -28,7 +28,6 @@ from bubblefinder.report.model import (
     DeviceSteps,
     InterGraph,
     Launches,
-    Quality,
     Report,
     Role,
     Stats,
@@ -38,6 +37,7 @@ from bubblefinder.report.model import (
 from bubblefinder.report.provenance import GpuInfo, ProcessInfo, Run, Tool, TraceFacts
 from bubblefinder.timeline.model import LEDGER_CLASSES
 from bubblefinder.timeline.shares import BubbleShare
+from bubblefinder.trace.model import QualityNote
 
 PID = 4242
 START = 1_000_000_000
@@ -435,13 +435,13 @@ def sample_report(steps: int = 9, gpus: int = 1, **changes: Any) -> Report:
             processes=[ProcessInfo(pid=PID + g, name="python") for g in range(gpus)],
         ),
         quality=[
-            Quality(
+            QualityNote(
                 code="node-tracing",
                 level="info",
                 message="Node tracing lengthens the step inside the graphs.",
                 count=None,
             ),
-            Quality(
+            QualityNote(
                 code="rows-without-correlation", level="warn", message="Operations without a correlation id.", count=3
             ),
         ],
@@ -543,7 +543,7 @@ def unseen_report() -> Report:
             )
         ],
         steps=replace(base.steps, method="nvtx", roles=[], per_step=per_step(rows), bubble_share=nothing, rows=rows),
-        quality=[Quality(code="graph-work-unseen", level="error", message=note, count=30)],
+        quality=[QualityNote(code="graph-work-unseen", level="error", message=note, count=30)],
     )
 
 
@@ -604,7 +604,7 @@ def hostile_report() -> Report:
             gpus=[GpuInfo(gpu=0, name=HOSTILE[0])],
             processes=[ProcessInfo(pid=PID, name=n) for n in HOSTILE],
         ),
-        quality=[Quality(code="x", level="warn", message=name, count=1) for name in HOSTILE],
+        quality=[QualityNote(code="x", level="warn", message=name, count=1) for name in HOSTILE],
         steps=replace(base.steps, roles=roles),
         expected=[Expected(finding=findings[0], reason=HOSTILE[0], owner=HOSTILE[3])],
         benign=[replace(base.benign[0], site=replace(base.benign[0].site, api=n, nvtx=n), message=n) for n in HOSTILE],

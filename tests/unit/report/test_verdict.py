@@ -7,9 +7,10 @@ from dataclasses import replace
 import pytest
 
 from bubblefinder.report.found import DeviceRef, Joint, Site
-from bubblefinder.report.model import Quality, Stats, StepsReport
+from bubblefinder.report.model import Stats, StepsReport
 from bubblefinder.report.verdict import idle_per_step_ns, leading_finding, verdict
 from bubblefinder.timeline.shares import BubbleShare
+from bubblefinder.trace.model import QualityNote
 from tests.unit.report.sample import finding, graph_report, healthy_report, sample_report, unseen_report
 
 
@@ -79,7 +80,7 @@ def test_a_cause_on_another_rank_only_says_where_it_is() -> None:
 
 def test_without_recorded_calls_nobody_can_be_blamed() -> None:
     report = healthy_report()
-    note = Quality(code="no-api-calls", level="warn", message="no CUDA API calls were traced", count=None)
+    note = QualityNote(code="no-api-calls", level="warn", message="no CUDA API calls were traced", count=None)
     judged = verdict(replace(report, quality=[*report.quality, note]))
     assert judged.blame == "No host call can be blamed: the capture has no CUDA API calls."
 

@@ -22,12 +22,12 @@ from bubblefinder.render.report.charts import (
 )
 from bubblefinder.report import json, sentences
 from bubblefinder.report.many import gpu_words, gpus_shown, ranks_shown
-from bubblefinder.report.model import Quality
 from bubblefinder.report.overhead_sentences import overhead_sentences
 from bubblefinder.report.prediction_sentences import gain_words, in_turn_words
 from bubblefinder.report.read import ELEMENT_ID
 from bubblefinder.report.verdict import verdict
 from bubblefinder.timeline.model import LEDGER_CLASSES
+from bubblefinder.trace.model import QualityNote
 from bubblefinder.units import count, duration, milliseconds, plural, share
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ def thinned(report: Report) -> Report:
     message = (
         f"This page embeds {len(kept):,} of {len(rows):,} windows, evenly spaced; the statistics are those of all."
     )
-    note = Quality(code="html-rows-thinned", level="info", message=message, count=len(rows) - len(kept))
+    note = QualityNote(code="html-rows-thinned", level="info", message=message, count=len(rows) - len(kept))
     return replace(report, steps=replace(report.steps, rows=kept), quality=[*report.quality, note])
 
 

@@ -14,7 +14,7 @@ from bubblefinder.errors import InternalError
 from bubblefinder.render.kit import markdown as kit
 from bubblefinder.render.kit.table import Table
 from bubblefinder.render.report import markdown
-from bubblefinder.report.model import Quality
+from bubblefinder.trace.model import QualityNote
 from bubblefinder.units import milliseconds
 from tests.unit.report.sample import (
     HOSTILE,
@@ -153,7 +153,7 @@ def test_when_five_findings_are_too_long_the_summary_stays() -> None:
 
 def test_a_note_counts_what_it_does_not_say_itself() -> None:
     told = [(f"{number} rows carry no time", 3) for number in (3, 4)] + [("no GPU is named", 1), ("none", None)]
-    notes = [Quality(code="x", level="info", message=message, count=number) for message, number in told]
+    notes = [QualityNote(code="x", level="info", message=message, count=number) for message, number in told]
     lines = markdown.render(sample_report(quality=notes)).splitlines()
     assert [line for line in lines if line.startswith("* info: ")] == [
         "* info: 3 rows carry no time",

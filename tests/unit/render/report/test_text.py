@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from bubblefinder.render.report.text import render
 from bubblefinder.report.found import Site
-from bubblefinder.report.model import Quality
+from bubblefinder.trace.model import QualityNote
 from tests.unit.report.sample import finding, graph_report, sample_report, unseen_report
 
 
@@ -27,7 +27,7 @@ def test_the_inside_of_graphs_is_told_as_unknown_only_where_there_are_graphs() -
 
 
 def test_the_gravest_note_comes_first() -> None:
-    notes = [Quality(code=level, level=level, message=f"a {level}", count=None) for level in ("info", "warn", "error")]
+    notes = [QualityNote(code=level, level=level, message=f"a {level}") for level in ("info", "warn", "error")]
     text = render(sample_report(quality=notes), verbose=True)
     assert text.index("a error") < text.index("a warn") < text.index("a info")
 
