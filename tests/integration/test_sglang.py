@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
+from bubblefinder.overhead.model import Source
 from bubblefinder.pipeline import Analysis, with_names_of
-from bubblefinder.report.build import report_of
+from bubblefinder.report.build import Options, report_of
 from bubblefinder.steps.find import find_steps
 from bubblefinder.timeline.build import build_timeline
 from tests.samples import analysis, report
@@ -203,6 +204,19 @@ def test_the_correction_holds_the_step_of_the_same_process_untraced(name: str) -
         assert high - low < 0.3 * middle or "can't be told" in (overhead.message or "")
     else:
         assert known.low * MS * 0.98 <= middle <= known.high * MS * 1.02
+
+
+@pytest.mark.parametrize("reference", ["sglang/fi.graph", SECOND, CHAIN[0], SWITCH, "sglang/triton.graph"])
+def test_a_reference_holds_the_step_of_its_process_untraced(reference: str) -> None:
+    node = "sglang/triton.node" if "triton" in reference else "sglang/fi.node"
+    known, asked = UNTRACED[reference], Options(overhead=Source(reference=analysis(reference).trace))
+    overhead = report_of(Analysis(analysis(node).trace), asked).overhead
+    low, high = overhead.range_ns or (0, 0)
+    assert overhead.method == "reference_capture"
+    assert high - low < 0.3 * (overhead.corrected_step_ns or 0)
+    slack = 1.0 if known.bound_by_host else 1.02
+    assert low / slack <= known.low * MS
+    assert known.high * MS <= high * slack
 
 
 def test_walked_stacks_name_and_price_nothing() -> None:

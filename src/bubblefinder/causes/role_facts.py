@@ -136,6 +136,7 @@ def _role(
         idle_share=lane.share(total) if measured else None,
         launch_p50_ns=p50(lane.per_step(window, mine["launch_ns"].to_numpy())),
         waits=p50(lane.per_step(window, mine["waits"].to_numpy())) or 0.0,
+        unbroken=p50(launches / (mine["waits"].to_numpy() + 1)) if eager else None,
         evidence=call_rows(timeline, mine["first_call"]),
         **(_inside(timeline, lane, mine, count or 0.0) if measured else {}),
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from bubblefinder.causes.evidence import Evidence  # noqa: TC001 - the rules read the annotations
+from bubblefinder.causes.launches import PHASE_LAUNCHES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,8 +47,10 @@ class RoleFacts:
             8; empty where not measured.
         launch_p50_ns: median host time inside its launch calls per step.
         waits: median waits of the launching thread between these calls per step: what a graph can't hold.
-        recoverable_ns: of an eager phase without such waits, what a median step would lose if it were captured as a
-            graph, by the what-if replay; None where that was not computed.
+        unbroken: of an eager phase, the launches between two such waits: of a phase its launches over its waits and
+            one, a median; None for a replay.
+        recoverable_ns: of an eager phase that isn't broken into pieces too short for a graph, what a median step would
+            lose if it were captured as a graph, by the what-if replay; None where that was not computed.
         left_share: the part of its idle that surely remains without the profiler, by the what-if replay; 1 where that
             is not known.
         evidence: rows of at most 20 replays or launch calls.
@@ -79,14 +82,15 @@ class RoleFacts:
     long_kernels: tuple[str, ...] = ()
     launch_p50_ns: float | None = None
     waits: float = 0.0
+    unbroken: float | None = None
     recoverable_ns: float | None = None
     left_share: float = 1.0
     evidence: tuple[Evidence, ...] = ()
 
     @property
     def capturable(self) -> bool:
-        """Whether it is single launches that a graph could hold as they are: nobody waits for the GPU among them."""
-        return self.eager and not self.waits
+        """Whether it is single launches of which graphs could be made: waits leave enough of them in a row."""
+        return self.eager and (self.unbroken is None or self.unbroken >= PHASE_LAUNCHES)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from bubblefinder.overhead.calibration import bundled_calibrations, mismatch
-from bubblefinder.overhead.model import TOLD, WIDEST, Calibration, Cost, Costs, Overhead, Source, parameters_of
+from bubblefinder.overhead.model import TOLD, WIDEST, ZERO, Calibration, Cost, Costs, Overhead, Source, parameters_of
 from bubblefinder.replay.corrected import TracedSteps, traced_steps, without_tracing
 from bubblefinder.replay.predict import HOST_NOISE
-from bubblefinder.replay.reference import correct_by_reference
+from bubblefinder.replay.reference import Reference, correct_by_reference, read_reference
 from bubblefinder.replay.solve import solve
 from bubblefinder.replay.summary import summarise
 from bubblefinder.timeline.model import CaptureMode
@@ -47,6 +47,9 @@ _HOST_BOUND_SHARE: Final = 0.1
 _NOISY: Final = " The GPU waits for the host here, whose own speed differs between runs: the range allows it an eighth."
 _MOST_IN_A_PROGRAM: Final = {"kernel_call": 6_000.0, "copy_call": 8_000.0, "around_call": 25_000.0}
 """What tracing added to calls of host-bound PyTorch programs on H200s, at most: see docs/overhead.md."""
+_LEAST_GRAPH_LAUNCH: Final = Cost(10_000.0, 10_000.0, 10_000.0)
+"""What the launch of a whole graph takes untraced, at least; in graph mode, which doesn't count its nodes, one of 1,690
+took 400 to 480 us instead of 30 to 40: see docs/overhead.md."""
 _HOST_UNKNOWN: Final = (
     "What the profiler added can't be told from this capture: the GPU waits for the host, and tracing adds 2 to 21 us "
     "to each API call of such a program. Give --untraced-step-ms or --reference."
@@ -78,7 +81,8 @@ def correct(timeline: Timeline, steps: Steps, model: Model | None, rows: pl.Data
         return _nothing(step, _uncorrectable(timeline))
     costs, method, why = _measured_costs(timeline, traced.gpu, source)
     if source.reference is not None:
-        return _as_sure_as_its_host(correct_by_reference(timeline, traced, source.reference, costs))
+        reference = read_reference(source.reference, traced.gpu)
+        return _as_sure_as_its_host(correct_by_reference(timeline, traced, reference, costs), reference, source)
     if source.untraced_step_ns is not None:
         return _by_untraced_step(traced, costs, source.untraced_step_ns, why)
     if costs is None:
@@ -86,18 +90,32 @@ def correct(timeline: Timeline, steps: Steps, model: Model | None, rows: pl.Data
     return _by_costs(traced, costs, method, why)
 
 
-def _as_sure_as_its_host(found: Overhead) -> Overhead:
-    """Widen the range of a reference whose GPU waits for the host, by what that host's speed may differ.
+def _as_sure_as_its_host(found: Overhead, reference: Reference, source: Source) -> Overhead:
+    """Return what a reference gives, as sure as the reference itself is of its step without the profiler.
 
-    Graph mode isn't free there either: each eager launch is traced. A step is no shorter than the GPU's work in it.
+    Where its GPU waits for the host, graph mode isn't free either: eager launches and graph launches are traced, and
+    the host's own speed differs between runs.
     """
     outside = found.corrected_bubble_share.inter_graph if found.corrected_bubble_share else None
     if outside is None or outside < _HOST_BOUND_SHARE or found.range_ns is None:
         return found
-    low, high = found.range_ns
-    least = sum(found.corrected.get(part) or 0 for part in ("busy", "intra_graph"))
-    wider = max(round((1 - HOST_NOISE) * low), min(least, low)), round((1 + HOST_NOISE) * high)
-    return replace(found, range_ns=wider, message=found.message + _NOISY)
+    own = _by_itself(reference, source)
+    if own.range_ns is None:
+        low, high = found.range_ns
+        least = sum(found.corrected.get(part) or 0 for part in ("busy", "intra_graph"))
+        wider = max(round((1 - HOST_NOISE) * low), min(least, low)), round((1 + HOST_NOISE) * high)
+        return replace(found, range_ns=wider, message=found.message + _NOISY)
+    step = found.corrected_step_ns or 0
+    held = replace(found, range_ns=(min(own.range_ns[0], step), max(own.range_ns[1], step)))
+    if _untold(held):
+        return _only_range(held, f"{found.message} {_HOST_UNKNOWN}")
+    return replace(held, message=found.message + _NOISY)
+
+
+def _by_itself(reference: Reference, source: Source) -> Overhead:
+    """Return what is known of a reference's own step without the profiler: from costs, on its replayed run."""
+    costs = Source(calibration=source.calibration, bundled=source.bundled)
+    return correct(reference.timeline, reference.steps, reference.model, reference.rows, costs)
 
 
 def _uncorrectable(timeline: Timeline) -> str:
@@ -150,7 +168,8 @@ def _left_out(traced: TracedSteps) -> str:
 def in_a_program(costs: Costs) -> Costs:
     """Return the costs with those of calls at least as high as real programs have shown them."""
     raised = {name: max(getattr(costs, name).value, most) for name, most in _MOST_IN_A_PROGRAM.items()}
-    return replace(costs, **{name: Cost(value, value, value) for name, value in raised.items()})
+    launch = {} if costs.launch_call else {"launch_call": _LEAST_GRAPH_LAUNCH, "launch_node": ZERO}
+    return replace(costs, **{name: Cost(value, value, value) for name, value in raised.items()}, **launch)
 
 
 def _untold(overhead: Overhead) -> bool:

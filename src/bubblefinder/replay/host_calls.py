@@ -112,8 +112,8 @@ def excess_of(host: Host, costs: Costs, factor: float) -> Floats:
     launches = host.role == CallRole.LAUNCH_GRAPH
     added[launches] = 0.0
     if costs.launch_call and costs.launch_node:
-        known = launches & (host.nodes > 0)
-        untraced = costs.launch_call.value + costs.launch_node.value * host.nodes
+        known = launches & ((host.nodes > 0) | (costs.launch_node.value == 0))
+        untraced = costs.launch_call.value + costs.launch_node.value * np.maximum(host.nodes, 0)
         added[known] = (factor * np.maximum(length - untraced, 0.0))[known]
     added[host.held] = 0.0
     within: Floats = np.clip(added, 0.0, length)

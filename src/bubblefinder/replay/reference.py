@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
 
+from bubblefinder.causes.find import find_causes
 from bubblefinder.errors import CannotAnswerError
 from bubblefinder.intervals import covered_before
 from bubblefinder.overhead.model import Cost, Costs, Overhead
+from bubblefinder.replay.build import build_model
 from bubblefinder.replay.corrected import Corrected, TracedSteps, replays_in, role_medians
 from bubblefinder.replay.ledger import COLUMNS
 from bubblefinder.replay.summary import summarise
@@ -23,6 +25,8 @@ from bubblefinder.units import milliseconds
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from bubblefinder.replay.model import Model
+    from bubblefinder.steps.model import Steps
     from bubblefinder.timeline.model import Timeline
     from bubblefinder.trace.model import Trace
 
@@ -32,7 +36,29 @@ _GUESS = Cost(1.0, 0.0, 1.0)
 _LONGER = 1.05
 
 
-def correct_by_reference(timeline: Timeline, ours: TracedSteps, trace: Trace, measured: Costs | None) -> Overhead:
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """A graph-mode capture of the same workload.
+
+    Attributes:
+        timeline: the capture.
+        steps: its steps.
+        rows: the decode steps of one of its ranks: gpu, process, start_ns, end_ns, and their ledger.
+        replays: the replays in these, as `replays_in` has them.
+    """
+
+    timeline: Timeline
+    steps: Steps
+    rows: pl.DataFrame
+    replays: pl.DataFrame
+
+    @property
+    def model(self) -> Model:
+        """Its recorded run."""
+        return build_model(self.timeline, self.steps, find_causes(self.timeline, self.steps))
+
+
+def correct_by_reference(timeline: Timeline, ours: TracedSteps, given: Reference, measured: Costs | None) -> Overhead:
     """Return the correction of decode steps by a graph-mode capture of the same workload.
 
     Step lengths, gaps between replays and replay lengths are the reference's. The inside of each replay is the node
@@ -40,14 +66,15 @@ def correct_by_reference(timeline: Timeline, ours: TracedSteps, trace: Trace, me
     calibration measured.
 
     Raises:
-        CannotAnswerError: the reference is not in graph mode, or plays other roles.
+        CannotAnswerError: the reference plays other roles.
     """
-    rows, replays = _decode(trace, ours.gpu)
+    rows, replays = given.rows, given.replays
     _check_roles(ours.replays, replays)
     share = measured.gap_share if measured else _GUESS
     idle = _idle_by_role(timeline, ours) if timeline.mode is CaptureMode.NODE else None
     middle, *ends = (_filled(rows, replays, ours.replays, idle, part) for part in (share.value, share.low, share.high))
-    overhead = summarise(ours, middle, ends, "reference_capture", _parameters(trace, rows, share))
+    parameters = _parameters(given.timeline.trace, rows, share)
+    overhead = summarise(ours, middle, ends, "reference_capture", parameters)
     spread = np.percentile(rows["duration_ns"].to_numpy(), (25, 75))
     said = (
         f"The traced step of {milliseconds(overhead.traced_step_ns)} ms takes "
@@ -68,8 +95,12 @@ def _parameters(trace: Trace, rows: pl.DataFrame, share: Cost) -> dict[str, obje
     }
 
 
-def _decode(trace: Trace, gpu: int) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Return the reference's decode steps with their ledger, and the replays in them."""
+def read_reference(trace: Trace, gpu: int) -> Reference:
+    """Return a reference with its decode steps on a GPU, or on the first that has some.
+
+    Raises:
+        CannotAnswerError: it is no graph-mode capture, or holds no decode steps.
+    """
     timeline = build_timeline(trace)
     if timeline.mode is not CaptureMode.GRAPH:
         raise CannotAnswerError(
@@ -88,7 +119,7 @@ def _decode(trace: Trace, gpu: int) -> tuple[pl.DataFrame, pl.DataFrame]:
     lane = (same if len(same) else decode).partition_by("gpu", "process", maintain_order=True)[0]
     used, process = lane.select("gpu", "process").row(0)
     ledger = window_ledger(timeline, used, lane["start_ns"].to_numpy(), lane["end_ns"].to_numpy())
-    return lane.hstack(ledger), replays_in(timeline, steps, lane, process)
+    return Reference(timeline, steps, lane.hstack(ledger), replays_in(timeline, steps, lane, process))
 
 
 def _check_roles(ours: pl.DataFrame, theirs: pl.DataFrame) -> None:

@@ -245,10 +245,14 @@ def test_gaps_inside_graphs_say_what_the_capture_shows_of_pdl() -> None:
 
 def test_an_eager_phase_beside_replays() -> None:
     phase = RoleFacts(
-        gpu=0, process=1, role="draft-extend", eager=True, siblings_replay=True, nodes=41.0, idle_share=0.2
-    )
+        gpu=0, process=1, role="draft-extend", eager=True, siblings_replay=True, nodes=41.0, unbroken=41.0,
+        idle_share=0.2,
+    )  # fmt: skip
     assert only(steps=(replace(STEP, roles=(phase,)),)).rule == "SGL004"
     assert only(steps=(replace(STEP, roles=(replace(phase, role="sample"),)),)).rule == "CUDA111"
+    broken = replace(phase, role="sample", waits=5.0, unbroken=41 / 6)
+    told = only(steps=(replace(STEP, roles=(broken,)),))
+    assert (told.rule, told.severity) == ("CUDA112", "low")
     assert verdicts(steps=(replace(STEP, roles=(replace(phase, siblings_replay=False),)),)).findings == ()
 
 
