@@ -10,6 +10,7 @@ import numpy as np
 from bubblefinder.steps import thresholds
 from bubblefinder.steps.contrast import Contrast, contrast
 from bubblefinder.steps.events import COMPUTE, REPLAY
+from bubblefinder.steps.recurrence import counted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -103,11 +104,6 @@ def _doubtful(one: Segmentation, found: Sequence[Segmentation]) -> bool:
     return any(np.ptp(np.diff(begins)) == 0 for begins in many)
 
 
-def counted(chosen: Bools) -> Ints:
-    """Return how many are chosen before each position, and in all."""
-    return np.concatenate(([0], np.cumsum(chosen)))
-
-
 def _linked(links: Ints, one: Segmentation) -> bool:
     """Tell whether nearly every cycle passes something between host and GPU; `links` up to each event."""
     return bool(np.count_nonzero(np.diff(links[one.begins])) >= thresholds.FILLED * (len(one) - 1))
@@ -151,16 +147,17 @@ def _begin_together(worked: Ints, one: Ints, other: Ints) -> bool:
 
 def _same(one: Segmentation, other: Segmentation) -> bool:
     """Tell whether two are the same: nearly all cycles of them, or but for cycles in between, of which little comes."""
-    between = np.diff(np.searchsorted(other.begins, one.begins))
+    if min(len(one), len(other)) <= 1:
+        return False
     near = max(len(one), len(other)) < thresholds.NEAR * min(len(one), len(other))
-    if near and len(between) and np.mean(between == 1) > thresholds.SAME:
+    if near and np.mean(np.diff(np.searchsorted(other.begins, one.begins)) == 1) > thresholds.SAME:
         return True
     longer, shorter = sorted((one, other), key=len)
     fewer, more = sorted((one.members, other.members))
-    between = np.diff(np.searchsorted(shorter.begins, longer.begins))
     apart = len(shorter) >= thresholds.INTERRUPTED * len(longer) or not fewer <= thresholds.LITTLE < more
-    if apart or not len(between):
+    if apart:
         return False
+    between = np.diff(np.searchsorted(shorter.begins, longer.begins))
     return bool(np.mean(between == 1) > thresholds.MOSTLY and np.mean(between == 0) <= 1 - thresholds.SAME)
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bubblefinder.intervals import distinct, overlap_with, union
+from bubblefinder.intervals import different, overlap_with, union
 from bubblefinder.steps import thresholds
 from bubblefinder.steps.events import COMPUTE, REPLAY
 
@@ -94,7 +94,7 @@ def _shares(symbols: Ints, window: Ints, windows: int) -> NDArray[np.float64]:
         return np.zeros(1)
     kinds = int(symbols.max()) + 1
     inside = window >= 0
-    pairs = distinct(window[inside] * kinds + symbols[inside])
+    pairs = different(window[inside] * kinds + symbols[inside], windows * kinds)
     return np.bincount(pairs % kinds, minlength=kinds) / windows
 
 
@@ -103,6 +103,8 @@ def _lacking(alike: Ints, window: Ints, usual: Ints, windows: int) -> NDArray[np
     if not len(usual):
         return np.full(windows, np.nan)
     kinds = int(alike.max()) + 1
-    mine = np.isin(alike, usual) & (window >= 0)
-    pairs = distinct(window[mine] * kinds + alike[mine])
+    is_usual = np.zeros(kinds, np.bool_)
+    is_usual[usual] = True
+    mine = is_usual[alike] & (window >= 0)
+    pairs = different(window[mine] * kinds + alike[mine], windows * kinds)
     return 1 - np.bincount(pairs // kinds, minlength=windows) / len(usual)

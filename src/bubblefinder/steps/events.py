@@ -89,18 +89,27 @@ class Events:
 def lane_events(timeline: Timeline, lane: RankWork, signatures: Signatures | None) -> Events:
     """Return the events of a lane; `signatures` of its replays, null if it has none."""
     calls = timeline.calls.select("thread", "role", "process", launch_ns="start_ns", returned_ns="end_ns", call="name")
-    calls = calls.with_row_index("call_index")
     parts = [_eager(lane), *([_replays(lane, signatures)] if signatures else [])]
-    work = pl.concat(parts).join(calls.drop("role", "process", "call"), on="call_index", how="left")
-    work = work.with_columns(
+    work = pl.concat(parts)
+    launched = calls.select(pl.col("launch_ns", "returned_ns", "thread").gather(work["call_index"]))
+    work = work.hstack(launched).with_columns(
         pl.col("launch_ns").fill_null(pl.col("start_ns")), pl.col("returned_ns", "thread").fill_null(-1)
     )
     events = pl.concat([work.select(_COLUMNS), _waits(lane, calls, work)])
     events = events.sort("launch_ns", "start_ns", maintain_order=True)
-    numbered = pl.col("exact", "alike").rank("dense") - 1
-    columns = events.with_columns(numbered, host_ns=_host_work(events)).drop("returned_ns", "thread")
-    inside = columns.drop_in_place("inside").to_numpy()
-    return Events(**{column.name: column.to_numpy().astype(np.int64) for column in columns}, inside=inside)
+    columns = events.with_columns(host_ns=_host_work(events)).drop("returned_ns", "thread")
+    inside, exact, alike = (columns.drop_in_place(name) for name in ("inside", "exact", "alike"))
+    return Events(
+        **{column.name: column.to_numpy() for column in columns},
+        exact=_numbered(exact),
+        alike=_numbered(alike),
+        inside=inside.to_numpy(),
+    )
+
+
+def _numbered(symbols: pl.Series) -> Ints:
+    """Number the different symbols, which are few."""
+    return np.searchsorted(symbols.unique().sort().to_numpy(), symbols.to_numpy())
 
 
 def _host_work(events: pl.DataFrame) -> pl.Series:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
     from bubblefinder.intervals import Bools, Ints
     from bubblefinder.steps.events import Events
+
+_DIGIT_BITS: Final = 16
+_DIGIT: Final = (1 << _DIGIT_BITS) - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,28 +70,41 @@ def _candidates(events: Events) -> Iterator[tuple[Ints, bool]]:
     pairs = events.alike[:-1] * (int(events.alike.max()) + 1) + events.alike[1:]
     found = []
     for symbols, single in ((events.exact, True), (events.alike, True), (pairs, False)):
-        order = np.argsort(symbols, kind="stable")
-        bounds = np.flatnonzero(np.diff(symbols[order])) + 1
-        found += [(part, single) for part in np.split(order, bounds) if len(part) >= thresholds.FEWEST]
-    told = [np.flatnonzero(events.links), np.flatnonzero(events.what == REPLAY)]
+        found += [(part, single) for part in places_of(symbols) if len(part) >= thresholds.FEWEST]
+    told = [counted(chosen) for chosen in (events.links, events.what == REPLAY)]
     wide = [(part, single) for part, single in found if _wide(part, told, len(events))]
     yield from sorted(wide, key=lambda one: (-len(one[0]), int(one[0][0])))
+
+
+def places_of(symbols: Ints) -> list[Ints]:
+    """Return the positions of each symbol, in order.
+
+    Sorted by two bytes at a time: numpy sorts such small numbers by their digits, many times quicker than large ones.
+    """
+    order = np.argsort((symbols & _DIGIT).astype(np.uint16), kind="stable")
+    rest = symbols >> _DIGIT_BITS
+    while rest.any():
+        order = order[np.argsort((rest & _DIGIT).astype(np.uint16)[order], kind="stable")]
+        rest >>= _DIGIT_BITS
+    return np.split(order, np.flatnonzero(np.diff(symbols[order])) + 1)
+
+
+def counted(chosen: Bools) -> Ints:
+    """Return how many are chosen before each position, and in all."""
+    return np.concatenate(([0], np.cumsum(chosen)))
 
 
 def _wide(part: Ints, told: list[Ints], events: int) -> bool:
     """Tell whether something comes over most of the events, by those of which there are enough to tell.
 
-    Links that come far less often than the thing are those of prefills, in a program whose steps have none.
+    Links that come far less often than the thing are those of prefills, in a program whose steps have none. `told`
+    counts them up to each position.
     """
-    enough = [one for one in told if len(one) >= max(thresholds.FEWEST, thresholds.TELLING * len(part))]
-    return all(_spread(part, one) for one in enough or [np.arange(events)])
-
-
-def _spread(part: Ints, events: Ints) -> bool:
-    """Tell whether a good part of the events lies in cycles of a usual size."""
-    sizes, length = np.diff(np.searchsorted(events, part)), np.diff(part)
+    enough = [one for one in told if one[-1] >= max(thresholds.FEWEST, thresholds.TELLING * len(part))]
+    length = np.diff(part)
     usual = length <= thresholds.LONG * np.median(length)
-    return bool(sizes[usual].sum() >= thresholds.SPREAD * len(events) - 1)
+    held = [(np.diff(one[part]), int(one[-1])) for one in enough] or [(length, events)]
+    return all(sizes[usual].sum() >= thresholds.SPREAD * of_all - 1 for sizes, of_all in held)
 
 
 def alternate(one: Ints, other: Ints) -> bool:
