@@ -7,12 +7,16 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
+from bubblefinder.lookup import NOWHERE, Timetable, nullable
 from bubblefinder.timeline.launches import LAUNCHES
 
 if TYPE_CHECKING:
     from bubblefinder.steps.model import Steps
     from bubblefinder.timeline.model import Timeline
 
+_RANK: Final = ("gpu", "process")
+_LANE: Final = ("gpu", "thread")
+_NEVER: Final = np.iinfo(np.int64).min
 PHASE_LAUNCHES: Final = 20
 """An eager phase is at least so many kernel launches in a row: fewer are the glue of a seam."""
 
@@ -43,26 +47,24 @@ def find_submissions(timeline: Timeline, steps: Steps) -> pl.DataFrame:
 
 def window_of(steps: Steps, rows: pl.DataFrame, time: str) -> pl.Series:
     """Return the position in `steps.windows` of each row's (gpu, process) at a time; null outside them."""
-    windows = (
-        steps.windows.select("gpu", "process", "start_ns", "end_ns").with_row_index("window_index").sort("start_ns")
-    )
-    points = rows.select("gpu", "process", at=pl.col(time)).with_row_index("point").sort("at")
-    found = points.join_asof(windows, left_on="at", right_on="start_ns", by=["gpu", "process"], check_sortedness=False)
-    inside = pl.when(pl.col("at") < pl.col("end_ns")).then("window_index")
-    return found.with_columns(window_index=inside).sort("point")["window_index"]
+    windows = steps.windows.select(*_RANK, "start_ns", "end_ns").with_row_index("window_index")
+    windows = windows.sort(*_RANK, "start_ns", maintain_order=True)
+    times = rows[time].fill_null(_NEVER).to_numpy()
+    found = Timetable.of(windows, _RANK, "start_ns").last(rows.select(_RANK), times)
+    inside = (found != NOWHERE) & (times < np.append(windows["end_ns"].to_numpy(), _NEVER)[found])
+    return windows["window_index"].gather(nullable(np.where(inside, found, NOWHERE)))
 
 
 def _with_phases(submitted: pl.DataFrame) -> pl.DataFrame:
     """Number the phases: a replay is one, and so is a run of kernel launches with no replay between."""
-    submitted = submitted.with_row_index("submission")
-    launches = submitted.filter(pl.col("api_role").is_in([int(role) for role in LAUNCHES]))
-    key = ("gpu", "thread")
+    launching = submitted["api_role"].is_in([int(role) for role in LAUNCHES])
+    launches = submitted.select("gpu", "thread", "replay_index", "role", "window_index").filter(launching)
     replay = pl.col("replay_index").is_not_null()
-    last_role = pl.col("role").forward_fill().over(key)
+    last_role = pl.col("role").forward_fill().over(_LANE)
     new = (
         replay
         | replay.shift(1, fill_value=True)
-        | pl.any_horizontal(pl.col(key) != pl.col(key).shift(1))
+        | pl.any_horizontal(pl.col(_LANE) != pl.col(_LANE).shift(1))
         | pl.col("window_index").ne_missing(pl.col("window_index").shift(1))
     ).fill_null(value=True)
     phases = launches.with_columns(phase=new.cum_sum(), eager=~replay, last_role=last_role)
@@ -71,7 +73,27 @@ def _with_phases(submitted: pl.DataFrame) -> pl.DataFrame:
     )
     number = phases["phase"].to_numpy()
     long = pl.col("eager") & pl.Series(np.bincount(number)[number] >= PHASE_LAUNCHES)
-    phases = phases.with_columns(role=pl.when(long).then(name).otherwise("role"))
-    named = phases.select("submission", "phase", "role")
-    joined = submitted.drop("role").join(named, on="submission", how="left", maintain_order="left")
-    return joined.drop("submission")
+    named = phases.select("phase", role=pl.when(long).then(name).otherwise("role"))
+    if len(named) < len(submitted):
+        place = np.full(len(submitted), NOWHERE, np.int64)
+        place[launching.to_numpy()] = np.arange(len(named))
+        named = named.select(pl.all().gather(nullable(place)))
+    return submitted.drop("role").hstack(named)
+
+
+def last_submission(submitted: pl.DataFrame, waits: pl.DataFrame, chosen: pl.Series | None = None) -> pl.Series:
+    """Return the position in `submitted` of what each wait's launcher submitted last before it began; null for nothing.
+
+    Args:
+        submitted: from `find_submissions`.
+        waits: with gpu, launcher and start_ns.
+        chosen: which submissions count; null for all.
+    """
+    points = waits.select("gpu", thread="launcher")
+    return nullable(Timetable.of(submitted, _LANE, "start_ns", chosen).last(points, waits["start_ns"].to_numpy()))
+
+
+def next_submission(submitted: pl.DataFrame, waits: pl.DataFrame, chosen: pl.Series) -> pl.Series:
+    """Return the same of what was submitted first after each wait had ended."""
+    points = waits.select("gpu", thread="launcher")
+    return nullable(Timetable.of(submitted, _LANE, "start_ns", chosen).first(points, waits["end_ns"].to_numpy()))

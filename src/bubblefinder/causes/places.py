@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
-from bubblefinder.causes.launches import window_of
+from bubblefinder.causes.launches import last_submission, next_submission, window_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -96,17 +96,10 @@ def _with_roles(waits: pl.DataFrame, submitted: pl.DataFrame) -> pl.DataFrame:
 
     At the edges of a capture a role is missing; it is taken from the other waits of the same kind.
     """
-    phases = submitted.filter(pl.col("role").is_not_null()).sort("start_ns")
-    phases = phases.select("role", "gpu", launcher="thread", at="start_ns")
-    by = ["gpu", "launcher"]
-    points = waits.with_row_index("point").select("point", "start_ns", "end_ns", *by)
-    before = points.sort("start_ns").join_asof(phases, left_on="start_ns", right_on="at", by=by, check_sortedness=False)
-    after = points.sort("end_ns").join_asof(
-        phases, left_on="end_ns", right_on="at", by=by, strategy="forward", check_sortedness=False
-    )
+    roles = submitted["role"]
     placed = waits.with_columns(
-        after_role=before.sort("point")["role"],
-        before_role=after.sort("point")["role"],
+        after_role=roles.gather(last_submission(submitted, waits, roles.is_not_null())),
+        before_role=roles.gather(next_submission(submitted, waits, roles.is_not_null())),
     )
     alike = ["gpu", "launcher", "api", "copy_kind", "memory_kind", "size_class", general(pl.col("nvtx")), "frame"]
     usual = pl.col("before_role").drop_nulls().mode().sort().first().over([*alike, "after_role"])
@@ -117,12 +110,8 @@ def _with_roles(waits: pl.DataFrame, submitted: pl.DataFrame) -> pl.DataFrame:
 
 def _with_steps(waits: pl.DataFrame, steps: Steps, submitted: pl.DataFrame, timeline: Timeline) -> pl.DataFrame:
     """Add window_index: the step of a wait's own copy, else of the last work launched before the wait."""
-    launched = submitted.select("gpu", "window_index", launcher="thread", at="start_ns").sort("at")
-    points = waits.with_row_index("point").sort("start_ns")
-    found = points.join_asof(
-        launched, left_on="start_ns", right_on="at", by=["gpu", "launcher"], check_sortedness=False
-    )
+    found = submitted["window_index"].gather(last_submission(submitted, waits))
     copied = waits.select("gpu", "process", at=timeline.operations["start_ns"].gather(waits["copy_index"]))
     own = window_of(steps, copied, "at")
     blocking = waits.select(pl.when(~pl.col("synchronises")).then(own)).to_series()
-    return waits.with_columns(window_index=pl.coalesce(blocking, found.sort("point")["window_index"]))
+    return waits.with_columns(window_index=pl.coalesce(blocking, found))

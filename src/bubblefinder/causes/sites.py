@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
+from bubblefinder.causes.launches import last_submission
 from bubblefinder.causes.places import general
 
 if TYPE_CHECKING:
@@ -73,11 +74,8 @@ def _numbered(rows: pl.DataFrame, key: tuple[str, ...]) -> pl.Series:
 def _joined(waits: pl.DataFrame, submitted: pl.DataFrame) -> pl.Series:
     """Tell the synchronisations that follow a wait to blame or a blocking copy with nothing submitted in between."""
     own = ["gpu", "launcher", "thread"]
-    issued = submitted.select("gpu", "thread", at="start_ns", issued_ns="start_ns").sort("at")
-    points = waits.with_row_index("point").sort("start_ns")
-    latest = points.join_asof(
-        issued, left_on="start_ns", right_on="at", by=["gpu", "thread"], check_sortedness=False
-    ).sort("point")
+    issued = last_submission(submitted, waits.with_columns(launcher="thread"))
+    latest = waits.with_columns(issued_ns=submitted["start_ns"].gather(issued))
     follows = pl.col("synchronises") & ~pl.col("drained")
     nothing = (pl.col("issued_ns") < pl.col("end_ns").shift(1).over(own)).fill_null(value=False)
     leads = ~pl.col("synchronises") | pl.col("drained")
@@ -87,14 +85,7 @@ def _joined(waits: pl.DataFrame, submitted: pl.DataFrame) -> pl.Series:
 
 def _seams(waits: pl.DataFrame, submitted: pl.DataFrame) -> pl.Series:
     """Return the number of the last replay or eager phase that the launcher started before each wait."""
-    phases = (
-        submitted.filter(pl.col("role").is_not_null())
-        .select("gpu", "phase", launcher="thread", at="start_ns")
-        .sort("at")
-    )
-    points = waits.with_row_index("point").sort("start_ns")
-    found = points.join_asof(phases, left_on="start_ns", right_on="at", by=["gpu", "launcher"], check_sortedness=False)
-    return found.sort("point")["phase"]
+    return submitted["phase"].gather(last_submission(submitted, waits, submitted["role"].is_not_null()))
 
 
 def _group_place(heads: pl.DataFrame, timeline: Timeline, submitted: pl.DataFrame) -> pl.Series:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -66,7 +67,8 @@ def build_timeline(trace: Trace) -> Timeline:
     calls = classify_calls(trace.calls, trace.names, trace.graph_nodes)
     repeated = repeated_correlations(calls)
     joined = _joined(operations, calls, repeated)
-    calls = calls.with_columns(recorded=_recorded(joined.runs["call_index"], calls))
+    expected = expects_record(calls)
+    calls = calls.with_columns(recorded=_recorded(joined.runs["call_index"], expected))
     mode = CaptureMode(trace.part.mode) if trace.part else capture_mode(operations, calls)
     chosen = _usable(operations)
     if chosen.is_empty():
@@ -78,7 +80,7 @@ def build_timeline(trace: Trace) -> Timeline:
     operations = operations.with_columns(blocking_copies(operations, calls))
     replays, replay_index = find_replays(runs)
     operations = operations.with_columns(replay_index.gather(joined.of))
-    launches = Launches(joined.of, runs, calls)
+    launches = Launches(joined.of, runs, calls, expected)
     found = [_analyse(gpu, trace, operations, launches, replays) for gpu in runs["gpu"].unique(maintain_order=True)]
     runs = runs.with_columns(operations["blocking"].gather(runs["first"]))
     devices = tuple(gpu.device for gpu in found)
@@ -128,29 +130,35 @@ def _usable(operations: pl.DataFrame) -> pl.DataFrame:
     return operations.filter(pl.col("gpu").is_in(took_time.implode()))
 
 
-def _recorded(launched: pl.Series, calls: pl.DataFrame) -> pl.Series:
+def _recorded(launched: pl.Series, expected: pl.Series) -> pl.Series:
     """True for launch calls with GPU work, false for those that lack it, null for other calls."""
-    has_work = np.zeros(len(calls), np.bool_)
-    has_work[launched.drop_nulls().unique().to_numpy()] = True
-    return calls.select(
-        recorded=pl.when(pl.Series(expects_record(calls)) | pl.Series(has_work)).then(pl.Series(has_work)),
-    ).to_series()
+    has_work = np.zeros(len(expected), np.bool_)
+    has_work[launched.drop_nulls().to_numpy()] = True
+    work = pl.Series(has_work)
+    return pl.select(recorded=pl.when(expected | work).then(work)).to_series()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Launches:
-    """The runs of operations with the call that launched each, and when it ran."""
+    """The runs of operations with the call that launched each, and which calls should leave a record."""
 
     of: Ints
     runs: pl.DataFrame
     calls: pl.DataFrame
+    expected: pl.Series
 
     def column(self, name: str, unknown: int, operations: Ints) -> Ints:
         """Return a column of the launch calls of some operations, `unknown` where there is none."""
-        values = np.append(self.calls[name].to_numpy(), unknown)
-        index = self.runs["call_index"].fill_null(len(self.calls)).to_numpy()
-        found: Ints = values[index][self.of[operations]]
+        index = self._call[self.of[operations]]
+        if not len(self.calls):
+            return np.full(len(index), unknown)
+        found: Ints = self.calls[name].to_numpy()[index]
+        found[index < 0] = unknown
         return found
+
+    @cached_property
+    def _call(self) -> Ints:
+        return self.runs["call_index"].cast(pl.Int64).fill_null(-1).to_numpy()
 
 
 def _analyse(gpu: int, trace: Trace, operations: pl.DataFrame, launches: Launches, replays: pl.DataFrame) -> _Gpu:
@@ -226,7 +234,7 @@ def _device(
     gpu: int, processes: tuple[int, ...], busy: Cover, spans: pl.DataFrame, launches: Launches, lost: pl.DataFrame
 ) -> Device:
     used = launches.runs.filter(pl.col("gpu") == gpu)["call_index"].drop_nulls().unique()
-    recorded = expects_record(launches.calls[used]).sum()
+    recorded = launches.expected.gather(used).sum()
     return Device(
         gpu=gpu,
         processes=processes,

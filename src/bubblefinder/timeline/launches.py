@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
+from bubblefinder.lookup import again, joint_keys, positions, several
 from bubblefinder.timeline.apis import CallRole, call_roles
 from bubblefinder.timeline.gaps import LONG_AGO
 from bubblefinder.trace.model import MEMCPY
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 LAUNCHES: Final = (CallRole.LAUNCH_KERNEL, CallRole.LAUNCH_GRAPH)
 _SEVERAL: Final = r"^cu(da)?Mem(cpy(3D)?Batch|Prefetch)"
 _KEY: Final = ("process", "correlation")
+_NONE: Final = pl.Series("correlation", [], pl.Int64)
 QUEUED_NS: Final = 20_000
 """A copy behind other work for so long, whose call is still running when it starts, was waited for by that call. Calls
 that don't wait take some microseconds."""
@@ -76,6 +78,11 @@ def _captured(calls: pl.DataFrame, graph_nodes: pl.DataFrame) -> Bools:
 
 def repeated_correlations(calls: pl.DataFrame) -> pl.Series:
     """Return the correlation ids that several calls of one process share."""
+    keyed = joint_keys([calls], *_KEY)
+    if keyed is not None:
+        (keys,), size = keyed
+        repeated = several(keys, size)
+        return calls["correlation"].filter(pl.Series(np.isin(keys, repeated))).unique() if len(repeated) else _NONE
     known = calls.select(_KEY).filter(pl.col("correlation").is_not_null())
     twice = known.filter(known["correlation"].is_duplicated())
     return twice.filter(twice.is_duplicated())["correlation"].unique()
@@ -94,6 +101,15 @@ def find_launches(runs: pl.DataFrame, calls: pl.DataFrame, repeated: pl.Series) 
     nested calls with one id the outermost counts; of `repeated` ids (several profiling sessions in
     one process) the last that began before the operation.
     """
+    keyed = joint_keys([runs, calls], *_KEY) if repeated.is_empty() else None
+    if keyed is not None:
+        (wanted, there), size = keyed
+        return positions(there, wanted, size).rename("call_index")
+    return _joined(runs, calls, repeated)
+
+
+def _joined(runs: pl.DataFrame, calls: pl.DataFrame, repeated: pl.Series) -> pl.Series:
+    """Return the same by joins, whatever the ids are."""
     keyed = (
         calls.select("start_ns", "end_ns", *_KEY)
         .with_row_index("call_index")
@@ -170,9 +186,10 @@ def expects_record(calls: pl.DataFrame) -> pl.Series:
     doesn't say which it was. Batches of copies and prefetches of managed memory are not: they leave
     records from some collectors and none from others, and move much.
     """
-    several = pl.col("api").cast(pl.String).str.contains(_SEVERAL)
+    apis = calls["api"].unique().cast(pl.String).drop_nulls()
+    batches = pl.col("api").is_in(apis.filter(apis.str.contains(_SEVERAL)).to_list()).fill_null(value=False)
     return calls.select(
-        (pl.col("role").is_in([int(role) for role in LAUNCHES]) | several.fill_null(value=False))
+        (pl.col("role").is_in([int(role) for role in LAUNCHES]) | batches)
         & (pl.col("return_value").fill_null(0) == 0)
         & ~pl.col("captured"),
     ).to_series()
@@ -194,7 +211,7 @@ def launch_leads(running_end: Ints, runs: pl.DataFrame, calls: pl.DataFrame) -> 
         .with_columns(running=pl.Series(running_end))
         .filter(pl.col("call_index").is_not_null())
     )
-    alone = not known["call_index"].is_duplicated().any()
+    alone = not again(known["call_index"].to_numpy(), len(calls))
     firsts = known if alone else known.unique(["gpu", "call_index"], keep="first", maintain_order=True)
     ended = calls["end_ns"].gather(firsts["call_index"])
     return firsts.select(

@@ -59,7 +59,9 @@ def launch_runs(operations: pl.DataFrame, repeated: pl.Series) -> LaunchRuns:
     )
     new = np.ones(len(operations), np.bool_)
     values = {name: columns[name].to_numpy() for name in columns.columns}
-    new[1:] = (values["correlation"][1:] == -1) | columns["correlation"].is_in(repeated.implode()).to_numpy()[1:]
+    new[1:] = values["correlation"][1:] == -1
+    if len(repeated):
+        new[1:] |= columns["correlation"].is_in(repeated.implode()).to_numpy()[1:]
     for column in values.values():
         new[1:] |= column[1:] != column[:-1]
     first = np.flatnonzero(new)

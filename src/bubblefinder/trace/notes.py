@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
+from bubblefinder.lookup import again, joint_keys
 from bubblefinder.trace import schema
 from bubblefinder.trace.info import gpu_names
 from bubblefinder.trace.model import QualityNote, pid_of
@@ -97,9 +98,12 @@ def _silent_processes(trace: Trace) -> Iterator[QualityNote]:
 
 def _repeated_correlations(trace: Trace) -> Iterator[QualityNote]:
     """Count the API calls that share their correlation id with another call of the same process."""
-    keyed = trace.calls.filter(pl.col("correlation").is_not_null())
-    keys = keyed.select(pl.col("correlation") ^ ((pl.col("process") & 0xFFFF_FFFF) * (1 << 32))).to_series()
-    repeated = keys.len() - keys.n_unique()
+    keyed = joint_keys([trace.calls], "process", "correlation")
+    if keyed is None:
+        known = trace.calls.select("process", "correlation").drop_nulls("correlation")
+        repeated = len(known) - known.n_unique()
+    else:
+        repeated = again(keyed[0][0], keyed[1])
     if repeated:
         message = "API calls share a correlation id inside one process; work goes to the latest that began before it"
         yield QualityNote("repeated-correlations", "info", message, repeated)

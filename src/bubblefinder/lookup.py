@@ -1,0 +1,135 @@
+"""Looking rows up by number: tables with a place for every number there may be, where that isn't far more than rows.
+
+Ids that a program counts up lie close together. A table of them is filled and read in one pass, many times quicker than
+a join, whose rows are hashed one by one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import polars as pl
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from bubblefinder.intervals import Ints
+
+NOWHERE: Final = -1
+_SPARSE: Final = 8
+_SMALL: Final = 1 << 16
+
+
+def joint_keys(frames: Sequence[pl.DataFrame], group: str, number: str) -> tuple[list[Ints], int] | None:
+    """Return one key for each group and number, the same in all frames, and how many keys there may be.
+
+    Args:
+        frames: with both columns.
+        group: the column within which numbers are unique; has no nulls.
+        number: the column of numbers; null becomes NOWHERE.
+
+    Returns:
+        None where numbers lie so far apart that a table of them would be far larger than the frames.
+    """
+    groups = pl.concat([frame[group].unique() for frame in frames]).unique().sort().to_numpy()
+    ends = [end for frame in frames for end in (frame[number].min(), frame[number].max()) if isinstance(end, int)]
+    low, width = min(ends, default=0), max(ends, default=0) - min(ends, default=0) + 1
+    if width * len(groups) > _SPARSE * sum(map(len, frames)) + _SMALL:
+        return None
+    return [_keys(frame[group], frame[number], groups, low, width) for frame in frames], width * len(groups)
+
+
+def _keys(group: pl.Series, number: pl.Series, groups: Ints, low: int, width: int) -> Ints:
+    keys: Ints = number.fill_null(low).to_numpy() - low
+    if len(groups) > 1:
+        keys += np.searchsorted(groups, group.to_numpy()) * width
+    if number.null_count():
+        keys[number.is_null().to_numpy()] = NOWHERE
+    return keys
+
+
+def again(keys: Ints, size: int) -> int:
+    """Return how many keys have occurred before."""
+    seen = np.zeros(size + 1, np.bool_)
+    seen[keys] = True
+    return int(np.count_nonzero(keys != NOWHERE)) - int(np.count_nonzero(seen[:size]))
+
+
+def several(keys: Ints, size: int) -> Ints:
+    """Return the keys that occur more than once."""
+    return np.flatnonzero(np.bincount(keys[keys != NOWHERE]) > 1) if again(keys, size) else np.empty(0, np.int64)
+
+
+def positions(keys: Ints, wanted: Ints, size: int) -> pl.Series:
+    """Return for each wanted key the position that it has in keys, where each is once; null for none."""
+    table = np.full(size + 1, NOWHERE, np.int32)
+    table[keys] = np.arange(len(keys), dtype=np.int32)
+    table[NOWHERE] = NOWHERE
+    found = table[wanted]
+    return nullable(found).cast(pl.UInt32)
+
+
+def nullable(places: Ints) -> pl.Series:
+    """Return numbers as a column in which NOWHERE is null."""
+    column = pl.Series(places)
+    return column if (places != NOWHERE).all() else column.set(pl.Series(places == NOWHERE), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Timetable:
+    """Rows of several groups in order of time, to be asked what came last before a time, or first after it.
+
+    Attributes:
+        groups: the columns that name a group, and `group`, its number.
+        bounds: where each group begins, and behind the last where that ends.
+        rows: the position of each entry in the frame that it is from.
+        times: of the entries.
+    """
+
+    groups: pl.DataFrame
+    bounds: Ints
+    rows: Ints
+    times: Ints
+
+    @classmethod
+    def of(cls, frame: pl.DataFrame, by: Sequence[str], time: str, chosen: pl.Series | None = None) -> Timetable:
+        """Return the timetable of a frame sorted by `by` and `time`, or of some of its rows."""
+        rows = np.arange(len(frame)) if chosen is None else chosen.arg_true().to_numpy().astype(np.int64)
+        keys = [_comparable(frame[name])[rows] for name in by]
+        new = np.ones(len(rows), np.bool_)
+        new[1:] = np.logical_or.reduce([key[1:] != key[:-1] for key in keys])
+        first = np.flatnonzero(new)
+        groups = frame.select(by)[rows[first]].with_row_index("group")
+        return cls(groups, np.append(first, len(rows)), rows, frame[time].to_numpy()[rows])
+
+    def last(self, points: pl.DataFrame, times: Ints) -> Ints:
+        """Return for each point, with the columns that name its group, the last row at or before a time; else NOWHERE."""
+        found = np.full(len(points), NOWHERE, np.int64)
+        for low, high, mine in self._parts(points):
+            place = np.searchsorted(self.times[low:high], times[mine], side="right") - 1
+            found[mine] = np.where(place >= 0, self.rows[low:high][place], NOWHERE)
+        return found
+
+    def first(self, points: pl.DataFrame, times: Ints) -> Ints:
+        """Return for each point the first row at or after a time, NOWHERE if there is none."""
+        found = np.full(len(points), NOWHERE, np.int64)
+        for low, high, mine in self._parts(points):
+            place = np.searchsorted(self.times[low:high], times[mine], side="left")
+            found[mine] = np.append(self.rows[low:high], NOWHERE)[place]
+        return found
+
+    def _parts(self, points: pl.DataFrame) -> Iterator[tuple[int, int, Ints]]:
+        """Yield the bounds of each group that points are of, and which points these are."""
+        by = [name for name in self.groups.columns if name != "group"]
+        group = points.select(by).join(self.groups, on=by, how="left", maintain_order="left")["group"]
+        numbers = group.cast(pl.Int64).fill_null(NOWHERE).to_numpy()
+        order = np.argsort(numbers, kind="stable")
+        for part in np.split(order, np.flatnonzero(np.diff(numbers[order])) + 1) if len(order) else ():
+            if (number := int(numbers[part[0]])) != NOWHERE:
+                yield int(self.bounds[number]), int(self.bounds[number + 1]), part
+
+
+def _comparable(column: pl.Series) -> Ints:
+    return column.to_numpy() if not column.null_count() else column.rank("dense").fill_null(0).to_numpy()
