@@ -26,14 +26,14 @@ def joint_keys(frames: Sequence[pl.DataFrame], group: str, number: str) -> tuple
     """Return one key for each group and number, the same in all frames, and how many keys there may be.
 
     Args:
-        frames: with both columns.
-        group: the column within which numbers are unique; has no nulls.
-        number: the column of numbers; null becomes NOWHERE.
+        frames: with both columns; null in either makes the key NOWHERE.
+        group: the column within which a number means something.
+        number: the column of numbers.
 
     Returns:
         None where numbers lie so far apart that a table of them would be far larger than the frames.
     """
-    groups = pl.concat([frame[group].unique() for frame in frames]).unique().sort().to_numpy()
+    groups = pl.concat([frame[group].drop_nulls().unique() for frame in frames]).unique().sort().to_numpy()
     ends = [end for frame in frames for end in (frame[number].min(), frame[number].max()) if isinstance(end, int)]
     low, width = min(ends, default=0), max(ends, default=0) - min(ends, default=0) + 1
     if width * len(groups) > _SPARSE * sum(map(len, frames)) + _SMALL:
@@ -44,9 +44,10 @@ def joint_keys(frames: Sequence[pl.DataFrame], group: str, number: str) -> tuple
 def _keys(group: pl.Series, number: pl.Series, groups: Ints, low: int, width: int) -> Ints:
     keys: Ints = number.fill_null(low).to_numpy() - low
     if len(groups) > 1:
-        keys += np.searchsorted(groups, group.to_numpy()) * width
-    if number.null_count():
-        keys[number.is_null().to_numpy()] = NOWHERE
+        keys += np.searchsorted(groups, group.fill_null(groups[0]).to_numpy()) * width
+    for column in (number, group):
+        if column.null_count():
+            keys[column.is_null().to_numpy()] = NOWHERE
     return keys
 
 
@@ -57,9 +58,12 @@ def again(keys: Ints, size: int) -> int:
     return int(np.count_nonzero(keys != NOWHERE)) - int(np.count_nonzero(seen[:size]))
 
 
-def several(keys: Ints, size: int) -> Ints:
-    """Return the keys that occur more than once."""
-    return np.flatnonzero(np.bincount(keys[keys != NOWHERE]) > 1) if again(keys, size) else np.empty(0, np.int64)
+def repeated(keys: Ints, size: int) -> pl.Series:
+    """Tell which keys occur more than once."""
+    if not again(keys, size):
+        return pl.Series([False]).new_from_index(0, len(keys))
+    counts = np.append(np.bincount(keys[keys != NOWHERE], minlength=size), 0)
+    return pl.Series(counts[keys] > 1)
 
 
 def positions(keys: Ints, wanted: Ints, size: int) -> pl.Series:

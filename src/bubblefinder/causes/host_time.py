@@ -15,6 +15,7 @@ import polars as pl
 from bubblefinder.causes.host_record import HostCall, HostPhase, HostRange, HostTime
 from bubblefinder.causes.places import general
 from bubblefinder.intervals import distinct
+from bubblefinder.lookup import NOWHERE
 from bubblefinder.timeline.apis import CallRole
 from bubblefinder.timeline.launches import LAUNCHES
 from bubblefinder.units import duration, plural
@@ -95,11 +96,14 @@ def _middle_starts(causes: Causes, rank: RankSteps, thread: int) -> Ints:
 
 def _starts(causes: Causes, rank: RankSteps, thread: int) -> tuple[Ints, Ints]:
     """Return the first launch of each step of the thread, and the positions of those that are decode steps."""
-    mine = causes.submitted.filter((pl.col("thread") == thread) & (pl.col("gpu") == rank.gpu))
+    here = (pl.col("thread") == thread) & (pl.col("gpu") == rank.gpu)
+    mine = causes.submitted.lazy().filter(here).select("start_ns", "window_index").collect()
     windows = rank.own(mine["window_index"])
-    keep = windows >= 0
-    numbers, first = np.unique(windows[keep], return_index=True)
-    starts = np.maximum.accumulate(mine["start_ns"].to_numpy()[keep][first]) if len(first) else np.empty(0, np.int64)
+    keep = np.flatnonzero(windows >= 0)
+    first_of = np.full(len(rank.starts), NOWHERE)
+    first_of[windows[keep][::-1]] = keep[::-1]
+    numbers = np.flatnonzero(first_of != NOWHERE)
+    starts = np.maximum.accumulate(mine["start_ns"].to_numpy()[first_of[numbers]])
     return starts, np.flatnonzero(rank.decode[numbers])
 
 

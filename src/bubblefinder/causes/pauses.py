@@ -10,6 +10,7 @@ import polars as pl
 from bubblefinder.causes.stalls import late_idle
 from bubblefinder.causes.thresholds import COVERS, FEWEST, HOLE_FACTOR, HOLE_NS, PAUSE_NS
 from bubblefinder.intervals import Cover, overlap_with, union
+from bubblefinder.lookup import positions
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -93,12 +94,10 @@ def _stretches(timeline: Timeline, submitted: pl.DataFrame, gpu: int, thread: in
         .with_row_index("call_index")
         .filter(pl.col("thread") == thread)
     )
-    phases = submitted.filter((pl.col("thread") == thread) & (pl.col("gpu") == gpu)).select(
-        "call_index",
-        started=pl.when(pl.col("role").is_not_null()).then("role"),
-        phase=pl.when(pl.col("role").is_not_null()).then("phase"),
-    )
-    placed = calls.join(phases, on="call_index", how="left", maintain_order="left").with_columns(
+    mine = (submitted["thread"] == thread) & (submitted["gpu"] == gpu)
+    phases = submitted.select("call_index", started="role", phase="phase").filter(mine & submitted["role"].is_not_null())
+    phase = positions(phases["call_index"].to_numpy(), calls["call_index"].to_numpy(), len(timeline.calls))
+    placed = calls.hstack(phases.select(pl.col("started", "phase").gather(phase))).with_columns(
         reach=pl.col("end_ns").cum_max().shift(1),
         behind=pl.col("started").forward_fill().shift(1),
         run=pl.col("phase").forward_fill().shift(1),

@@ -47,12 +47,10 @@ def find_spans(timeline: Timeline, causes: Causes, lane: RankSteps) -> pl.DataFr
         (pl.col("gpu") == lane.gpu) & (pl.col("process") == lane.process) & pl.col("role").is_not_null(),
     )
     operations = timeline.operations.select(op_start_ns="start_ns", op_end_ns="end_ns")
-    replays = timeline.replays.select(replay_start_ns="start_ns", replay_end_ns="end_ns", nodes="nodes").with_row_index(
-        "replay_index"
-    )
+    replays = timeline.replays.select(replay_start_ns="start_ns", replay_end_ns="end_ns", nodes="nodes")
     spans = (
         mine.hstack(operations[mine["op_index"]])
-        .join(replays, on="replay_index", how="left", maintain_order="left")
+        .hstack(replays.select(pl.all().gather(mine["replay_index"])))
         .group_by("thread", "phase", maintain_order=True)
         .agg(
             role=pl.col("role").first(),

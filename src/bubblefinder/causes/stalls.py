@@ -19,6 +19,7 @@ from bubblefinder.causes.thresholds import (
     USUALLY,
 )
 from bubblefinder.intervals import Cover, overlap_with, union
+from bubblefinder.lookup import positions
 from bubblefinder.timeline.apis import CallRole
 from bubblefinder.timeline.launches import LAUNCHES
 from bubblefinder.timeline.model import IdleClass, on_gpu
@@ -64,12 +65,18 @@ def find_synchronous_launches(timeline: Timeline) -> pl.DataFrame:
     CUDA_LAUNCH_BLOCKING=1 leaves them. `copy_index` is the first operation of the launch.
     """
     launched = timeline.leads.select("call_index", copy_index="op_index").with_columns(
-        timeline.operations.select(began_ns="start_ns", over_ns="end_ns")[timeline.leads["op_index"]]
+        timeline.operations.select(took_ns=pl.col("end_ns") - pl.col("start_ns"), over_ns="end_ns")[
+            timeline.leads["op_index"]
+        ]
     )
-    calls = timeline.calls.select("process", "thread", "start_ns", "end_ns", "api", "role")[launched["call_index"]]
-    found = launched.hstack(calls).filter(pl.col("role") == CallRole.LAUNCH_KERNEL)
+    calls = timeline.calls
+    behind = calls["end_ns"].gather(launched["call_index"]) >= launched["over_ns"]
+    if not behind.any():
+        return _none(timeline)
+    columns = calls.select("process", "thread", "start_ns", "end_ns", "api", "role")[launched["call_index"]]
+    found = launched.hstack(columns).filter(pl.col("role") == CallRole.LAUNCH_KERNEL)
     behind = pl.col("end_ns") >= pl.col("over_ns")
-    longer = pl.when(pl.col("over_ns") - pl.col("began_ns") >= LONGER_KERNEL_NS).then(behind)
+    longer = pl.when(pl.col("took_ns") >= LONGER_KERNEL_NS).then(behind)
     always = (longer.mean().over("thread") >= SYNCHRONOUS_SHARE) & (longer.count().over("thread") >= FEWEST)
     return _shaped(found.filter(always & behind), synchronises=False)
 
@@ -99,15 +106,18 @@ def find_long_calls(timeline: Timeline, threads: pl.DataFrame) -> pl.DataFrame:
 
 def _slow_launches(timeline: Timeline, calls: pl.DataFrame) -> pl.DataFrame:
     """Return the launch calls far longer than usual for what they launch: a graph, or any kernel."""
-    replays = timeline.replays.select("call_index", "graph").unique("call_index", keep="first")
     launches = timeline.calls.select("thread", "role", length=pl.col("end_ns") - pl.col("start_ns"))
     launches = launches.with_row_index("call_index").filter(pl.col("role").is_in([int(role) for role in LAUNCHES]))
-    usual = (
-        launches.join(replays, on="call_index", how="left", maintain_order="left")
-        .filter(pl.len().over("thread", "role", "graph") >= FEWEST)
-        .with_columns(usual=pl.col("length").median().over("thread", "role", "graph"))
-    )
-    slow = usual.filter(pl.col("length") >= pl.max_horizontal(SLOW_LAUNCH * pl.col("usual"), SLOW_LAUNCH_NS))
+    if not (launches["length"] >= SLOW_LAUNCH_NS).any():
+        return calls.clear()
+    replays = timeline.replays.select("call_index", "graph").drop_nulls("call_index")
+    replays = replays.unique("call_index", keep="first", maintain_order=True)
+    graph = positions(replays["call_index"].to_numpy(), launches["call_index"].to_numpy(), len(timeline.calls))
+    kind = ("thread", "role", "graph")
+    told = launches.with_columns(replays["graph"].gather(graph))
+    usual = told.group_by(kind).agg(usual=pl.col("length").median(), alike=pl.len()).filter(pl.col("alike") >= FEWEST)
+    slow = told.filter(pl.col("length") >= SLOW_LAUNCH_NS).join(usual, on=kind, nulls_equal=True)
+    slow = slow.filter(pl.col("length") >= SLOW_LAUNCH * pl.col("usual"))
     return calls.join(slow.select("call_index"), on="call_index", how="semi", maintain_order="left")
 
 

@@ -9,6 +9,7 @@ import polars as pl
 
 from bubblefinder.causes.handovers import held_up_by_others
 from bubblefinder.causes.stalls import COLUMNS, find_long_calls, find_polls, find_synchronous_launches
+from bubblefinder.lookup import Timetable, nullable
 from bubblefinder.timeline.apis import CallRole
 from bubblefinder.timeline.launches import LAUNCHES
 from bubblefinder.trace.model import COPY_KINDS, MEMCPY, MEMORY_KINDS
@@ -59,14 +60,12 @@ def _waiting_calls(timeline: Timeline) -> pl.DataFrame:
     """Return the synchronisations and the calls of blocking copies."""
     copies = timeline.operations.select("call_index", "blocking").with_row_index("copy_index").filter("blocking")
     copies = copies.drop("blocking").unique("call_index", keep="first", maintain_order=True)
+    waited = (timeline.calls["role"] == CallRole.WAIT) & (timeline.calls["return_value"].fill_null(0) == 0)
+    index = pl.concat([waited.arg_true(), copies["call_index"].drop_nulls()]).unique().sort().rename("call_index")
     return (
-        timeline.calls.select("process", "thread", "start_ns", "end_ns", "correlation", "api", "role", "return_value")
-        .with_row_index("call_index")
+        timeline.calls.select("process", "thread", "start_ns", "end_ns", "api")[index]
+        .with_columns(index)
         .join(copies, on="call_index", how="left", maintain_order="left")
-        .filter(
-            pl.col("copy_index").is_not_null()
-            | ((pl.col("role") == CallRole.WAIT) & (pl.col("return_value").fill_null(0) == 0))
-        )
         .with_columns(synchronises=pl.col("copy_index").is_null(), awaits=pl.lit(value=True))
         .select(COLUMNS)
     )
@@ -111,12 +110,12 @@ def _awaited_copies(waits: pl.DataFrame, timeline: Timeline, submitted: pl.DataF
 
     For an event the copy precedes its record; a copy between device memories moves no result and is no reason to wait.
     """
-    kinds = timeline.operations.select(pl.col("kind", "copy_kind", "stream").gather(submitted["op_index"]))
+    copying = submitted["api_role"] == CallRole.COPY
+    issued = submitted.select("thread", "gpu", "op_index", at="end_ns").filter(copying)
+    issued = issued.hstack(timeline.operations.select(pl.col("kind", "copy_kind", "stream").gather(issued["op_index"])))
     host = (pl.col("kind") == MEMCPY) & pl.col("copy_kind").is_in([1, 2, 3, 4])
-    issued = submitted.select("thread", "gpu", "op_index", "api_role", at="end_ns").hstack(kinds).sort("at")
-    is_copy = pl.col("api_role") == CallRole.COPY
-    launched = issued.filter(~is_copy).select("thread", "gpu", "at", launched_ns="at")
-    copied = issued.filter(is_copy & host).select("thread", "gpu", "at", "stream", copied_ns="at", awaited="op_index")
+    copied = issued.filter(host).select("thread", "gpu", "at", "stream", copied_ns="at", awaited="op_index").sort("at")
+    launched = submitted.select("thread", "gpu", at="end_ns").filter(~copying).sort("thread", "gpu", "at")
     points = (
         waits.with_row_index("point")
         .select("point", "thread", "gpu", at="start_ns")
@@ -130,9 +129,10 @@ def _awaited_copies(waits: pl.DataFrame, timeline: Timeline, submitted: pl.DataF
         awaited=pl.when(known).then("awaited").otherwise(anywhere["awaited"]),
         copied_ns=pl.when(known).then("copied_ns").otherwise(anywhere["copied_ns"]),
     )
-    last = either.join_asof(launched.sort("at"), on="at", by=["thread", "gpu"], check_sortedness=False)
-    fresh = (pl.col("copied_ns") > pl.col("launched_ns")).fill_null(value=True)
-    return last.with_columns(awaited=pl.when(fresh).then("awaited")).sort("point")["awaited"]
+    before = Timetable.of(launched, ("thread", "gpu"), "at").last(either, either["at"].to_numpy())
+    launched_ns = launched["at"].gather(nullable(before))
+    fresh = (pl.col("copied_ns") > launched_ns).fill_null(value=True)
+    return either.with_columns(awaited=pl.when(fresh).then("awaited")).sort("point")["awaited"]
 
 
 def awaited_streams(waits: pl.DataFrame, timeline: Timeline) -> pl.DataFrame:

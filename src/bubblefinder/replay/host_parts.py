@@ -21,6 +21,7 @@ from bubblefinder.units import code_name, duration
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from bubblefinder.causes.decode import RankSteps
     from bubblefinder.causes.facts import Facts
     from bubblefinder.causes.host_record import HostTime
     from bubblefinder.causes.model import Causes
@@ -80,12 +81,8 @@ def shortenings(
     found: dict[Rank, list[_Part]] = {}
     for mine in lanes(timeline, steps, causes):
         rank = Rank(mine.gpu, mine.process)
-        thread = main_thread(causes, mine)
-        starts = (
-            host_starts(causes, mine, thread)
-            if thread is not None and rank in model.steps and rank in late
-            else np.empty(0, np.int64)
-        )
+        thread = main_thread(causes, mine) if rank in model.steps and rank in late else None
+        starts = _edges(causes, mine, model, thread)
         if thread is None or len(starts) < 2:  # noqa: PLR2004 - one step has two edges
             continue
         pieces = host_pieces(timeline, causes, mine, thread, starts)
@@ -93,6 +90,15 @@ def shortenings(
         found[rank] = _worthwhile_parts(model, own, len(starts) - 1)
     dearest = _dearest(model, found)
     return {rank: tuple(_as_listed(part, hosts.get(rank)) for part in parts) for rank, parts in dearest.items()}
+
+
+def _edges(causes: Causes, mine: RankSteps, model: Model, thread: int | None) -> Ints:
+    """Return when a thread began each of its steps, of those that are replayed."""
+    starts = np.empty(0, np.int64) if thread is None else host_starts(causes, mine, thread)
+    if not len(starts) or not model.left_out:
+        return starts
+    calls = model.calls.filter(pl.col("thread") == thread)
+    return starts[(starts >= calls["start_ns"].min()) & (starts <= calls["end_ns"].max())]
 
 
 def _as_listed(part: Shortening, host: HostTime | None) -> Shortening:

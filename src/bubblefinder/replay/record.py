@@ -29,17 +29,17 @@ _KINDS: Final = {KERNEL: "kernel", MEMCPY: "copy", MEMSET: "memset"}
 def find_blocks(timeline: Timeline, causes: Causes, span: tuple[int, int]) -> pl.DataFrame:
     """Return the blocks of GPU work that start inside a span of time, by start; columns as in `Model.blocks`."""
     columns = ("gpu", "process", "context", "stream", "start_ns", "end_ns", "call_index", "copy_kind", "kind")
-    loose = timeline.operations["replay_index"].is_null().arg_true()
+    inside = pl.col("start_ns").is_between(*span, closed="left")
+    loose = timeline.operations.select(inside & pl.col("replay_index").is_null()).to_series().arg_true()
     singles = timeline.operations.select(columns)[loose].with_columns(
         op_index=loose,
         kind=pl.col("kind").replace_strict(_KINDS, default="graph", return_dtype=pl.String),
     )
-    blocks = pl.concat([singles, _replay_blocks(timeline, causes)], how="diagonal")
-    inside = pl.col("start_ns").is_between(*span, closed="left")
-    roles = causes.submitted.select("gpu", "call_index", "role", "phase")
+    blocks = pl.concat([singles, _replay_blocks(timeline, causes).filter(inside)], how="diagonal")
+    launched = pl.col("call_index").is_between(blocks["call_index"].min(), blocks["call_index"].max())
+    roles = causes.submitted.select("gpu", "call_index", "role", "phase").filter(launched)
     return (
-        blocks.filter(inside)
-        .sort("start_ns", "end_ns", maintain_order=True)
+        blocks.sort("start_ns", "end_ns", maintain_order=True)
         .join(roles, on=["gpu", "call_index"], how="left", maintain_order="left")
     )
 
@@ -90,17 +90,15 @@ def find_calls(timeline: Timeline, causes: Causes, blocks: pl.DataFrame) -> pl.D
 
     All other calls are part of the work between these. A poll is one call, from the first query to the last.
     """
-    calls = timeline.calls.select("thread", "process", "start_ns", "end_ns", api_role="role").with_row_index(
-        "call_index"
-    )
     submit = blocks["call_index"].drop_nulls().unique()
-    first = calls.filter(pl.col("call_index").is_in(submit.implode()))["start_ns"].min()
+    first = timeline.calls["start_ns"].gather(submit).min()
     late = pl.col("start_ns") >= (first if first is not None else 0)
     waiting = causes.waits.filter(late & (pl.col("start_ns") <= pl.lit(blocks["end_ns"].max())))
     begun = waiting.select("call_index", "awaits", begun_ns="start_ns").unique("call_index")
-    placed = calls.join(begun, on="call_index", how="left", maintain_order="left")
-    chosen = placed.filter(pl.col("call_index").is_in(submit.implode()) | pl.col("awaits").is_not_null())
-    return chosen.select(
+    index = pl.concat([submit, begun["call_index"]]).unique().sort().rename("call_index")
+    calls = timeline.calls.select("thread", "process", "start_ns", "end_ns", api_role="role")[index]
+    placed = calls.with_columns(index).join(begun, on="call_index", how="left", maintain_order="left")
+    return placed.select(
         "call_index",
         "thread",
         "process",

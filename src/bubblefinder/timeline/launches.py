@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
-from bubblefinder.lookup import again, joint_keys, positions, several
+from bubblefinder.lookup import again, joint_keys, positions, repeated
 from bubblefinder.timeline.apis import CallRole, call_roles
 from bubblefinder.timeline.gaps import LONG_AGO
 from bubblefinder.trace.model import MEMCPY
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 LAUNCHES: Final = (CallRole.LAUNCH_KERNEL, CallRole.LAUNCH_GRAPH)
 _SEVERAL: Final = r"^cu(da)?Mem(cpy(3D)?Batch|Prefetch)"
 _KEY: Final = ("process", "correlation")
-_NONE: Final = pl.Series("correlation", [], pl.Int64)
 QUEUED_NS: Final = 20_000
 """A copy behind other work for so long, whose call is still running when it starts, was waited for by that call. Calls
 that don't wait take some microseconds."""
@@ -80,9 +79,7 @@ def repeated_correlations(calls: pl.DataFrame) -> pl.Series:
     """Return the correlation ids that several calls of one process share."""
     keyed = joint_keys([calls], *_KEY)
     if keyed is not None:
-        (keys,), size = keyed
-        repeated = several(keys, size)
-        return calls["correlation"].filter(pl.Series(np.isin(keys, repeated))).unique() if len(repeated) else _NONE
+        return calls["correlation"].filter(repeated(keyed[0][0], keyed[1])).unique()
     known = calls.select(_KEY).filter(pl.col("correlation").is_not_null())
     twice = known.filter(known["correlation"].is_duplicated())
     return twice.filter(twice.is_duplicated())["correlation"].unique()
@@ -94,21 +91,21 @@ def _keys(runs: pl.DataFrame, calls: pl.DataFrame) -> list[str]:
     return list(_KEY) if processes > 1 else ["correlation"]
 
 
-def find_launches(runs: pl.DataFrame, calls: pl.DataFrame, repeated: pl.Series) -> pl.Series:
+def find_launches(runs: pl.DataFrame, calls: pl.DataFrame, ambiguous: pl.Series) -> pl.Series:
     """Return, for every run of operations, the position in `calls` of its launch call (null if none).
 
     Joined on (process, correlation), since correlation ids are unique inside a process only. Of
-    nested calls with one id the outermost counts; of `repeated` ids (several profiling sessions in
+    nested calls with one id the outermost counts; of `ambiguous` ids (several profiling sessions in
     one process) the last that began before the operation.
     """
-    keyed = joint_keys([runs, calls], *_KEY) if repeated.is_empty() else None
+    keyed = joint_keys([runs, calls], *_KEY) if ambiguous.is_empty() else None
     if keyed is not None:
         (wanted, there), size = keyed
         return positions(there, wanted, size).rename("call_index")
-    return _joined(runs, calls, repeated)
+    return _joined(runs, calls, ambiguous)
 
 
-def _joined(runs: pl.DataFrame, calls: pl.DataFrame, repeated: pl.Series) -> pl.Series:
+def _joined(runs: pl.DataFrame, calls: pl.DataFrame, ambiguous: pl.Series) -> pl.Series:
     """Return the same by joins, whatever the ids are."""
     keyed = (
         calls.select("start_ns", "end_ns", *_KEY)
@@ -116,7 +113,7 @@ def _joined(runs: pl.DataFrame, calls: pl.DataFrame, repeated: pl.Series) -> pl.
         .filter(pl.col("correlation").is_not_null())
     )
     keys = _keys(runs, calls)
-    if repeated.is_empty():
+    if ambiguous.is_empty():
         launched = keyed.select("call_index", *keys)
         return runs.select(keys).join(launched, on=keys, how="left", maintain_order="left")["call_index"]
     first = keyed.unique(keys, keep="first", maintain_order=True).select("call_index", *keys)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
+from bubblefinder.lookup import joint_keys, repeated
 from bubblefinder.trace import schema
 from bubblefinder.trace.columns import FRAMES
 
@@ -18,6 +19,7 @@ DOMAIN_NAMED: Final = 75
 _RANGES: Final = (59, 60, 70, 71)
 _UNSET: Final = (-1, 0xFFFF_FFFF)
 _RAW_CUPTI_TYPE: Final = 65_536
+_NO_THREAD: Final = np.iinfo(np.int64).min
 _DEEPEST_FRAME: Final = 64
 """PyTorch's own functions between a Python call and CUDA's take up to thirty frames."""
 _LATEST_NS: Final = 1 << 62
@@ -132,11 +134,13 @@ def _once(calls: pl.DataFrame) -> pl.DataFrame:
     A capture with call chains has two rows a call: that of the tool which walked the stack, with the chain, around
     CUPTI's own.
     """
-    ids = calls["correlation"].drop_nulls()
-    if not ids.is_duplicated().any():
-        return calls
     key = ["thread", "correlation"]
-    ordered = calls.lazy().select(*key, "start_ns", "end_ns").with_row_index("position").drop_nulls("correlation")
+    told = calls.select(pl.col("thread").fill_null(_NO_THREAD), "correlation")
+    keyed = joint_keys([told], *key)
+    rows = told["correlation"].is_not_null() if keyed is None else repeated(keyed[0][0], keyed[1])
+    if not rows.any():
+        return calls
+    ordered = calls.lazy().select(*key, "start_ns", "end_ns").with_row_index("position").filter(rows)
     reach = pl.col("end_ns").cum_max().shift(1).over(key)
     again = ordered.sort(*key, "start_ns", -pl.col("end_ns")).filter(pl.col("end_ns") <= reach)
     inner = again.select("position").collect()["position"]

@@ -9,6 +9,7 @@ import polars as pl
 
 from bubblefinder.causes.places import general
 from bubblefinder.intervals import split
+from bubblefinder.lookup import nullable, positions
 from bubblefinder.report.account import CallAccount, IdleAccount
 from bubblefinder.report.detail.tables import class_name, labels
 from bubblefinder.report.sentences import plain
@@ -181,33 +182,39 @@ def wait_name(place: pl.Expr) -> pl.Expr:
 
 def calls_of(timeline: Timeline, steps: Steps, lane: Rank, span: tuple[int, int]) -> list[CallAccount]:
     """Return the calls that a rank's launching threads made between two times, by what they do, the longest first."""
-    used = timeline.operations.filter((pl.col("gpu") == lane.gpu) & (pl.col("process") == lane.process))
-    launched = used.select("call_index", "copy_kind", "replay_index", "blocking").drop_nulls("call_index")
-    firsts = launched.unique("call_index", keep="first", maintain_order=True)
-    roles = steps.replays["role"].cast(pl.String).gather(firsts["replay_index"])
-    firsts = firsts.with_columns(
-        on=pl.coalesce(
-            pl.lit(roles),
-            pl.col("copy_kind").replace_strict(COPY_KINDS, default=None, return_dtype=pl.String),
-        )
-    )
+    firsts = _first_operations(timeline, steps, lane)
     threads = timeline.calls["thread"].gather(firsts["call_index"]).unique()
-    calls = timeline.calls.with_row_index("call_index").filter(
-        pl.col("thread").is_in(threads.implode()) & pl.col("start_ns").is_between(*span, closed="left")
+    calls = (
+        timeline.calls.select("thread", "start_ns", "end_ns", "api", "role")
+        .with_row_index("call_index")
+        .filter(pl.col("thread").is_in(threads.implode()) & pl.col("start_ns").is_between(*span, closed="left"))
     )
-    told = calls.join(firsts.select("call_index", "on", "blocking"), on="call_index", how="left").select(
-        pl.col("api").cast(pl.String).fill_null("unnamed"),
+    launched = positions(firsts["call_index"].to_numpy(), calls["call_index"].to_numpy(), len(timeline.calls))
+    told = calls.hstack(firsts.select(pl.col("on", "blocking").gather(launched))).select(
+        "api",
         "on",
         waits=(pl.col("role") == CallRole.WAIT) | pl.col("blocking").fill_null(value=False),
         ns=pl.col("end_ns") - pl.col("start_ns"),
     )
-    rows = (
-        pl.concat([told, _between(timeline, calls)])
-        .group_by("api", "on", "waits")
+    each = [
+        rows.group_by("api", "on", "waits")
         .agg(count=pl.len(), p50_ns=pl.col("ns").median(), ns=pl.col("ns").sum())
-        .sort("ns", "api", "on", descending=[True, False, False])
-    )
+        .with_columns(pl.col("api").cast(pl.String).fill_null("unnamed"), pl.col("on").cast(pl.String))
+        for rows in (told, _between(timeline, calls))
+    ]
+    rows = pl.concat(each).sort("ns", "api", "on", descending=[True, False, False])
     return [CallAccount(**row) for row in rows.head(MOST_CALLS).iter_rows(named=True)]
+
+
+def _first_operations(timeline: Timeline, steps: Steps, lane: Rank) -> pl.DataFrame:
+    """Return call_index, blocking and `on`, what it replays or in which direction it copies, of a rank's launches."""
+    leads = timeline.leads.filter(pl.col("gpu") == lane.gpu)
+    columns = ("process", "copy_kind", "replay_index", "blocking")
+    firsts = timeline.operations.select(pl.col(columns).gather(leads["op_index"])).with_columns(leads["call_index"])
+    firsts = firsts.filter(pl.col("process") == lane.process)
+    roles = steps.replays["role"].cast(pl.String).gather(firsts["replay_index"])
+    copied = pl.col("copy_kind").replace_strict(COPY_KINDS, default=None, return_dtype=pl.String)
+    return firsts.select("call_index", "blocking", on=pl.coalesce(pl.lit(roles), copied).cast(pl.Categorical))
 
 
 def _between(timeline: Timeline, calls: pl.DataFrame) -> pl.DataFrame:
@@ -231,7 +238,7 @@ def _between(timeline: Timeline, calls: pl.DataFrame) -> pl.DataFrame:
 
 def _places(timeline: Timeline, inside: Ints) -> pl.Series:
     """Return what ranges are called by their positions, null for -1, without the numbers in their names."""
-    texts = timeline.ranges.rows["text"]
+    texts = timeline.ranges.rows["text"].gather(nullable(inside))
     different = texts.unique()
     short = different.to_frame().select(general(pl.col("text")).map_elements(_short, return_dtype=pl.String))["text"]
-    return texts.replace_strict(different, short).gather(pl.Series(inside).replace(-1, None))
+    return texts.replace_strict(different, short)
