@@ -66,7 +66,7 @@ def distinct(values: Ints) -> Ints:
 
 
 def different(values: Ints, below: int) -> Ints:
-    """Return the values that occur, in order, of values in [0, below): by ticking them off where the list isn't long."""
+    """Return the values that occur, in order, of values in [0, below); ticked off where that list is short."""
     if below > _TICKED_OFF * (len(values) + 1):
         return distinct(values)
     seen = np.zeros(below, np.bool_)

@@ -7,13 +7,15 @@ a join, whose rows are hashed one by one.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import polars as pl
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+
+    from numpy.typing import NDArray
 
     from bubblefinder.intervals import Ints
 
@@ -75,7 +77,7 @@ def positions(keys: Ints, wanted: Ints, size: int) -> pl.Series:
     return nullable(found).cast(pl.UInt32)
 
 
-def nullable(places: Ints) -> pl.Series:
+def nullable(places: NDArray[np.signedinteger[Any]]) -> pl.Series:
     """Return numbers as a column in which NOWHERE is null."""
     column = pl.Series(places)
     return column if (places != NOWHERE).all() else column.set(pl.Series(places == NOWHERE), None)
@@ -109,7 +111,7 @@ class Timetable:
         return cls(groups, np.append(first, len(rows)), rows, frame[time].to_numpy()[rows])
 
     def last(self, points: pl.DataFrame, times: Ints) -> Ints:
-        """Return for each point, with the columns that name its group, the last row at or before a time; else NOWHERE."""
+        """Return for each point the last row of its group at or before a time, NOWHERE if there is none."""
         found = np.full(len(points), NOWHERE, np.int64)
         for low, high, mine in self._parts(points):
             place = np.searchsorted(self.times[low:high], times[mine], side="right") - 1

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bubblefinder.intervals import Cover, covered_before, empty, inside, split, union, within
+from bubblefinder.intervals import Cover, covered_before, different, empty, inside, split, union, within
 
 AXIS = np.arange(-5, 60, dtype=np.int64)
 EDGES = st.lists(st.tuples(st.integers(0, 40), st.integers(-2, 12)), max_size=12)
@@ -79,3 +79,8 @@ def test_parts_within_windows_are_what_a_sweep_finds(steps: list[tuple[int, int]
     }
     assert found == expected
     assert (lengths >= 0).all()
+
+
+@given(st.lists(st.integers(0, 40)), st.sampled_from([41, 100_000]))
+def test_different_values_are_told_however_far_apart_they_may_lie(values: list[int], below: int) -> None:
+    assert different(np.array(values, np.int64), below).tolist() == sorted(set(values))

@@ -94,8 +94,8 @@ def _stretches(timeline: Timeline, submitted: pl.DataFrame, gpu: int, thread: in
         .with_row_index("call_index")
         .filter(pl.col("thread") == thread)
     )
-    mine = (submitted["thread"] == thread) & (submitted["gpu"] == gpu)
-    phases = submitted.select("call_index", started="role", phase="phase").filter(mine & submitted["role"].is_not_null())
+    mine = (submitted["thread"] == thread) & (submitted["gpu"] == gpu) & submitted["role"].is_not_null()
+    phases = submitted.select("call_index", started="role", phase="phase").filter(mine)
     phase = positions(phases["call_index"].to_numpy(), calls["call_index"].to_numpy(), len(timeline.calls))
     placed = calls.hstack(phases.select(pl.col("started", "phase").gather(phase))).with_columns(
         reach=pl.col("end_ns").cum_max().shift(1),

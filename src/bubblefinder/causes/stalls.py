@@ -70,8 +70,7 @@ def find_synchronous_launches(timeline: Timeline) -> pl.DataFrame:
         ]
     )
     calls = timeline.calls
-    behind = calls["end_ns"].gather(launched["call_index"]) >= launched["over_ns"]
-    if not behind.any():
+    if not (calls["end_ns"].gather(launched["call_index"]) >= launched["over_ns"]).any():
         return _none(timeline)
     columns = calls.select("process", "thread", "start_ns", "end_ns", "api", "role")[launched["call_index"]]
     found = launched.hstack(columns).filter(pl.col("role") == CallRole.LAUNCH_KERNEL)

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from bubblefinder.steps.model import Steps
     from bubblefinder.timeline.model import Timeline
 
+_NEVER: Final = np.iinfo(np.int64).max
 MOST: Final = 3
 """Parts that are named."""
 HALF: Final = 0.5
@@ -98,7 +99,9 @@ def _edges(causes: Causes, mine: RankSteps, model: Model, thread: int | None) ->
     if not len(starts) or not model.left_out:
         return starts
     calls = model.calls.filter(pl.col("thread") == thread)
-    return starts[(starts >= calls["start_ns"].min()) & (starts <= calls["end_ns"].max())]
+    begin, end = calls["start_ns"].to_numpy(), calls["end_ns"].to_numpy()
+    replayed: Ints = starts[(starts >= begin.min(initial=_NEVER)) & (starts <= end.max(initial=0))]
+    return replayed
 
 
 def _as_listed(part: Shortening, host: HostTime | None) -> Shortening:

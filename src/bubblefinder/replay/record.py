@@ -38,9 +38,8 @@ def find_blocks(timeline: Timeline, causes: Causes, span: tuple[int, int]) -> pl
     blocks = pl.concat([singles, _replay_blocks(timeline, causes).filter(inside)], how="diagonal")
     launched = pl.col("call_index").is_between(blocks["call_index"].min(), blocks["call_index"].max())
     roles = causes.submitted.select("gpu", "call_index", "role", "phase").filter(launched)
-    return (
-        blocks.sort("start_ns", "end_ns", maintain_order=True)
-        .join(roles, on=["gpu", "call_index"], how="left", maintain_order="left")
+    return blocks.sort("start_ns", "end_ns", maintain_order=True).join(
+        roles, on=["gpu", "call_index"], how="left", maintain_order="left"
     )
 
 

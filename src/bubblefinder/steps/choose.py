@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from bubblefinder.intervals import Bools, Ints
+    from bubblefinder.intervals import Ints
     from bubblefinder.steps.events import Events
     from bubblefinder.steps.recurrence import Segmentation
 
