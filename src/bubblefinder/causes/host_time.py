@@ -109,10 +109,10 @@ def _starts(causes: Causes, rank: RankSteps, thread: int) -> tuple[Ints, Ints]:
 
 def phase_starts(causes: Causes, rank: RankSteps, thread: int) -> pl.DataFrame:
     """Return start_ns, after_role and before_role of each phase: from the launch of one role to that of the next."""
-    launched = causes.submitted.filter(
-        (pl.col("thread") == thread) & (pl.col("gpu") == rank.gpu) & pl.col("role").is_not_null()
-    )
-    firsts = launched.unique("phase", keep="first", maintain_order=True).sort("start_ns")
+    mine = (pl.col("thread") == thread) & (pl.col("gpu") == rank.gpu) & pl.col("role").is_not_null()
+    launched = causes.submitted.lazy().filter(mine).select("start_ns", "role", "phase")
+    begins = pl.col("phase").ne_missing(pl.col("phase").shift(1))
+    firsts = launched.filter(begins).collect().unique("phase", keep="first", maintain_order=True).sort("start_ns")
     return firsts.select("start_ns", after_role="role", before_role=pl.col("role").shift(-1))
 
 

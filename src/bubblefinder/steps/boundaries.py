@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -88,7 +89,7 @@ def _seam_operations(timeline: Timeline, lane: RankWork, starts: Ints) -> pl.Dat
     )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Launches:
     """Calls that launched work of a lane, by their begin.
 
@@ -110,7 +111,27 @@ class Launches:
 
     def at(self, chosen: Bools) -> Launches:
         """Return some of the launches."""
-        return Launches(*(getattr(self, name)[chosen] for name in self.__slots__))
+        return self if chosen.all() else Launches(*(getattr(self, one.name)[chosen] for one in fields(self)))
+
+    @cached_property
+    def of_thread(self) -> dict[int, Launches]:
+        """Those of each thread."""
+        return {thread: self.at(self.thread == thread) for thread in np.unique(self.thread).tolist()}
+
+    @cached_property
+    def begun(self) -> Ints:
+        """When the first operation of each began, never where it ran ahead; and never once more."""
+        return np.append(np.where(self.ahead, _NEVER, self.op_start_ns), _NEVER)
+
+    @cached_property
+    def anything(self) -> Ints:
+        """When the first operation of each began, and never once more."""
+        return np.append(self.op_start_ns, _NEVER)
+
+    @cached_property
+    def weighed(self) -> Ints:
+        """The weight of all before each, and in all."""
+        return np.concatenate(([0], np.cumsum(self.weight)))
 
 
 def lane_launches(lane: RankWork, calls: pl.DataFrame) -> Launches:
@@ -149,21 +170,15 @@ def mark_boundaries(launches: Launches, marks: pl.DataFrame) -> Ints:
     """
     found = []
     for mine, low, high in _inside(launches, marks):
-        begun = np.append(np.where(mine.ahead, _NEVER, mine.op_start_ns), _NEVER)
-        anything = np.append(mine.op_start_ns, _NEVER)
         edges = np.column_stack((low, high)).ravel()
-        first, any_first = (np.minimum.reduceat(times, edges)[::2] for times in (begun, anything))
+        first, any_first = (np.minimum.reduceat(times, edges)[::2] for times in (mine.begun, mine.anything))
         found.append(np.where(first < _NEVER, first, any_first))
     return distinct(np.concatenate(found)) if found else np.empty(0, np.int64)
 
 
 def weight_inside(launches: Launches, marks: pl.DataFrame) -> int:
     """Return the weight of all launches that began inside one of the marks, see `mark_boundaries`."""
-    total = 0
-    for mine, low, high in _inside(launches, marks):
-        summed = np.concatenate(([0], np.cumsum(mine.weight)))
-        total += int((summed[high] - summed[low]).sum())
-    return total
+    return sum(int((mine.weighed[high] - mine.weighed[low]).sum()) for mine, low, high in _inside(launches, marks))
 
 
 def _inside(launches: Launches, marks: pl.DataFrame) -> Iterator[tuple[Launches, Ints, Ints]]:
@@ -174,10 +189,11 @@ def _inside(launches: Launches, marks: pl.DataFrame) -> Iterator[tuple[Launches,
     """
     rows = marks.select("thread", "start_ns", "end_ns").sort("start_ns")
     threads, starts, ends = (rows[name].to_numpy() for name in ("thread", "start_ns", "end_ns"))
-    own = np.isin(launches.thread, threads).any()
-    for thread in distinct(threads).tolist() if own else [None]:
-        chosen, all_of_it = (threads == thread, launches.thread == thread) if own else (slice(None), np.array([True]))
-        mine = launches if all_of_it.all() else launches.at(all_of_it)
+    of_thread = launches.of_thread
+    own = [thread for thread in distinct(threads).tolist() if thread in of_thread]
+    for thread in own or [None]:
+        mine = launches if thread is None else of_thread[thread]
+        chosen = slice(None) if thread is None else threads == thread
         begin, end = starts[chosen], ends[chosen]
         low = np.searchsorted(mine.start_ns, begin)
         high = np.searchsorted(mine.start_ns, np.minimum(end, np.append(begin[1:], _NEVER)))

@@ -42,7 +42,7 @@ def asked_mark(timeline: Timeline, lane: RankWork, pattern: str) -> Mark | None:
     """
     try:
         re.compile(pattern)
-        ranges = timeline.ranges.rows.filter(pl.col("text").str.contains(pattern))
+        ranges = timeline.ranges.named(pattern)
     except (re.error, pl.exceptions.ComputeError) as error:
         raise UsageError(f"--step-by nvtx: {pattern!r} is not a regular expression: {error}") from error
     launches = lane_launches(lane, timeline.calls)
@@ -78,17 +78,18 @@ def marks_of(timeline: Timeline, lane: RankWork, since_ns: int) -> list[Mark]:
 
 def _candidates(ranges: pl.DataFrame) -> list[tuple[str, pl.DataFrame, bool]]:
     """Return (name, its ranges, whether the name is a known step mark): known ones first, then by total length."""
-    known = [(pattern, ranges.filter(pl.col("text").str.contains(pattern))) for pattern in KNOWN]
+    lengths = pl.col("end_ns").clip(upper_bound=pl.col("start_ns").max()) - pl.col("start_ns")
+    texts = ranges.with_columns(length=lengths).group_by("text").agg(pl.len(), pl.col("length").sum())
+    hits = [texts["text"].filter(texts["text"].str.contains(pattern)) for pattern in KNOWN]
+    known = [ranges.filter(pl.col("text").is_in(hit.implode())) for hit in hits if len(hit)]
     named = (
-        ranges.with_columns(length=pl.col("end_ns").clip(upper_bound=pl.col("start_ns").max()) - pl.col("start_ns"))
-        .group_by("text")
-        .agg(pl.len(), pl.col("length").sum())
-        .filter(pl.col("len") >= thresholds.FEWEST - 1)
+        texts.filter(pl.col("len") >= thresholds.FEWEST - 1)
         .sort("length", "text", descending=[True, False])
-        .head(thresholds.MOST_NAMES)
+        .head(thresholds.MOST_NAMES)["text"]
     )
-    plain = [(text, ranges.filter(pl.col("text") == text), False) for text in named["text"]]
-    return [(rows["text"][0], rows, True) for _, rows in known if len(rows) >= thresholds.FEWEST - 1] + plain
+    parts = ranges.filter(pl.col("text").is_in(named.implode())).partition_by("text", as_dict=True)
+    plain = [(text, parts[text,], False) for text in named]
+    return [(rows["text"][0], rows, True) for rows in known if len(rows) >= thresholds.FEWEST - 1] + plain
 
 
 def _whole(timeline: Timeline, launches: Launches, ranges: pl.DataFrame) -> pl.DataFrame:

@@ -110,12 +110,17 @@ def _segmentations(
 ) -> list[Segmentation]:
     """Return every way to cut the events that has a closed step, of one method or of all."""
     considered = _considered(events, method)
-    found = [_of_mark(events, mark) for mark in marks]
+    order = np.argsort(events.start_ns, kind="stable")
+    begun = events.start_ns[order]
+    found = [_of_mark(_positions(order, begun, mark.boundaries), mark) for mark in marks]
     found += [one.at(considered) for one in recurring(events.at(considered))] if method != "nvtx" else []
     if cadence is not None and method in (None, "cadence"):
-        found.append(_of_cadence(events, lane, cadence))
-    if (passes := _of_passes(events, lane)) is not None:
-        found.append(passes)
+        starts = lane.replays["start_ns"].to_numpy()[cadence.starts]
+        begins = _positions(order, begun, starts[starts >= begun[0]])
+        found.append(Segmentation(begins, 1, solid=True))
+    if len(passes := _passes(events, lane)):
+        begins = _positions(order, begun, passes)
+        found.append(Segmentation(begins, 1, solid=True, bonus=thresholds.PASS_POINTS))
     return [one for one in found if len(one) >= _CLOSED]
 
 
@@ -143,31 +148,31 @@ def _confidence(choice: Choice) -> Confidence:
     return "medium" if choice.margin >= thresholds.MEDIUM and len(choice.chosen) >= thresholds.MANY else "low"
 
 
-def _positions(events: Events, moments: Ints) -> Ints:
-    """Return the positions of the events that begin at or behind moments on the GPU."""
-    order = np.argsort(events.start_ns, kind="stable")
-    place = np.searchsorted(events.start_ns[order], moments)
+def _positions(order: Ints, begun: Ints, moments: Ints) -> Ints:
+    """Return the positions of the events that begin at or behind moments on the GPU.
+
+    Args:
+        order: the positions of the events by their begin.
+        begun: when each of these began.
+        moments: the moments.
+    """
+    place = np.searchsorted(begun, moments)
     return distinct(order[place[place < len(order)]])
 
 
-def _of_mark(events: Events, mark: Mark) -> Segmentation:
-    return Segmentation(_positions(events, mark.boundaries), 1, solid=True, mark=mark.text, bonus=mark.bonus)
+def _of_mark(begins: Ints, mark: Mark) -> Segmentation:
+    return Segmentation(begins, 1, solid=True, mark=mark.text, bonus=mark.bonus)
 
 
-def _of_passes(events: Events, lane: RankWork) -> Segmentation | None:
-    """Return the passes of graphs that run their nodes several times a launch, if these do most of the work."""
+def _passes(events: Events, lane: RankWork) -> Ints:
+    """Return when graphs that run their nodes several times a launch begin each pass, if these do most of the work."""
     passes = graph_passes(lane)
+    if passes.is_empty():
+        return np.empty(0, np.int64)
     length = (pl.col("end_ns") - pl.col("start_ns")).sum()
     steady = pl.col("start_ns") >= events.start_ns.min()
     took, whole = (rows.filter(steady).select(length).item() for rows in (passes, lane.operations))
-    if passes.is_empty() or took < thresholds.PASS_SHARE * whole:
-        return None
-    return Segmentation(_positions(events, passes["start_ns"].to_numpy()), 1, solid=True, bonus=thresholds.PASS_POINTS)
-
-
-def _of_cadence(events: Events, lane: RankWork, cadence: Cadence) -> Segmentation:
-    starts = lane.replays["start_ns"].to_numpy()[cadence.starts]
-    return Segmentation(_positions(events, starts[starts >= events.start_ns.min()]), 1, solid=True)
+    return passes["start_ns"].to_numpy()[: len(passes) if took >= thresholds.PASS_SHARE * whole else 0]
 
 
 def _as_cadence(

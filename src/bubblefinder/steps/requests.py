@@ -22,11 +22,14 @@ _TEXTS: Final = (r"execute_context_(\d+)\(\d+\)_generation_(\d+)\(", r"_forward_
 def requests_of(timeline: Timeline, lane: RankWork, starts: Ints) -> pl.Series:
     """Return how many requests each window serves, null where nothing says so."""
     found = np.full(len(starts), -1, np.int64)
-    ranges = timeline.ranges.rows.filter(pl.col("process") == lane.process)
     launches: Launches | None = None
     for text in _TEXTS:
-        marks = ranges.filter(pl.col("text").str.contains(text)).with_columns(
-            requests=sum((pl.col("text").str.extract(text, group).cast(pl.Int64) for group in (1, 2)), pl.lit(0)),
+        marks = (
+            timeline.ranges.named(text)
+            .filter(pl.col("process") == lane.process)
+            .with_columns(
+                requests=sum((pl.col("text").str.extract(text, group).cast(pl.Int64) for group in (1, 2)), pl.lit(0)),
+            )
         )
         for (requests,), rows in marks.partition_by("requests", as_dict=True).items():
             launches = lane_launches(lane, timeline.calls) if launches is None else launches

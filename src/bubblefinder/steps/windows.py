@@ -104,7 +104,7 @@ def _waiting(timeline: Timeline, lane: RankWork) -> Waiting:
 
 
 def _prefill_by_nvtx(timeline: Timeline, lane: RankWork, starts: Ints) -> Bools:
-    marks = timeline.ranges.rows.filter(
+    marks = timeline.ranges.named(_PREFILL_TEXT).filter(
         (pl.col("process") == lane.process) & own_name(pl.col("text")).str.contains(_PREFILL_TEXT)
     )
     hit = np.zeros(len(starts), np.bool_)

@@ -100,7 +100,18 @@ class Ranges:
 
     def of_thread(self, thread: int) -> pl.DataFrame:
         """Return the rows of one thread."""
-        return self.rows[self._of_thread.get(thread, np.empty(0, np.int64))]
+        positions = self._of_thread.get(thread, np.empty(0, np.int64))
+        return self.rows if len(positions) == len(self.rows) else self.rows[positions]
+
+    def named(self, pattern: str) -> pl.DataFrame:
+        """Return the rows whose text a regular expression is found in."""
+        hits = self._texts.filter(self._texts.str.contains(pattern))
+        return self.rows.filter(pl.col("text").is_in(hits.implode())) if len(hits) else self.rows.clear()
+
+    @cached_property
+    def _texts(self) -> pl.Series:
+        """The different texts: mostly far fewer than ranges."""
+        return self.rows["text"].unique()
 
     def innermost(self, threads: Ints, times: Ints) -> Ints:
         """Return the position of the innermost range open on each thread at each time; -1 for none."""
