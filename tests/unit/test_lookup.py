@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import TypeAlias
+
 import numpy as np
 import polars as pl
 from hypothesis import given
@@ -8,15 +10,16 @@ from hypothesis import strategies as st
 from bubblefinder.lookup import NOWHERE, Timetable, again, joint_keys, nullable, positions, repeated
 
 GROUPS = st.none() | st.integers(0, 3)
+Row: TypeAlias = tuple[int | None, int | None]
 ROWS = st.lists(st.tuples(GROUPS, st.none() | st.integers(-20, 20)), max_size=30)
 
 
-def frame(rows: list[tuple[int | None, int | None]]) -> pl.DataFrame:
+def frame(rows: list[Row]) -> pl.DataFrame:
     return pl.DataFrame(rows, schema={"process": pl.Int64, "number": pl.Int64}, orient="row")
 
 
 @given(ROWS, ROWS)
-def test_keys_are_the_same_where_group_and_number_are(one: list[tuple[int, int]], other: list[tuple[int, int]]) -> None:
+def test_keys_are_the_same_where_group_and_number_are(one: list[Row], other: list[Row]) -> None:
     keyed = joint_keys([frame(one), frame(other)], "process", "number")
     assert keyed is not None
     (mine, theirs), size = keyed
