@@ -21,6 +21,7 @@ FOUND = {
     "gc.graph": ("CUDA141", 4),
     "empty_cache.graph": ("CUDA009", 8),
     "lazy.graph": ("CUDA011", 1),
+    "fallback.node": ("CUDA113", 3),
     "plan_device.graph": ("FI002", 31),
     "plan_device.node": ("FI002", 13),
     "batching_sync.graph": ("CUDA003", 31),
@@ -56,6 +57,22 @@ def test_what_the_host_does_on_purpose_comes_first(name: str, expected: tuple[st
 def test_a_host_that_is_ahead_is_not_blamed(name: str) -> None:
     report = samples.report(f"workloads/{name}")
     assert [finding.rule for finding in report.findings if finding.severity in {"high", "medium"}] == []
+
+
+def test_a_graph_that_is_missing_in_some_steps_is_named_with_what_its_steps_take() -> None:
+    first = samples.report("workloads/fallback.node").findings[0]
+    assert first.title == "verify runs without its graph in 3 of 16 steps"
+    assert "launched as 241 single kernels" in first.message
+    assert "these steps take 4.20 ms, the others 1.04 ms" in first.message
+    assert first.recoverable_ns is None, "the median step has its graph"
+
+
+@pytest.mark.parametrize("name", ["fallback.node", "empty_cache.graph", "lazy.graph"])
+def test_a_wait_for_the_step_before_is_not_taken_for_one_of_the_running_step(name: str) -> None:
+    """All of them wait for the event of the step before, and something else costs them their lead."""
+    told = {finding.rule: finding.severity for finding in samples.report(f"workloads/{name}").findings}
+    assert "CUDA006" not in told
+    assert told.get("CUDA013", "low") in {"low", "info"}
 
 
 def without_waits(name: str) -> tuple[float, float]:

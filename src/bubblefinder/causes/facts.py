@@ -62,6 +62,8 @@ class SiteFacts:
         event_before: whether the same thread made the copy's stream wait for an event (cudaStreamWaitEvent)
             after the last launch and before the copy; None where the stream of the call isn't recorded and can't
             be inferred. A call in between by the same thread is enough where it is the only one.
+        steps_behind: how many steps before that of the last work launched the copy belongs to: 0 for the result of the
+            step that was just launched, 1 where the host runs a step ahead; None without a copy.
         kernels_before: names of the last eager kernels (at most 4, nearest last) that the thread launched before
             the wait and after the last replay.
         kernels_after: names of the first eager kernels (at most 4, nearest first) launched after it and before
@@ -103,6 +105,7 @@ class SiteFacts:
     held: bool = False
     private_stream: bool | None = None
     event_before: bool | None = None
+    steps_behind: int | None = None
     kernels_before: tuple[str, ...] = ()
     kernels_after: tuple[str, ...] = ()
     copies_after: tuple[str, ...] = ()

@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 
 from bubblefinder.causes.decode import RankSteps, call_rows, operation_rows, p50, spread
+from bubblefinder.causes.fallbacks import where_it_runs
 from bubblefinder.causes.step_parts import RoleFacts, SeamFacts
 from bubblefinder.causes.tandems import find_tandems
 from bubblefinder.intervals import held_by, last_before
@@ -116,7 +117,7 @@ def _role(
     if eager:  # a replay may span several steps, as one with a WHILE node does; a phase belongs to one
         within = spans["window"].to_numpy()[owner[chosen]]
         idle = lane.per_step(within, lane.piece_ns[chosen])[spanned > 0]
-    launches = mine["launches"].to_numpy()
+    launches = lane.per_step(window, mine["launches"].to_numpy())
     step = lane.step_p50_ns
     return RoleFacts(
         gpu=lane.gpu,
@@ -128,14 +129,15 @@ def _role(
         per_step_count=count,
         span_p50_ns=length,
         span_share=length * count / step if length is not None and count and step else None,
-        nodes=p50(lane.per_step(window, launches)) if eager else mine["nodes"].median(),  # type: ignore[arg-type]
+        nodes=p50(launches[spanned > 0]) if eager else mine["nodes"].median(),  # type: ignore[arg-type]
         step_span_p50_ns=p50(spanned[spanned > 0]),
         idle_p50_ns=p50(idle) if measured else None,
         idle_share=lane.share(total) if measured else None,
         launch_p50_ns=p50(lane.per_step(window, mine["launch_ns"].to_numpy())),
         waits=p50(lane.per_step(window, mine["waits"].to_numpy())) or 0.0,
-        unbroken=p50(launches / (mine["waits"].to_numpy() + 1)) if eager else None,
+        unbroken=p50((mine["launches"] / (mine["waits"] + 1)).to_numpy()) if eager else None,
         evidence=call_rows(timeline, mine["first_call"]),
+        **(where_it_runs(lane, spans, role) if eager else {}),
         **(_inside(timeline, lane, mine, count or 0.0) if measured else {}),
     )
 

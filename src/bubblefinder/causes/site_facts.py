@@ -26,7 +26,7 @@ _NEAR_COPIES: Final = 8
 _DESCRIPTION: Final = ("api", "copy_kind", "memory_kind", "nvtx", "frame", "after_role", "before_role")
 _INHERITED: Final = (
     *_DESCRIPTION, "awaits", "bytes", "nvtx_stack", "frames", "thread", "private_stream", "event_before",
-    "kernels_before", "kernels_after", "copies_after", "memory_after",
+    "steps_behind", "kernels_before", "kernels_after", "copies_after", "memory_after",
 )  # fmt: skip
 
 
@@ -172,6 +172,7 @@ def _surroundings(timeline: Timeline, causes: Causes, wait: dict[str, Any]) -> d
     return {
         "private_stream": _is_private(timeline, wait, copy),
         "event_before": _event_before(timeline, causes, wait, stream),
+        "steps_behind": _steps_behind(causes, wait),
         "kernels_before": tuple(
             names.get(name, "") for name in near.before.filter(kernels)["name"].tail(_NEAR_KERNELS)
         ),
@@ -204,6 +205,13 @@ def _is_private(timeline: Timeline, wait: dict[str, Any], copy: int | None) -> b
         same & pl.col("context").eq_missing(pl.lit(context)) & pl.col("kind").is_in([KERNEL, GRAPH])
     )
     return bool(work.select(pl.len() == 0).collect().item())
+
+
+def _steps_behind(causes: Causes, wait: dict[str, Any]) -> int | None:
+    """Return how many steps lie between the awaited copy and the last work launched before the wait."""
+    made = pl.col("op_index") == pl.lit(wait["copy_index"], pl.UInt32)
+    windows = causes.submitted.filter(made & (pl.col("gpu") == wait["gpu"]))["window_index"].drop_nulls().to_list()
+    return wait["window_index"] - windows[0] if windows and wait["window_index"] is not None else None
 
 
 def _event_before(timeline: Timeline, causes: Causes, wait: dict[str, Any], stream: int | None) -> bool | None:

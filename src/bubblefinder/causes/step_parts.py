@@ -23,7 +23,14 @@ class RoleFacts:
         span_p50_ns: median span of one replay, or of the phase from its first to its last operation.
         span_share: median span times count over the median step.
         step_span_p50_ns: the spans of a step together, the median of the steps with one.
-        nodes: median operations in a replay (None in graph mode), or launches of the phase per step.
+        nodes: median operations in a replay (None in graph mode), or launches of the phase in a step that has it.
+        steps: of an eager phase, the steps of this process on this GPU, the first and the tail included; None of a
+            replay, as are the next five.
+        steps_affected: those with the phase.
+        steps_share: the share of the decode steps alone with it.
+        instead_of: the replays of which every step with the phase has fewer than most steps without it.
+        step_with_p50_ns: median duration of the decode steps with it.
+        step_without_p50_ns: that of the decode steps without it; None where all have it.
         idle_p50_ns: idle inside the span per step: intra-graph gaps of a replay; every gap inside an eager phase, of
             the same spans and steps as `step_span_p50_ns`. None where not measured.
         idle_share: that idle over all decode steps, over their total duration.
@@ -67,6 +74,12 @@ class RoleFacts:
     span_share: float | None = None
     step_span_p50_ns: float | None = None
     nodes: float | None = None
+    steps: int | None = None
+    steps_affected: int | None = None
+    steps_share: float | None = None
+    instead_of: tuple[str, ...] = ()
+    step_with_p50_ns: float | None = None
+    step_without_p50_ns: float | None = None
     idle_p50_ns: float | None = None
     idle_share: float | None = None
     gap_p50_ns: float | None = None

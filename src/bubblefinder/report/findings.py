@@ -41,7 +41,7 @@ def finding(match: Match, cured: Recoverable, profilers_ns: int | None = None) -
     """
     subject = match.subject
     sure = getattr(subject, "left_share", 1.0)
-    rare = isinstance(subject, StepFacts | SiteFacts | HoleFacts) and match.recoverable_ns is None
+    rare = isinstance(subject, StepFacts | SiteFacts | HoleFacts | RoleFacts) and match.recoverable_ns is None
     told = None if rare else cured.of(subject)
     then = told if profilers_ns is None and sure >= _SURE else None
     return Finding(

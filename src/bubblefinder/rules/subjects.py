@@ -95,18 +95,16 @@ def cost(subject: Subject, share: str | None, step_p50_ns: float | None) -> Cost
     The recoverable time over the median step where a replay computed it, else the share that the subject (or
     the rule, by naming one in `share`) ranks by. An eager phase is judged
     by what its graph would give. A slow host is judged by the median step: one long pause
-    between two bursts of work says nothing about a step. A wait or a pause in less than half of the steps is
+    between two bursts of work says nothing about a step. A wait, a pause or a phase in less than half of the steps is
     judged by its share of the decode time: the median step doesn't have it. A wait in a chain is judged by what it
     gives in its turn: alone it only hands the wait on to the next. Idle for a late host counts
-    as far as it surely remains without the profiler.
+    as far as it surely remains in the median step without the profiler.
     """
-    busy = isinstance(subject, RoleFacts) and share is not None
-    left: float = 1.0 if busy else getattr(subject, "left_share", 1.0)
+    rare, busy = is_rare(subject), isinstance(subject, RoleFacts) and share is not None
+    left: float = 1.0 if busy or rare else getattr(subject, "left_share", 1.0)
     recoverable, usual = None, None
-    if isinstance(subject, RoleFacts) and share is None:
-        recoverable = subject.recoverable_ns
-    elif isinstance(subject, SiteFacts | HoleFacts):
-        recoverable = None if is_rare(subject) else subject.recoverable_ns
+    if isinstance(subject, SiteFacts | HoleFacts | RoleFacts) and not busy:
+        recoverable = None if rare else subject.recoverable_ns
     elif isinstance(subject, StepFacts) and share is None:
         recoverable, usual = subject.host_slow_recoverable_ns, subject.host_slow_p50_ns
     told = usual if recoverable is None else recoverable
@@ -118,11 +116,13 @@ def cost(subject: Subject, share: str | None, step_p50_ns: float | None) -> Cost
     return Cost(None if known is None else known * left, recoverable_ns=recoverable)
 
 
-def is_rare(subject: SiteFacts | HoleFacts) -> bool:
+def is_rare(subject: Subject) -> bool:
     """Return whether less than half of the decode steps have it: the median step would lose nothing without it."""
+    if not isinstance(subject, SiteFacts | HoleFacts | RoleFacts):
+        return False
     if subject.steps_share is not None:
         return subject.steps_share < _USUAL
-    return subject.steps_affected < _USUAL * subject.steps
+    return (subject.steps_affected or 0) < _USUAL * (subject.steps or 0)
 
 
 def bubble_p50_ns(subject: Subject, share: str | None) -> float | None:

@@ -123,3 +123,19 @@ def test_idle_that_a_wait_is_charged_with_is_not_the_seams() -> None:
     assert (waited.glue_kernels, waited.idle_p50_ns) == (2, 0)
     free = seams(chain.replace("C", ".") + legend)[0]
     assert (free.glue_kernels, free.idle_p50_ns) == (2, 6_000)
+
+
+def test_a_phase_in_some_steps_stands_for_the_graph_that_these_lack() -> None:
+    count = PHASE_LAUNCHES + 4
+    body = "ab" * (count // 2)
+    eager = "pq" * (count // 2)
+    usual = ("[step".ljust(count + 7) + "]", f"D.V{'.' * (count + 5)}", f"dddd{body}....")
+    single = ("[step".ljust(2 * count + 7) + "]", f"D.{eager}".ljust(2 * count + 8, "."), f"dddd{'.'.join(eager)}.....")
+    rows = ["".join(parts) for parts in zip(*[usual, usual, usual, single] * 3, strict=True)]
+    picture = "\n".join(f"{name} | {row}" for name, row in zip(("nvtx", "api", "gpu0 s7"), rows, strict=True))
+    legend = f"D = graph 1 d\nV = graph 2 {' '.join(body)}\np = kernel a\nq = kernel b\n"
+    phase = roles(f"{picture}\n{legend}")["eager after decode"]
+    assert (phase.steps, phase.steps_affected, phase.nodes) == (12, 3, count)
+    assert phase.steps_share == pytest.approx(2 / 11)
+    assert phase.instead_of == ("decode",)
+    assert (phase.step_with_p50_ns, phase.step_without_p50_ns) == (56_000, 32_000)

@@ -6,6 +6,9 @@ from typing import TYPE_CHECKING
 import polars as pl
 import pytest
 
+from bubblefinder.causes.decode import lanes
+from bubblefinder.causes.recurring import recurring_groups
+from bubblefinder.causes.site_facts import facts_of_sites
 from tests.judged import drawn, judge
 from tests.unit.causes.test_sites import CPU, PLAN, steps
 
@@ -123,3 +126,15 @@ def test_without_steps_there_are_no_facts() -> None:
     """)
         == ()
     )
+
+
+def test_the_result_of_the_step_before_is_a_step_behind_and_that_of_the_running_one_none() -> None:
+    """Both loops wait once a step for the event behind a copy; the first for the copy that it has just issued."""
+    legend = "V = graph 2\nC = copy DtoH 64 pinned\nR = cudaEventRecord e1\nS = cudaEventSynchronize e1\n"
+    same = drawn(f"api | {'VCRSSSSSSS....' * 6}\ngpu0 s7 | {'.VVVVVVVVC....' * 6}\n{legend}")
+    before = drawn(f"api | {'V.S.CR........' * 6}\ngpu0 s7 | {'.VVVVVVVVC....' * 6}\n{legend}")
+    for judged, behind in ((same, 0), (before, 1)):
+        (lane,) = lanes(judged.timeline, judged.steps, judged.causes)
+        groups = recurring_groups(judged.causes, lane)
+        found = [facts_of_sites(judged.timeline, judged.causes, lane, group) for group in groups]
+        assert [site.steps_behind for site in found if site.api == "cudaEventSynchronize"] == [behind]
