@@ -11,6 +11,8 @@ import pytest
 
 from bubblefinder.overhead.model import Source
 from bubblefinder.pipeline import Analysis, with_names_of
+from bubblefinder.replay.changes import RemoveWaits
+from bubblefinder.replay.predict import predict
 from bubblefinder.report.build import Options, report_of
 from bubblefinder.steps.find import find_steps
 from bubblefinder.timeline.build import build_timeline
@@ -59,6 +61,8 @@ UNTRACED = {
 
 PATCHED = 7.09
 """The median of the untraced runs of `chain_3.graph`, in ms."""
+UNPATCHED_THERE = 8.21
+"""The mean of its twelve untraced runs without patches."""
 PATCHED_THERE = 7.0
 """The median of twelve untraced runs of the process of `switch.graph` itself with all patches switched on, in ms."""
 
@@ -130,6 +134,28 @@ def test_the_joint_answer_is_that_of_the_same_process_with_its_patches_switched_
     assert found.joint.step_after_ns == pytest.approx(PATCHED_THERE * MS, rel=0.01)
     low, high = found.untraced_range_ns or (0, 0)
     assert 0.995 * low <= PATCHED_THERE * MS <= high
+
+
+@pytest.mark.parametrize(
+    ("gone", "low", "high"),
+    [
+        ({"SGL001"}, 8.15, 8.52),
+        ({"SGL001", "SGL005"}, 7.95, 8.34),
+        ({"FI001", "FI003"}, 7.63, 7.76),
+        ({"SGL001", "SGL005", "FI001", "FI003"}, 6.86, 7.15),
+    ],
+)
+def test_on_a_host_as_fast_as_untraced_each_patch_gives_what_it_gave_that_process(
+    gone: set[str], low: float, high: float
+) -> None:
+    """The traced host hides what plan()'s reads cost: there their removal alone gives nothing."""
+    (lane,) = analysis(SWITCH).study.ranks
+    untraced = analysis(SWITCH).study.at_untraced(lane, UNPATCHED_THERE * MS)
+    links = report(SWITCH).wait_chains[0].links
+    sites = analysis(SWITCH).recoverable.chains[lane].links
+    removed = {site for link, held in zip(links, sites, strict=True) if link.rule in gone for site in held.site.sites}
+    then = predict(untraced.model, [RemoveWaits(frozenset(removed))])[lane]
+    assert low * MS * 0.98 <= then.step_ns <= high * MS * 1.02
 
 
 def test_another_process_of_that_machine_is_told_the_same() -> None:

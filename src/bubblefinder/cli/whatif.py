@@ -9,6 +9,7 @@ import typer
 
 from bubblefinder.cli.arguments import Capture, Json, OutputFiles, OutputFormat, Quiet, StepBy
 from bubblefinder.errors import CannotAnswerError, UsageError
+from bubblefinder.units import NS_PER_MS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -43,6 +44,12 @@ def whatif(
     no_profiler: Annotated[
         bool, typer.Option("--no-profiler", help="The profiler costs nothing, as far as that is known.")
     ] = False,
+    untraced_step_ms: Annotated[
+        float | None,
+        typer.Option(
+            metavar="MS", min=0.001, help="The mean step with no profiler: answer for a host as fast as that shows it."
+        ),
+    ] = None,
     calibration: Annotated[
         Path | None, typer.Option(metavar="FILE", help="With --no-profiler: what `bubblefinder calibrate` measured.")
     ] = None,
@@ -76,6 +83,9 @@ def whatif(
     with stages(quiet=quiet) as progress:
         study = Analysis(open_trace(trace, progress=progress), step_by=step_by, progress=progress).study
     rank = _rank(study, gpu, pid)
+    if untraced_step_ms is not None:
+        _only_one(no_profiler)
+        study = study.at_untraced(rank, untraced_step_ms * NS_PER_MS)
     changes: list[Change] = [fix.change for fix in _chosen(study.fixes, remove or [])]
     changes += [HostSpeed(host_speed)] if host_speed is not None else []
     changes += [FreeLaunches()] if free_launches else []
@@ -87,6 +97,12 @@ def whatif(
     changes += [study.without_profiler(rank, calibration)] if no_profiler else []
     asked = predict(study.model, changes)[rank] if changes else None
     outputs.emit(answer(study, rank, asked, accept_length))
+
+
+def _only_one(no_profiler: bool) -> None:
+    """Refuse to take the profiler away twice."""
+    if no_profiler:
+        raise UsageError("--untraced-step-ms and --no-profiler both take the profiler away", hint="give one of them")
 
 
 def _rank(study: Study, gpu: int | None, pid: int | None) -> Rank:

@@ -35,6 +35,7 @@ def json(answer: Answer) -> str:
     rank = answer.rank
     document: dict[str, Any] = {"schema": SCHEMA, "gpu": rank.gpu, "pid": rank.pid, "step_ns": answer.now.now_ns}
     document["profilers_ns"] = answer.profilers_ns
+    document["host_speed"] = answer.host_speed
     if answer.asked:
         document["asked"] = _prediction(answer, answer.asked)
     else:
@@ -82,13 +83,15 @@ def records(answer: Answer) -> list[dict[str, object]]:
 
 def now(answer: Answer) -> str:
     """Return what the step takes now."""
-    head = f"A decode step on GPU {answer.rank.gpu}, process {answer.rank.pid}, takes {duration(answer.now.now_ns)} now"
+    step, speed = duration(answer.now.now_ns), answer.host_speed
+    head = f"A decode step on GPU {answer.rank.gpu}, process {answer.rank.pid}, takes {step}"
+    when = f" on a host {speed:.3g} times as fast as recorded, as the untraced step shows it" if speed else " now"
     doubt = (
         f", of which up to {duration(answer.profilers_ns)} may be the profiler's own time"
         if answer.profilers_ns
         else ""
     )
-    return head + _tokens(answer, answer.now.now_ns) + doubt
+    return head + when + _tokens(answer, answer.now.now_ns) + doubt
 
 
 def _asked(answer: Answer, then: Prediction) -> Iterator[str]:

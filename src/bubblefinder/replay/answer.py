@@ -22,12 +22,13 @@ class Answer:
     Attributes:
         name: of the capture.
         rank: whose step it is.
-        now: the step as it was recorded.
+        now: the step as it was recorded, or with the host of the measured step.
         asked: the step after the changes that were asked for; null for none.
         fixes: if nothing was asked for, what can be fixed, each with the step after it alone.
         order: the fixes in the order that pays most, each with the step after all up to it.
         accept_length: tokens accepted a step, null if unknown.
         profilers_ns: how much of the step, and so of a gain, may be the profiler's own time, where that can't be told.
+        host_speed: how many times as fast as recorded the host works in all of this; null for as recorded.
     """
 
     name: str
@@ -38,6 +39,7 @@ class Answer:
     order: tuple[Stage, ...] = ()
     accept_length: float | None = None
     profilers_ns: int | None = None
+    host_speed: float | None = None
 
 
 def answer(study: Study, rank: Rank, asked: Prediction | None, accept_length: float | None) -> Answer:
@@ -51,6 +53,7 @@ def answer(study: Study, rank: Rank, asked: Prediction | None, accept_length: fl
         order=() if asked else best_order(study.model, study.fixes, rank),
         accept_length=accept_length,
         profilers_ns=study.profilers_ns(rank),
+        host_speed=study.host_speed,
     )
 
 

@@ -11,6 +11,7 @@ from bubblefinder.overhead.calibration import read_calibration
 from bubblefinder.overhead.model import Source
 from bubblefinder.replay.changes import CloseGaps, DropKernels, RemoveTracing, kernel_time
 from bubblefinder.replay.correct import in_a_program
+from bubblefinder.replay.known_step import host_speed_of, on_such_a_host
 from bubblefinder.replay.predict import predict
 from bubblefinder.replay.tracing import remove_tracing, tracing_of
 from bubblefinder.replay.untraced import corrected, correction, profiler_costs, without_tracing
@@ -38,6 +39,8 @@ class Study:
         model: the recorded run.
         fixes: what can be cured.
         ranks: those with decode steps that can be timed.
+        host_speed: how many times as fast as recorded the host of `model` works, where that was told by a measured
+            step; null for the recording.
     """
 
     timeline: Timeline
@@ -45,6 +48,7 @@ class Study:
     model: Model
     fixes: tuple[Fix, ...]
     ranks: tuple[Rank, ...]
+    host_speed: float | None = None
 
     def drop_kernels(self, pattern: str) -> DropKernels:
         """Return the change that removes the kernels whose name matches a regular expression.
@@ -97,8 +101,19 @@ class Study:
         change = self.without_profiler(rank, calibration)
         return without_tracing(predict(self.model, [change])[rank], self._corrected(rank, calibration))
 
+    def at_untraced(self, rank: Rank, step_ns: float) -> Study:
+        """Return the capture with the host as fast as a rank's mean step without the profiler shows it to be.
+
+        Raises:
+            CannotAnswerError: no host gives such a step.
+        """
+        speed = host_speed_of(self.model, rank, step_ns)
+        return replace(self, model=on_such_a_host(self.model, speed), host_speed=speed)
+
     def profilers_ns(self, rank: Rank) -> int | None:
         """Return how much of a rank's step may be the profiler's, where the capture can't tell how much is."""
+        if self.host_speed is not None:
+            return None
         found = correction(self.timeline, self.steps, self.model, rank, Source())
         if found.range_ns is None or found.traced_step_ns is None or found.corrected_step_ns is not None:
             return None

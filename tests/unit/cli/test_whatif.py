@@ -77,6 +77,22 @@ def test_a_host_speed_and_free_launches_can_be_asked_for(sample: Sample) -> None
     assert "Then the host's own work bounds the step" in " ".join(said.split())
 
 
+def test_with_an_untraced_step_the_answer_is_for_the_host_that_gives_it(sample: Sample) -> None:
+    trace = str(sample("sglang/switch.graph"))
+    told = json.loads(run(trace, "--untraced-step-ms", "8.21", "--remove", "all", "--json").output)
+    traced = json.loads(run(trace, "--remove", "all", "--json").output)
+    assert 1.3 < told["host_speed"] < 1.7
+    assert traced["host_speed"] is None
+    assert told["step_ns"] < traced["step_ns"]
+    assert "times as fast as recorded" in run(trace, "--untraced-step-ms", "8.21").output
+
+
+def test_the_profiler_is_taken_away_once(sample: Sample) -> None:
+    trace = str(sample("nextn_before.graph"))
+    assert "give one of them" in refuse(UsageError, trace, "--untraced-step-ms", "8", "--no-profiler")
+    assert "no host gives" in refuse(CannotAnswerError, trace, "--untraced-step-ms", "2")
+
+
 def test_wrong_questions_are_refused_with_what_can_be_asked(sample: Sample) -> None:
     node, graph = str(sample("nextn_before.node")), str(sample("nextn_before.graph"))
     assert "1 FutureMap.resolve_seq_lens_cpu" in refuse(UsageError, node, "--remove", "nothing like it")

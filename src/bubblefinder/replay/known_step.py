@@ -1,0 +1,79 @@
+"""A recorded run on a host of the speed at which its step takes as long as it was measured to take untraced.
+
+The profiler slows the host, and a slow host hides what a wait costs: its work fills the time that the GPU has to wait
+anyway. So what is gained by removing a wait differs from the recording, in both directions.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import polars as pl
+
+from bubblefinder.errors import CannotAnswerError
+from bubblefinder.replay.changes import HostSpeed, edit
+from bubblefinder.replay.run import replay
+from bubblefinder.replay.solve import solve
+from bubblefinder.units import milliseconds
+
+if TYPE_CHECKING:
+    from bubblefinder.replay.model import Model
+    from bubblefinder.timeline.rank import Rank
+
+MOST: Final = 4.0
+"""A host is believed to be so many times as fast or as slow as recorded: tracing has more than doubled its work."""
+_CLOSE: Final = 0.01
+"""The step found lies as near to the one given."""
+
+
+def host_speed_of(model: Model, rank: Rank, step_ns: float) -> float:
+    """Return how many times as fast as recorded the host works where the rank's mean step is `step_ns`.
+
+    Raises:
+        CannotAnswerError: no host gives such a step.
+    """
+    steps = model.steps[rank]
+
+    def mean_step(extra: float) -> float:
+        edited = edit(model, [HostSpeed(_speed(extra))])
+        times = replay(model, edited.lag, edited.keep)
+        return float(np.mean(times[steps.end] - times[steps.begin]))
+
+    extra = solve(mean_step, step_ns, MOST - 1)
+    reached = mean_step(extra)
+    if abs(reached - step_ns) > _CLOSE * step_ns:
+        raise CannotAnswerError(
+            f"no host gives a step of {milliseconds(step_ns)} ms: one {MOST:g} times as "
+            f"{'fast' if reached > step_ns else 'slow'} as recorded takes {milliseconds(reached)} ms",
+            hint="give the mean untraced step of this program and this batch, in ms",
+        )
+    return _speed(extra)
+
+
+def on_such_a_host(model: Model, speed: float) -> Model:
+    """Return the recorded run as it would be with a host so many times as fast."""
+    edited = edit(model, [HostSpeed(speed)])
+    times = replay(model, edited.lag, edited.keep)
+
+    def at(rows: pl.DataFrame, node: str) -> pl.Series:
+        return pl.Series(times[rows[node].to_numpy()])
+
+    def moved(rows: pl.DataFrame) -> pl.DataFrame:
+        return rows.with_columns(start_ns=at(rows, "begin"), end_ns=at(rows, "end"))
+
+    length = at(model.windows, "end") - at(model.windows, "begin")
+    return replace(
+        model,
+        recorded=times,
+        edges=replace(model.edges, lag=edited.lag),
+        calls=moved(model.calls),
+        blocks=moved(model.blocks),
+        windows=model.windows.with_columns(recorded_ns=length),
+    )
+
+
+def _speed(extra: float) -> float:
+    """Return a speed for any number: 1 for 0, rising, and as far below 1 as above it."""
+    return 1 + extra if extra >= 0 else 1 / (1 - extra)
