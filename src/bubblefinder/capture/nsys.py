@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from bubblefinder.errors import UsageError
-from bubblefinder.trace.nsys import Nsys, installed_nsys
+from bubblefinder.trace.nsys import Nsys, export_report, import_recording, installed_nsys, run_tool
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
+    from pathlib import Path
 
 GraphMode = Literal["graph", "node"]
-_TIMEOUT_S = 600
 
 
 def find_nsys(given: Path | None = None) -> Nsys:
@@ -45,42 +42,25 @@ def profile_command(nsys: Nsys, output: Path, mode: GraphMode, program: Sequence
     ]
 
 
-def record(
-    nsys: Nsys, output: Path, mode: GraphMode, program: Sequence[str], environment: Mapping[str, str] | None = None
-) -> Path:
+def record(nsys: Nsys, output: Path, mode: GraphMode, program: Sequence[str]) -> Path:
     """Record `program` and return the export, `output` with the suffix .sqlite.
 
+    What was written tells success, since `nsys profile` hands on the exit status of the program.
+
     Raises:
+        InputError: Nsight Systems can't be run.
         UsageError: Nsight Systems or the program failed; the message holds the end of what it said.
     """
-    variables = {**os.environ, **(environment or {})}
     report, raw, export = (output.with_suffix(suffix) for suffix in (".nsys-rep", ".qdstrm", ".sqlite"))
-    _run(profile_command(nsys, output, mode, program), variables, (report, raw))
-    if not report.exists() and nsys.importer:
-        libraries = ":".join(filter(None, (str(nsys.importer.parent), variables.get("LD_LIBRARY_PATH"))))
-        _run(
-            [str(nsys.importer), "-i", str(raw), "-o", str(report), "-f"],
-            {**variables, "LD_LIBRARY_PATH": libraries},
-            (report,),
-        )
-    _run(
-        [str(nsys.command), "export", "-q", "true", "--type", "sqlite", "-f", "true", "-o", str(export), str(report)],
-        variables,
-        (export,),
-    )
+    done = run_tool(profile_command(nsys, output, mode, program), "profile", _silent)
+    if raw.exists() and not report.exists() and nsys.importer:
+        done = import_recording(nsys.importer, raw, report, _silent)
+    if report.exists():
+        done = export_report(nsys, report, export, _silent)
+    if not export.exists():
+        raise UsageError(f"nsys wrote nothing: {done.reason}", hint="run the command yourself to see more")
     return export
 
 
-def _run(command: list[str], variables: dict[str, str], written: tuple[Path, ...]) -> None:
-    """Run `command`; what it wrote tells success, since `nsys profile` hands on the exit status of the program."""
-    try:
-        done = subprocess.run(command, env=variables, capture_output=True, text=True, timeout=_TIMEOUT_S, check=False)
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise UsageError(
-            f"{Path(command[0]).name} couldn't be run: {error}", hint="Run the command yourself to see more."
-        ) from error
-    if not any(path.exists() for path in written):
-        tail = " ".join((done.stdout + done.stderr).split())[-400:]
-        raise UsageError(
-            f"{Path(command[0]).name} {command[1]} wrote nothing: {tail}", hint="Run the command yourself to see more."
-        )
+def _silent(_: str) -> None:
+    """Show no progress."""

@@ -13,10 +13,11 @@ import pathlib, shutil, subprocess, sys
 arguments = sys.argv[1:]
 log = pathlib.Path(__file__).with_name("log")
 log.write_text(log.read_text() + " ".join(arguments) + chr(10) if log.exists() else " ".join(arguments) + chr(10))
-output = pathlib.Path(arguments[arguments.index("-o") + 1])
+place = arguments.index("-o" if arguments[0] == "profile" else "--output") + 1
+output = pathlib.Path(arguments[place])
 if arguments[0] == "profile":
     output.with_suffix("{suffix}").write_text("report")
-    sys.exit(subprocess.run(arguments[arguments.index("-o") + 2:]).returncode)
+    sys.exit(subprocess.run(arguments[place + 1:]).returncode)
 shutil.copy("{export}", output) if "{export}" else output.write_text("export")
 """
 IMPORTER = """#!{python}

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from bubblefinder.capture import nsys
-from bubblefinder.errors import UsageError
+from bubblefinder.errors import InputError, UsageError
 from bubblefinder.trace import nsys as installed
 from bubblefinder.trace.nsys import Nsys
 from tests.unit.capture.fake_nsys import install
@@ -62,7 +62,7 @@ def test_a_command_that_writes_nothing_is_quoted(tmp_path: Path) -> None:
     broken.parent.mkdir()
     broken.write_text("#!/bin/sh\necho permission denied on the counters\nexit 1\n")
     broken.chmod(0o755)
-    with pytest.raises(UsageError, match="nsys profile wrote nothing: permission denied"):
+    with pytest.raises(UsageError, match="nsys wrote nothing: permission denied"):
         nsys.record(nsys.find_nsys(broken), tmp_path / "run", "node", PROGRAM)
 
 
@@ -70,5 +70,5 @@ def test_a_command_that_can_not_run(tmp_path: Path) -> None:
     broken = tmp_path / "target-linux-x64" / "nsys"
     broken.parent.mkdir()
     broken.write_text("not a program")
-    with pytest.raises(UsageError, match="couldn't be run"):
+    with pytest.raises(InputError, match="can't be run"):
         nsys.record(nsys.find_nsys(broken), tmp_path / "run", "node", PROGRAM)
