@@ -12,7 +12,7 @@ from bubblefinder.causes.fallbacks import where_it_runs
 from bubblefinder.causes.step_parts import RoleFacts, SeamFacts
 from bubblefinder.causes.tandems import find_tandems
 from bubblefinder.intervals import held_by, last_before
-from bubblefinder.overhead.likely import likely_costs
+from bubblefinder.overhead.calibration import likely_costs
 from bubblefinder.timeline.apis import CallRole
 from bubblefinder.timeline.model import INTER, CaptureMode, IdleClass, on_gpu
 from bubblefinder.trace.model import KERNEL

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
 from bubblefinder.errors import UsageError
 from bubblefinder.overhead.fit import CALIBRATION_SCHEMA
 from bubblefinder.overhead.model import Calibration
+from bubblefinder.timeline.model import CaptureMode
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from bubblefinder.overhead.model import Costs
+    from bubblefinder.timeline.model import Timeline
     from bubblefinder.trace.model import TraceInfo
 
 
@@ -63,6 +67,15 @@ def bundled_calibrations() -> list[Calibration]:
     folder = files("bubblefinder.overhead") / "bundled"
     found = sorted((entry for entry in folder.iterdir() if entry.name.endswith(".json")), key=lambda entry: entry.name)
     return [decode_calibration(entry.read_bytes()) for entry in found]
+
+
+def likely_costs(timeline: Timeline, gpu: int) -> Costs | None:
+    """Return what this way of capturing was measured to cost; where the export names no driver, whatever it was."""
+    for one in bundled_calibrations():
+        info = timeline.trace.info
+        if mismatch(one, info if info.driver_version else replace(info, driver_version=one.driver), gpu) is None:
+            return one.graph if timeline.mode is CaptureMode.GRAPH else one.node
+    return None
 
 
 def mismatch(calibration: Calibration, info: TraceInfo, gpu: int) -> str | None:

@@ -189,6 +189,13 @@ class Overhead:
     parameters: dict[str, Any] = field(default_factory=dict)
     message: str = ""
 
+    @property
+    def untold_ns(self) -> int | None:
+        """How much of the traced step may be the profiler's, where the capture can't tell how much is."""
+        if self.range_ns is None or self.traced_step_ns is None or self.corrected_step_ns is not None:
+            return None
+        return self.traced_step_ns - self.range_ns[0]
+
 
 def parameters_of(costs: Costs) -> dict[str, object]:
     """Return the costs that count, each with value, low and high."""

@@ -79,7 +79,7 @@ def correct(timeline: Timeline, steps: Steps, model: Model | None, rows: pl.Data
     traced = traced_steps(timeline, steps, model, rows) if model and timeline.mode is not CaptureMode.MIXED else None
     if traced is None or traced.recorded.rows.is_empty():
         return _nothing(step, _uncorrectable(timeline))
-    costs, method, why = _measured_costs(timeline, traced.gpu, source)
+    costs, method, why = measured_costs(timeline, traced.gpu, source)
     if source.reference is not None:
         reference = read_reference(source.reference, traced.gpu)
         return _as_sure_as_its_host(correct_by_reference(timeline, traced, reference, costs), reference, source)
@@ -128,7 +128,7 @@ def _nothing(traced: float | None, message: str) -> Overhead:
     return Overhead(traced_step_ns=None if traced is None else round(traced), message=message)
 
 
-def _measured_costs(timeline: Timeline, gpu: int, source: Source) -> tuple[Costs | None, Method, str]:
+def measured_costs(timeline: Timeline, gpu: int, source: Source) -> tuple[Costs | None, Method, str]:
     """Return the first calibration that holds for the capture, and where it comes from or why there is none."""
     info, reasons = timeline.trace.info, list[str]()
     candidates: list[tuple[Calibration, Method]] = [(source.calibration, "calibration")] if source.calibration else []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from bubblefinder.overhead.likely import likely_costs
+from bubblefinder.overhead.calibration import likely_costs
 from bubblefinder.replay.changes import NEVER_LATE, HostSpeed
 from bubblefinder.replay.correct import in_a_program
 from bubblefinder.replay.predict import HOST_NOISE, steps_after

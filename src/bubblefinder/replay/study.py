@@ -6,17 +6,19 @@ import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+import polars as pl
+
 from bubblefinder.errors import CannotAnswerError, UsageError
 from bubblefinder.overhead.calibration import read_calibration
 from bubblefinder.overhead.model import Source
 from bubblefinder.replay.changes import CloseGaps, DropKernels, RemoveTracing, kernel_time
-from bubblefinder.replay.correct import in_a_program
+from bubblefinder.replay.correct import correct, in_a_program, measured_costs
 from bubblefinder.replay.known_step import host_speed_of, on_such_a_host
 from bubblefinder.replay.predict import predict
 from bubblefinder.replay.tracing import remove_tracing, tracing_of
-from bubblefinder.replay.untraced import corrected, correction, profiler_costs, without_tracing
 from bubblefinder.timeline.model import CaptureMode
 from bubblefinder.timeline.rank import Rank
+from bubblefinder.units import duration
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -85,9 +87,16 @@ class Study:
 
         Raises:
             CannotAnswerError: nothing is known of it, or the capture can't tell how much it is.
+            UsageError: the file is no calibration.
         """
-        costs = profiler_costs(self.timeline, rank.gpu, calibration)
-        self._corrected(rank, calibration)
+        source = _source(calibration)
+        costs, _, why = measured_costs(self.timeline, rank.gpu, source)
+        if costs is None:
+            raise CannotAnswerError(
+                f"the profiler's cost is unknown here: {why}",
+                hint="measure it on that machine with `bubblefinder calibrate`",
+            )
+        self._corrected(rank, source)
         tracing = tracing_of(self.timeline, self.model)
         most, least = (remove_tracing(tracing, end) for end in (in_a_program(costs.most()), costs.least()))
         return replace(remove_tracing(tracing, costs), ends=(most, least))
@@ -97,9 +106,13 @@ class Study:
 
         Raises:
             CannotAnswerError: nothing is known of its cost, or the capture can't tell how much it is.
+            UsageError: the file is no calibration.
         """
-        change = self.without_profiler(rank, calibration)
-        return without_tracing(predict(self.model, [change])[rank], self._corrected(rank, calibration))
+        then = predict(self.model, [self.without_profiler(rank, calibration)])[rank]
+        found = self._corrected(rank, _source(calibration))
+        step = found.corrected_step_ns or then.step_ns
+        low, high = found.range_ns or (step, step)
+        return replace(then, step_ns=step, low_ns=low, high_ns=high)
 
     def at_untraced(self, rank: Rank, step_ns: float) -> Study:
         """Return the capture with the host as fast as a rank's mean step without the profiler shows it to be.
@@ -112,16 +125,29 @@ class Study:
 
     def profilers_ns(self, rank: Rank) -> int | None:
         """Return how much of a rank's step may be the profiler's, where the capture can't tell how much is."""
-        if self.host_speed is not None:
-            return None
-        found = correction(self.timeline, self.steps, self.model, rank, Source())
-        if found.range_ns is None or found.traced_step_ns is None or found.corrected_step_ns is not None:
-            return None
-        return found.traced_step_ns - found.range_ns[0]
+        return None if self.host_speed is not None else self._correction(rank, Source()).untold_ns
 
-    def _corrected(self, rank: Rank, calibration: Path | None) -> Overhead:
-        source = Source(calibration=read_calibration(calibration) if calibration else None, bundled=not calibration)
-        return corrected(self.timeline, self.steps, self.model, rank, source)
+    def _corrected(self, rank: Rank, source: Source) -> Overhead:
+        """Return the correction of a rank's decode steps where it has a value.
+
+        Raises:
+            CannotAnswerError: nothing is known of the profiler's cost, or the capture can't tell how much it is.
+        """
+        found = self._correction(rank, source)
+        if found.corrected_step_ns is None:
+            between = " and ".join(duration(limit) for limit in found.range_ns or ())
+            reach = f" The step without it lies between {between}." if between else ""
+            raise CannotAnswerError(f"{found.message}{reach}", hint="measure the step without the profiler")
+        return found
+
+    def _correction(self, rank: Rank, source: Source) -> Overhead:
+        """Return the correction of a rank's decode steps, as a report has it."""
+        windows = self.steps.windows.filter(rank.mine & pl.col("excluded").is_null())
+        return correct(self.timeline, self.steps, self.model, windows, source)
+
+
+def _source(calibration: Path | None) -> Source:
+    return Source(calibration=read_calibration(calibration) if calibration else None, bundled=not calibration)
 
 
 def study_of(timeline: Timeline, steps: Steps, model: Model | None, fixes: tuple[Fix, ...]) -> Study:

@@ -29,7 +29,6 @@ from bubblefinder.report.ledgers import (
     windows_with_ledger,
 )
 from bubblefinder.report.model import DEFINITIONS, SCHEMA, DeviceSteps, Report, RivalSteps, StepsReport
-from bubblefinder.report.overhead_sentences import may_be_the_profilers_ns
 from bubblefinder.report.provenance import GpuInfo, ProcessInfo, Run, Tool, TraceFacts
 from bubblefinder.report.selection import selection
 from bubblefinder.report.verdict import verdict
@@ -115,7 +114,7 @@ def report_of(analysis: Analysis, options: Options | None = None) -> Report:
     )
     analysis.progress("overhead")
     overhead = correct(timeline, steps, analysis.model, _decode(windows, rank), asked.overhead)
-    unknown = may_be_the_profilers_ns(overhead)
+    unknown = overhead.untold_ns
     analysis.progress("report")
     report = Report(
         schema=SCHEMA,

@@ -36,13 +36,6 @@ def overhead_sentences(overhead: Overhead) -> Iterator[str]:
         yield f"{duration(overhead.unexplained_ns)} a step has no place in the model: read it as unexplained."
 
 
-def may_be_the_profilers_ns(overhead: Overhead) -> int | None:
-    """Return how much of the traced step may be the profiler's, where the capture can't tell how much is."""
-    if overhead.range_ns is None or overhead.traced_step_ns is None or overhead.corrected_step_ns is not None:
-        return None
-    return overhead.traced_step_ns - overhead.range_ns[0]
-
-
 def _shares(overhead: Overhead) -> Iterator[str]:
     ratios, ranges = overhead.corrected_bubble_share, overhead.corrected_bubble_share_range
     if ratios is None:

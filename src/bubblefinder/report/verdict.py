@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from bubblefinder.report.model import Verdict
-from bubblefinder.report.overhead_sentences import may_be_the_profilers_ns
 from bubblefinder.report.prediction_sentences import between_words, gain_words
 from bubblefinder.report.sentences import CLASS_LABELS, bound_words, counted_in, few_words, place_words, plain
 from bubblefinder.rules.packs import OTHER
@@ -156,7 +155,7 @@ def _gain(report: Report) -> str:
     part = f", {share(finding.recoverable_ns / step)} of the median step" if step else ""
     after = bound_words(finding.bound_after)
     bound = f" The step is then bound by the {after}." if after else ""
-    traced = may_be_the_profilers_ns(report.overhead) if here else None
+    traced = report.overhead.untold_ns if here else None
     most = "at most" if traced else "about"
     doubt = f" But up to {duration(traced)} of the step may be the profiler's own time." if traced else ""
     if is_handed_on(finding):
@@ -186,7 +185,7 @@ def is_handed_on(finding: Finding) -> bool:
 
 def _at_most(finding: Finding, report: Report) -> str:
     """Return the range of what removing a finding may give, where the profiler's part of the step can't be told."""
-    spread, traced = finding.recoverable_range_ns, may_be_the_profilers_ns(report.overhead)
+    spread, traced = finding.recoverable_range_ns, report.overhead.untold_ns
     if spread is None:
         return ""
     most = f"up to {duration(traced)}" if traced else "part"
@@ -281,7 +280,7 @@ def _joint(report: Report) -> str:
     Nothing where the profiler's part can't be told, and where it is no more than the leading finding gives.
     """
     joint, step = report.joint, report.steps.per_step.get("duration")
-    if joint is None or step is None or step.p50 is None or may_be_the_profilers_ns(report.overhead):
+    if joint is None or step is None or step.p50 is None or report.overhead.untold_ns:
         return ""
     leader = leading_finding(report)
     alone = (leader.recoverable_ns or 0) if leader and is_here(leader, report) else 0
