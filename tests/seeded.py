@@ -40,6 +40,7 @@ class Seed:
         added: a kernel put in after each `gate`.
         shape: grid and block of `moe_down`.
         pdl: whether nodes begin 1 us before the one before them ends.
+        later_ns: how much later the tracer lets nodes begin that don't.
         eager: the graph that runs kernel by kernel, by its id; 0 for none.
         read: whether a scalar is read back after verify.
         work_us: bookkeeping of the host a step.
@@ -56,6 +57,7 @@ class Seed:
     added: str = ""
     shape: tuple[str, str] = SHAPES["moe_down"]
     pdl: bool = True
+    later_ns: int = 0
     eager: int = 0
     read: bool = False
     work_us: float = 150
@@ -105,7 +107,7 @@ def replay(host: Host, made: Graph, seed: Seed) -> None:
         if machine.node_mode:
             begin = now - early
             host._run(KERNEL, begin, end, correlation, None, name=name, graph_node=made.id << 32 | number)
-        now = end + (0 if seed.pdl else machine.ns(BETWEEN))
+        now = end + (0 if seed.pdl else machine.ns(BETWEEN) + seed.later_ns * machine.node_mode)
     if not machine.node_mode:
         host._run(3, host._start(begun, None, 0) + 2 * US, now, correlation, None, graph=made.id)
     host.occupy(now)

@@ -128,6 +128,15 @@ def test_a_wrong_budget_leaves_its_reason_as_well(night: Callable[..., Result], 
     assert "this bubblefinder reads version 1" in (tmp_path / "out" / "budget.md").read_text()
 
 
+def test_a_night_that_was_traced_otherwise_raises_no_alarm(night: Callable[..., Result], tmp_path: Path) -> None:
+    (tmp_path / "budget.toml").write_text('version = 1\n[[budget]]\nmetric = "step.duration.p50"\nregress = "2 %"\n')
+    codes = [night(f"seeded/{name}.node", "--label", "nightly").exit_code for name in ("base_1", "base_2", "base_3")]
+    assert codes == [3, 0, 0]
+    judged = json.loads((tmp_path / "out" / "budget.json").read_text())
+    assert judged["judgements"][0]["message"].endswith("(2 runs of the history, as if traced like this capture)")
+    assert history(tmp_path, "add", "sample_traces/seeded/grid.node.sqlite.xz", "--label", "nightly").exit_code == 1
+
+
 def test_a_failed_night_leads_with_cause_remedy_runs_and_link(night: Callable[..., Result], tmp_path: Path) -> None:
     (tmp_path / "budget.toml").write_text(BUDGET.replace("4.4 ms", "8 ms").replace('"2 %"', '"2 %"\nwhy = "agreed"'))
     night("nextn_after.node", "--label", "nightly", "--commit", "a1")

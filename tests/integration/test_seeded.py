@@ -125,6 +125,42 @@ def test_a_gpu_of_another_clock_is_no_slower_program() -> None:
     assert result.speed.gpu == pytest.approx(1.1, rel=0.01)
 
 
+def delayed(ns: int, **more: float | str) -> Seed:
+    return Seed(pdl=False, later_ns=ns, **more)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("ns", [20, 40, 60, 90, 150, 355, 490])
+def test_a_tracer_that_lets_every_node_begin_later_is_no_slower_program(ns: int) -> None:
+    base, head = of(delayed(0), 1), of(delayed(ns), 2)
+    for result in (diff([base], [head]), diff([head], [base])):
+        assert (result.verdict, result.suspects) == ("no change", [])
+        assert {row.status for row in result.changes if row.gated} == {"same"}
+
+
+def test_one_capture_of_three_that_was_traced_otherwise_changes_nothing() -> None:
+    base = [of(delayed(0), 1), of(delayed(0), 2), of(delayed(355), 3)]
+    head = [of(delayed(0), number) for number in (4, 5, 6)]
+    for result in (diff(base, head), diff(head, base)):
+        assert (result.verdict, result.suspects) == ("no change", [])
+    slower = [of(delayed(0, slower="moe_up", factor=1.1), number) for number in (4, 5, 6)]
+    assert diff(base, slower).verdict == "regression"
+
+
+def test_what_the_program_does_besides_the_tracer_is_told_by_itself() -> None:
+    result = diff([of(delayed(0), 1)], [of(delayed(355, slower="moe_up", factor=1.5), 2)])
+    assert result.verdict == "regression"
+    first = result.suspects[0]
+    assert (first.kind, first.name) == ("same kernel", "moe_up")
+    assert first.share == pytest.approx(1, abs=0.05)
+    assert "of it the tracer's" in result.headline
+
+
+def test_more_than_tracing_was_seen_to_do_is_not_told_from_the_program() -> None:
+    result = diff([of(delayed(0), 1)], [of(delayed(900), 2)])
+    assert result.verdict == "can't tell"
+    assert result.headline.startswith("Can't tell: every node of a replay began 900 ns later in head")
+
+
 @pytest.mark.parametrize("seed", [HEALTHY, BUSY], ids=["bound by the GPU", "bound by the host"])
 def test_loops_that_are_alike_are_silent(seed: Seed) -> None:
     alike = [of(seed, number) for number in (1, 2, 3)]

@@ -33,6 +33,7 @@ SEEDS = [
 ALIKE = [f"base_{number}.node" for number in range(2, 7)]
 OTHERWISE = "base_1.node"
 """The capture in which every node of a replay began a third of a microsecond sooner."""
+ITS_NOTE = "Every node of a replay began 3"
 
 
 @cache
@@ -93,26 +94,48 @@ def test_three_against_three_other_processes_are_silent_in_both_directions() -> 
     names = {OTHERWISE, *ALIKE}
     for side in combinations(sorted(names), 3):
         result = diff([of(name) for name in side], [of(name) for name in sorted(names - set(side))])
-        assert (result.verdict, result.suspects, result.warnings) == ("no change", [], [])
+        assert (result.verdict, result.suspects) == ("no change", [])
+        assert all(note.startswith("Every node of a replay began 1") for note in result.warnings)
 
 
 @pytest.mark.parametrize("other", ALIKE)
-def test_nodes_that_all_begin_later_are_the_tracers_and_not_the_programs(other: str) -> None:
-    later, sooner = compared(OTHERWISE, other), compared(other, OTHERWISE)
-    assert later.verdict == sooner.verdict == "can't tell"
-    assert later.headline.startswith("Can't tell: every node of a replay began 35")
-    assert "sooner in head" in sooner.headline
-    (delta,) = later.deltas
-    gaps = sum(part.delta_ns for part in delta.parts if part.kind == "node gaps")
-    assert gaps == pytest.approx(delta.delta_ns, rel=0.1)
-    assert_it_adds_up(later)
+def test_nodes_that_all_begin_later_are_the_tracers_and_left_out(other: str) -> None:
+    for base, head, word in ((OTHERWISE, other, "later"), (other, OTHERWISE, "sooner")):
+        result = compared(base, head)
+        assert (result.verdict, result.suspects, result.kernels) == ("no change", [], [])
+        assert {row.status for row in result.changes} <= {"same", "changed"}
+        assert {one.status for one in result.findings} <= {"same", "unknown"}
+        (note,) = result.warnings
+        assert note.startswith(ITS_NOTE)
+        assert f"{word} in head" in note
+        (delta,) = result.deltas
+        gaps = sum(part.delta_ns for part in delta.parts if part.kind == "node gaps")
+        assert gaps == pytest.approx(delta.delta_ns, rel=0.05)
+        assert_it_adds_up(result)
 
 
-def test_a_seed_on_top_of_nodes_that_begin_later_is_still_the_first_suspect() -> None:
-    for head, name in (("grid.node", MOE_DOWN), ("warps.node", MOE_UP)):
-        result = compared(OTHERWISE, head)
-        assert result.verdict == "regression"
-        assert (result.suspects[0].kind, result.suspects[0].name) == ("launch shape", name)
+def test_overlap_that_was_lost_besides_can_not_be_told_from_it() -> None:
+    assert compared(OTHERWISE, "pdl_lost.node").verdict == "can't tell"
+
+
+@pytest.mark.parametrize(("head", "kind", "name"), [seed[1:] for seed in SEEDS[:7]], ids=[s[1] for s in SEEDS[:7]])
+def test_a_seed_on_top_of_nodes_that_begin_later_is_still_the_first_suspect(head: str, kind: str, name: str) -> None:
+    result = compared(OTHERWISE, head)
+    assert (result.verdict, result.suspects[0].kind) == ("regression", kind)
+    assert name in str(result.suspects[0].name)
+    assert_it_adds_up(result)
+
+
+def test_a_kernel_is_judged_by_what_it_adds_and_not_by_what_it_waits_inside() -> None:
+    lost = compared("base_2.node", "pdl_lost.node")
+    assert lost.kernels == []
+    (waits,) = {k.name for k in compared("base_2.node", "warps.node").kernels}
+    assert waits == MOE_UP
+
+
+def test_nothing_is_better_in_a_longer_step_because_the_gpu_is_busier() -> None:
+    result = compared("base_2.node", "warps.node")
+    assert "better" not in {row.status for row in result.changes}
 
 
 def test_a_slower_rank_is_told_from_the_one_that_waits_for_it() -> None:

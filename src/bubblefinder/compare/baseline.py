@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import fsum
 from statistics import fmean
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from bubblefinder.compare.changes import Key, measures_of
 from bubblefinder.compare.comparable import refusals
+from bubblefinder.compare.delta.tracer import traced_as
 from bubblefinder.compare.metrics import ranks
 from bubblefinder.compare.noise import Floors, Setting, line_between, waiting_of
 
@@ -19,12 +20,15 @@ if TYPE_CHECKING:
     from bubblefinder.report.model import Report
 
 
+TRACED: Final = ", as if traced like this capture"
+
+
 @dataclass(frozen=True, slots=True)
 class Baseline:
     """Values by metric, one a capture that knows it.
 
     Attributes:
-        values: what the captures measured.
+        values: what the captures measured, brought to how the report at hand was traced.
         waiting: the largest share of a typical step that any of them waits for the host.
         step_ns: the mean length of a step.
         captures: how many there are.
@@ -55,15 +59,18 @@ class Distance:
 
 def of_reports(reports: Sequence[Report], report: Report) -> Baseline:
     """Return the baseline that these reports make for `report`."""
-    table = measures_of(reports)
-    values = {key: tuple(m.value for m in row if m is not None and m.value is not None) for key, row in table.items()}
+    table, more = measures_of(reports), traced_as(report, reports)
+    values = {
+        key: tuple(m.value + add.get(key, 0.0) for m, add in zip(row, more, strict=True) if m and m.value is not None)
+        for key, row in table.items()
+    }
     measurable = [r for r in reports if ranks(r)]
     return Baseline(
         values={key: known for key, known in values.items() if known},
         waiting=max((waiting_of(r) for r in measurable), default=0.0),
         step_ns=fmean([step_ns(r) for r in measurable]) if measurable else 0.0,
         captures=len(reports),
-        origin=", ".join(r.trace.name for r in reports),
+        origin=", ".join(r.trace.name for r in reports) + (TRACED if any(more) else ""),
         refusals=tuple(refusals(reports, [report])),
     )
 

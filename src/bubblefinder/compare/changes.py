@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from math import fsum
+from math import fsum, hypot
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from bubblefinder.compare.bootstrap import interval
+from bubblefinder.compare.delta.tracer import without_tracer
 from bubblefinder.compare.metrics import Measure, Metric, NoiseSource, Where, measure
 from bubblefinder.compare.model import Change, Measured
 from bubblefinder.compare.noise import Setting, Spread, line_between
@@ -27,11 +28,32 @@ _EXPLAINED: Final = frozenset(
     for statistic in ("mean", "p50")
 )
 _LENGTHS: Final = frozenset({"step.duration.mean", "step.duration.p50"})
-_RELATIVE: Final = ("waits.", "findings.", "bubble.share.", "corrected.bubble.share.")
+_RELATIVE: Final = ("waits.", "findings.", "bubble.share.", "corrected.bubble.share.", "launch.")
+_OVERLAP: Final = "pdl.overlap.share"
+_JUDGED: Final = frozenset({"better", "worse"})
+TOLD_TO: Final = 0.05
+"""What the tracer adds is known to this part of it: the middle of the nodes, and their mean, are 3 % apart."""
 STALLS: Final = 3
 """So many steps longer than all of the other side's are no accident, however few they are among the steps."""
 CHANCE: Final = 0.05
 """Three stalls in 60 steps spare 60 others in 4.6 % of the cases, and 20 others in 36 %."""
+
+
+_Table = dict[Key, "list[Measure | None]"]
+_Sides = tuple["Sequence[Report]", "Sequence[Report]"]
+
+
+class _Both(NamedTuple):
+    """A metric in every capture of both sides, and the value of either side; no captures where one never has it."""
+
+    measures: tuple[Sequence[Measure | None], Sequence[Measure | None]]
+    sides: tuple[Measured, Measured]
+
+    @property
+    def delta(self) -> float | None:
+        """Return head's value less base's; null where either is unknown."""
+        before, after = (side.value for side in self.sides)
+        return after - before if before is not None and after is not None else None
 
 
 class _Line(NamedTuple):
@@ -51,11 +73,13 @@ class Evidence:
         setting: the regime, the step's length and the floors.
         known: spread between captures of one thing from elsewhere (the history), by metric.
         explained_ns: what the calls that came minus those that went cost a step.
+        tracer: what tracing adds to the metrics of each capture, in ns; of base and of head. It is left out.
     """
 
     setting: Setting
     known: Mapping[Key, Spread] = field(default_factory=dict)
     explained_ns: float = 0.0
+    tracer: tuple[Sequence[Mapping[Key, float]], Sequence[Mapping[Key, float]]] = ((), ())
 
 
 def measures_of(side: Sequence[Report]) -> dict[Key, list[Measure | None]]:
@@ -71,37 +95,45 @@ def changes(base: Sequence[Report], head: Sequence[Report], evidence: Evidence, 
     """Return every metric that either side has, in the order of the catalogue."""
     before, after = measures_of(base), measures_of(head)
     keys = [*after, *(key for key in before if key not in after)]
-    return [_change(key, before.get(key), after.get(key), evidence, gates) for key in keys]
+    return [_change(key, (before, after), (base, head), evidence, gates) for key in keys]
 
 
 def not_better_unseen(rows: Sequence[Change]) -> list[Change]:
     """Return the rows, none called better for waits or findings that a longer step has fewer of.
 
-    A wait under which the GPU no longer runs dry, because it works longer, a finding that is no longer recognised and
-    idle time that is a smaller share of more are no gain.
+    A wait under which the GPU no longer runs dry, because it works longer, a finding that is no longer recognised, idle
+    time that is a smaller share of more and launches that wait longer for a busier GPU are no gain.
     """
     longer = any(row.metric in _LENGTHS and row.status == "worse" for row in rows)
     unsure = longer and {row.metric for row in rows if row.metric.startswith(_RELATIVE)}
     return [replace(r, status="changed") if unsure and r.metric in unsure and r.status == "better" else r for r in rows]
 
 
+def as_much_overlap(rows: Sequence[Change]) -> list[Change]:
+    """Return the rows, kernels that overlap called neither more nor fewer where the tracer lets nodes begin later.
+
+    It is told from the program only where no node began to overlap or ceased to; what is left are the clock's steps.
+    """
+    later = any(row.tracer for row in rows)
+    return [replace(r, status="changed") if later and r.metric == _OVERLAP and r.status in _JUDGED else r for r in rows]
+
+
 def _change(
-    key: Key,
-    base: list[Measure | None] | None,
-    head: list[Measure | None] | None,
-    evidence: Evidence,
-    gates: frozenset[str],
+    key: Key, tables: tuple[_Table, _Table], sides: _Sides, evidence: Evidence, gates: frozenset[str]
 ) -> Change:
-    metric = next(m.metric for m in (*(base or ()), *(head or ())) if m is not None)
-    before, after = _measured(base or []), _measured(head or [])
-    delta: float | None = None
+    """Return a metric as it was measured, judged by what is the program's own."""
+    measured = _both(tables[0].get(key, []), tables[1].get(key, []))
+    own = _without_tracer(measured, sides, evidence)
+    metric = next(m.metric for row in measured.measures for m in row if m is not None)
+    (before, after), delta = measured.sides, measured.delta
     line = _Line()
-    status: Status = "gone" if head is None else "new" if base is None else "unknown"
-    if before.value is not None and after.value is not None:
-        delta = after.value - before.value
-        line = _line(metric, (before, after), evidence.known.get(key, Spread()), evidence)
-        line = _for_stalls(line, metric, (base or [], head or []), (before, after), evidence)
-        status = _status(metric.better, delta, line.value or 0.0, apart=line.stalls > 0 or _apart(before, after))
+    status: Status = "gone" if not measured.measures[1] else "new" if not measured.measures[0] else "unknown"
+    tracer = delta - own.delta if delta is not None and own.delta is not None else 0.0
+    if own.delta is not None:
+        line = _line(metric, own.sides, evidence.known.get(key, Spread()), evidence)
+        line = _for_stalls(line, metric, own, evidence)
+        line = line._replace(value=hypot(line.value or 0.0, TOLD_TO * tracer))
+        status = _status(metric.better, own.delta, line.value or 0.0, apart=line.stalls > 0 or _apart(*own.sides))
     return Change(
         metric=metric.id,
         where=dict(key[1]),
@@ -116,10 +148,26 @@ def _change(
         stalls=line.stalls if line.least else 0,
         status=status,
         gated=metric.id in gates,
+        tracer=tracer,
     )
 
 
-def _measured(side: list[Measure | None]) -> Measured:
+def _without_tracer(measured: _Both, sides: _Sides, evidence: Evidence) -> _Both:
+    """Return a metric without what tracing adds to it in single captures."""
+    if not any(map(any, evidence.tracer)):
+        return measured
+    own = [
+        [without_tracer(*told) for told in zip(row, side, added, strict=True)] if row else []
+        for row, side, added in zip(measured.measures, sides, evidence.tracer, strict=True)
+    ]
+    return measured if own == list(map(list, measured.measures)) else _both(*own)
+
+
+def _both(base: Sequence[Measure | None], head: Sequence[Measure | None]) -> _Both:
+    return _Both((base, head), (_measured(base), _measured(head)))
+
+
+def _measured(side: Sequence[Measure | None]) -> Measured:
     values = [m.value if m else None for m in side]
     known = [v for v in values if v is not None]
     bounds = None
@@ -143,19 +191,15 @@ def _line(metric: Metric, sides: tuple[Measured, Measured], known: Spread, evide
     return _Line(least if explained else line, explained=explained)
 
 
-def _for_stalls(
-    line: _Line,
-    metric: Metric,
-    measures: tuple[Sequence[Measure | None], Sequence[Measure | None]],
-    sides: tuple[Measured, Measured],
-    evidence: Evidence,
-) -> _Line:
+def _for_stalls(line: _Line, metric: Metric, own: _Both, evidence: Evidence) -> _Line:
     """Return the line with the stalls of the side whose mean is longer; those that chance doesn't make lower it.
 
     Stalls move the mean and not the median, and the interval of a mean with few stalls reaches down to no stall at all.
     """
+    sides = own.sides
     longer = int((sides[1].value or 0.0) > (sides[0].value or 0.0))
-    stalls = _stalls(measures[longer], measures[1 - longer], line.value or 0.0) if metric.id.endswith(".mean") else 0
+    most = own.measures[longer], own.measures[1 - longer]
+    stalls = _stalls(*most, line.value or 0.0) if metric.id.endswith(".mean") else 0
     if not stalls:
         return line
     spared = (1 - stalls / sides[longer].steps) ** sides[1 - longer].steps

@@ -7,9 +7,10 @@ from math import fsum
 from typing import TYPE_CHECKING, Final
 
 from bubblefinder.compare.baseline import step_ns
-from bubblefinder.compare.changes import Evidence, Key, changes, not_better_unseen
+from bubblefinder.compare.changes import Evidence, Key, as_much_overlap, changes, not_better_unseen
 from bubblefinder.compare.comparable import benchmark_traps, refusals, warnings
 from bubblefinder.compare.delta.cause import Cause, cause_of
+from bubblefinder.compare.delta.tracer import added_by_tracer, delays_of
 from bubblefinder.compare.kernels import kernel_changes
 from bubblefinder.compare.metrics import METRICS, ranks
 from bubblefinder.compare.model import SCHEMA, Capture, Diff, Noise
@@ -23,6 +24,7 @@ from bubblefinder.timeline.model import INTER_CLASSES
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from bubblefinder.compare.delta.tracer import Delay
     from bubblefinder.compare.model import Change, SiteChange, Verdict
     from bubblefinder.report.found import Confidence
     from bubblefinder.report.model import Report
@@ -71,15 +73,16 @@ def diff(base: Sequence[Report], head: Sequence[Report], options: Options | None
         return _refused(base, head, reasons, options)
     setting = _setting(base, head, options)
     findings = site_changes(base, head, setting.share * setting.step_ns)
-    evidence = Evidence(setting=setting, known=options.known, explained_ns=_explained(findings))
+    delays = delays_of(base, head)
+    evidence = Evidence(setting, options.known, _explained(findings), _tracer(base, head, delays))
     rows = [c for c in changes(base, head, evidence, gates) if not options.inter_only or c.metric.startswith(_INTER)]
     unknown = [f"{gate} is not known on both sides." for gate in sorted(gates) if not _answered(gate, rows)]
     if unknown:
         return _refused(base, head, unknown, options)
     if options.inter_only:
         findings = [f for f in findings if f.site.role is None]
-    findings, rows = idle_that_stayed(findings, rows), not_better_unseen(rows)
-    cause = Cause() if options.inter_only else cause_of(base, head, rows)
+    findings, rows = idle_that_stayed(findings, rows), as_much_overlap(not_better_unseen(rows))
+    cause = Cause() if options.inter_only else cause_of(base, head, rows, delays)
     notes = [*warnings(base, head), *([_INTER_WARNING] if options.inter_only else [])]
     noise = _noise(base, head, setting, options)
     verdict: Verdict = "can't tell" if cause.excuse else verdict_of(rows)
@@ -103,6 +106,16 @@ def diff(base: Sequence[Report], head: Sequence[Report], options: Options | None
         base_step=representative_step(base),
         head_step=representative_step(head),
     )
+
+
+def _tracer(
+    base: Sequence[Report], head: Sequence[Report], delays: Sequence[Delay]
+) -> tuple[list[dict[Key, float]], list[dict[Key, float]]]:
+    """Return what tracing adds to the metrics of each capture; nothing where that isn't beyond doubt."""
+    surely = [delay for delay in delays if all(one.tracers for one in delays)]
+    sides = (base, [delay.base_ns for delay in surely]), (head, [delay.head_ns for delay in surely])
+    before, after = (added_by_tracer(side, times) for side, times in sides)
+    return before, after
 
 
 def _answered(gate: str, rows: Sequence[Change]) -> bool:

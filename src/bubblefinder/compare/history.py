@@ -9,8 +9,9 @@ from datetime import UTC, datetime
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from bubblefinder.compare.baseline import Baseline, shift
+from bubblefinder.compare.baseline import TRACED, Baseline, shift
 from bubblefinder.compare.comparable import gpu_names, node_counts
+from bubblefinder.compare.delta.tracer import traced_as
 from bubblefinder.compare.diff import GATE
 from bubblefinder.compare.metrics import measurable, measure, ranks
 from bubblefinder.compare.noise import Spread, spread_of, waiting_of
@@ -21,7 +22,7 @@ from bubblefinder.report.model import DEFINITIONS
 from bubblefinder.units import UNKNOWN, duration, plural
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from sqlite_utils import Database
 
@@ -188,25 +189,36 @@ def baseline(database: Database, report: Report) -> Baseline:
     baseline says what sets the newest run of the label apart.
     """
     rows = _normal(database, report)
+    more = _traced_as(report, rows)
     table: dict[Key, list[float]] = {}
     for row in rows:
         for key, value in values(database, row["id"]).items():
-            table.setdefault(key, []).append(value)
+            table.setdefault(key, []).append(value + more.get(row["id"], {}).get(key, 0.0))
     lengths = table.get((GATE, (("rank", 0),)), [])
     return Baseline(
         values={key: tuple(known) for key, known in table.items()},
         waiting=max((row["waiting"] for row in rows), default=0.0),
         step_ns=fmean(lengths) if lengths else 0.0,
         captures=len(rows),
-        origin=f"{plural(len(rows), 'run')} of the history",
+        origin=f"{plural(len(rows), 'run')} of the history" + (TRACED if any(more.values()) else ""),
         unlike="" if rows else _unlike(database, report),
     )
 
 
 def normal_reports(database: Database, report: Report, most: int = COMPARED_RUNS) -> list[Report]:
     """Return the reports of the newest runs of the baseline, oldest first; runs of older files kept none."""
-    kept = [row["report"] for row in _normal(database, report) if row["report"]]
-    return [decode(expanded(content)) for content in kept[-most:]]
+    return list(_reports(_normal(database, report)).values())[-most:]
+
+
+def _reports(rows: Sequence[Mapping[str, Any]]) -> dict[int, Report]:
+    """Return the reports of those runs that kept theirs, by the number of the run."""
+    return {row["id"]: decode(expanded(row["report"])) for row in rows if row["report"]}
+
+
+def _traced_as(report: Report, rows: Sequence[Mapping[str, Any]]) -> dict[int, dict[Key, float]]:
+    """Return by run what its values would be more by, traced as the report was; only node mode traces nodes."""
+    reports = _reports(rows) if report.trace.capture_mode != "graph" else {}
+    return dict(zip(reports, traced_as(report, list(reports.values())), strict=True))
 
 
 def spreads(database: Database, report: Report) -> Mapping[Key, Spread]:

@@ -74,6 +74,7 @@ class Change:
 
     `explained`: the threshold is the least there is, since a call that came or went accounts for the difference.
     `stalls`: likewise, since so many steps of one side, some in each capture, are longer than all of the other's.
+    `tracer`: what of `delta` is the tracer's beyond doubt, in the same unit; the status is that of the rest.
     """
 
     metric: str
@@ -89,6 +90,7 @@ class Change:
     status: Status
     gated: bool
     stalls: int = 0
+    tracer: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,15 +126,20 @@ class SiteChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KernelSide:
-    """A kernel name inside a role on one side; means over the captures."""
+    """A kernel name inside a role on one side; means over the captures.
+
+    `adds_ns`: the busy time that it adds to what ran before it. Early launches run beside it and wait, so their own
+    time, `per_step_ns`, is more. Null where the report has no account of its steps.
+    """
 
     per_step_count: float
     per_step_ns: float
+    adds_ns: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KernelChange:
-    """A kernel that takes another time a step than it did."""
+    """A kernel that adds another time to a step than it did: `delta_ns`, by its own time where that is all there is."""
 
     role: str | None
     name: str

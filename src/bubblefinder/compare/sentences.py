@@ -86,9 +86,15 @@ def _verdict(verdict: Verdict, gated: Sequence[Change], noise: Noise) -> str:
         better = sum(c.status == "better" for c in told)
         also = f" Of the gated metrics, {better} got better and {sum(c.status == 'worse' for c in told)} worse."
     also += _tail_against(first, gated)
-    moved = difference(first) or "unchanged"
+    moved = (difference(first) or "unchanged") + _tracers(first)
     values = f"{value(first.base.value, first.unit)} before and {value(first.head.value, first.unit)} after ({moved})"
     return f"{_VERDICTS[verdict]}: {_subject(first)} {values}, {_relation(first, noise)}.{also}"
+
+
+def _tracers(change: Change) -> str:
+    """Say how much of a difference is the tracer's, if that is more than the noise."""
+    much = abs(change.tracer) > (change.threshold or 0.0)
+    return f", {signed(change.tracer)} of it the tracer's" if much and change.unit == "ns" else ""
 
 
 def _tail_alone(first: Change, gated: Sequence[Change]) -> str:

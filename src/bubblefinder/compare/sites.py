@@ -22,6 +22,7 @@ _IDLE: Final = frozenset(
     for name in ("bubble", "inter_graph", "intra_graph")
     for quantile in ("mean", "p50", "p95")
 )
+_INSIDE: Final = "role.intra_graph.p50"
 _LENGTHS: Final = frozenset({"step.duration.mean", "step.duration.p50"})
 _NEEDS: Final[Mapping[Status, Status]] = {"new": "worse", "gone": "better"}
 _NUMBER: Final = r"\d[\d.,]*(?: (?:ns|us|ms|s|%))?"
@@ -72,16 +73,28 @@ def idle_that_stayed(findings: Iterable[SiteChange], rows: Iterable[Change]) -> 
 
     Idle time is charged to one cause. When a wait goes and the host is slow anyway, the gap stays and passes to
     another finding; so one that names no call is new only if some idle time of the step grew, and gone only if some
-    shrank. Its status is `unknown` otherwise, and so is that of a wait which a longer step only hides.
+    shrank. Its status is `unknown` otherwise, and so is that of a wait which a longer step only hides. What the
+    tracer adds inside replays is no finding's doing.
     """
+    rows = list(rows)
+    inside = {row.where["role"]: row for row in rows if row.metric == _INSIDE and row.tracer}
     moved = {row.status for row in rows if row.metric in _IDLE}
     longer = any(row.metric in _LENGTHS and row.status == "worse" for row in rows)
     return _dearest_first(
         replace(f, status="unknown", delta_ns=None)
         if (_charged_anew(f) and _NEEDS[f.status] not in moved) or (longer and _still_called(f))
-        else f
+        else _of_its_own(f, inside)
         for f in findings
     )
+
+
+def _of_its_own(finding: SiteChange, inside: Mapping[str | int, Change]) -> SiteChange:
+    """Return a finding about idle time inside replays, better or worse only if that is without the tracer's part."""
+    role = finding.site.role
+    row = inside.get(role) if role and finding.site.api is None else None
+    if row is None or finding.status not in {"better", "worse"} or finding.status == row.status:
+        return finding
+    return replace(finding, status="same")
 
 
 def _still_called(finding: SiteChange) -> bool:

@@ -6,7 +6,7 @@ from statistics import fmean
 from typing import TYPE_CHECKING
 
 from bubblefinder.compare.delta.decompose import decomposed
-from bubblefinder.compare.delta.side import side_of
+from bubblefinder.compare.delta.side import account_of, side_of
 from bubblefinder.compare.delta.speed import speed_of
 from bubblefinder.compare.metrics import ranks
 from bubblefinder.timeline.model import LEDGER_CLASSES
@@ -16,28 +16,28 @@ if TYPE_CHECKING:
 
     from bubblefinder.compare.delta.model import Delta, Speed
     from bubblefinder.compare.delta.side import Side
-    from bubblefinder.report.account import Account
+    from bubblefinder.compare.delta.tracer import Delay
     from bubblefinder.report.model import Report
 
 
-def deltas_of(base: Sequence[Report], head: Sequence[Report]) -> list[Delta]:
+def deltas_of(base: Sequence[Report], head: Sequence[Report], delays: Sequence[Delay]) -> list[Delta]:
     """Return the change of the mean step of every rank that all captures have; none where one has no accounts."""
     return [
-        decomposed(rank, before, after, (_classes(base, rank), _classes(head, rank)))
+        decomposed(rank, before, after, (_classes(base, rank), _classes(head, rank)), delays[rank])
         for rank, (before, after) in enumerate(_sides(base, head))
     ]
 
 
-def speed_between(base: Sequence[Report], head: Sequence[Report]) -> Speed | None:
+def speed_between(base: Sequence[Report], head: Sequence[Report], delays: Sequence[Delay]) -> Speed | None:
     """Return how fast host and GPU of the first rank were; null where a capture has no accounts."""
     first = next(iter(_sides(base, head)), None)
-    return speed_of(*first) if first else None
+    return speed_of(*first, delays[0]) if first else None
 
 
 def untold(base: Sequence[Report], head: Sequence[Report]) -> list[str]:
     """Return what the change can't be taken apart by, one sentence each."""
     notes = []
-    if any(_account(report, 0) is None for report in (*base, *head)):
+    if any(account_of(report, 0) is None for report in (*base, *head)):
         notes.append(
             "A report without accounts of its steps can't be taken apart: give its capture, or analyse it again."
         )
@@ -48,20 +48,14 @@ def untold(base: Sequence[Report], head: Sequence[Report]) -> list[str]:
 
 def _sides(base: Sequence[Report], head: Sequence[Report]) -> Iterator[tuple[Side, Side]]:
     for rank in range(min(len(ranks(report)) for report in (*base, *head))):
-        before, after = ([_account(report, rank) for report in side] for side in (base, head))
+        before, after = ([account_of(report, rank) for report in side] for side in (base, head))
         if all(account is not None for account in (*before, *after)):
             yield side_of([a for a in before if a]), side_of([a for a in after if a])
 
 
-def _account(report: Report, rank: int) -> Account | None:
-    mine = ranks(report)[rank]
-    found = (a for a in report.detail.accounts if (a.gpu, a.pid) == (mine.gpu, mine.pid) and a.steps == mine.count)
-    return next(found, None)
-
-
 def _unshaped(report: Report) -> bool:
     """Tell a report whose replays were recorded node by node, and which doesn't say how the nodes were launched."""
-    account = _account(report, 0)
+    account = account_of(report, 0)
     return account is not None and any(len(role.names) > 1 and role.shapes is None for role in account.roles)
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from bubblefinder.compare.delta.build import deltas_of, speed_between, untold
-from bubblefinder.compare.delta.normalise import accounted_for, held_up, slower_machine
+from bubblefinder.compare.delta.normalise import accounted_for, left_out, slower_machine
 from bubblefinder.compare.delta.suspect import STRUCTURAL, WARM_UP, on_host, suspects
 from bubblefinder.compare.delta.warmup import warming_ns
 
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from bubblefinder.compare.delta.model import Delta, Speed, Suspect
+    from bubblefinder.compare.delta.tracer import Delay
     from bubblefinder.compare.model import Change
     from bubblefinder.report.model import Report
 
@@ -47,7 +48,14 @@ def _though(found: Sequence[Suspect]) -> str:
     return f", though the program changed: {change}" if change else ", so the program may be the same"
 
 
-def cause_of(base: Sequence[Report], head: Sequence[Report], rows: Sequence[Change]) -> Cause:
+def _without_gaps(delta: Delta) -> Delta:
+    """Return a change without what the tracer adds to it."""
+    parts = [part for part in delta.parts if part.kind != "node gaps"]
+    gaps = sum(part.delta_ns for part in delta.parts) - sum(part.delta_ns for part in parts)
+    return replace(delta, parts=parts, delta_ns=delta.delta_ns - gaps)
+
+
+def cause_of(base: Sequence[Report], head: Sequence[Report], rows: Sequence[Change], delays: Sequence[Delay]) -> Cause:
     """Return why a step became longer or shorter from base to head; the parts alone where none did.
 
     Suspects explain the mean step: where only its tail or something else moved, there are none.
@@ -56,17 +64,19 @@ def cause_of(base: Sequence[Report], head: Sequence[Report], rows: Sequence[Chan
         base: the captures of one side.
         head: those of the other.
         rows: every metric, judged.
+        delays: by how much nodes begin later, by rank.
     """
-    deltas, speed = deltas_of(base, head), speed_between(base, head)
+    deltas, speed = deltas_of(base, head, delays), speed_between(base, head, delays)
+    told = all(delay.tracers for delay in delays)
+    own = [_without_gaps(delta) for delta in deltas] if told else deltas
     moved = any(row.gated and row.status in _MOVED for row in rows)
     longer = any(row.metric in _LENGTHS and row.status in _MOVED for row in rows)
-    found = suspects(deltas, speed, warming_ns(base, head)) if moved and longer and speed else []
+    found = suspects(own, speed, warming_ns(base, head)) if moved and longer and speed else []
     sure = any(one.kind == WARM_UP or one.confidence == "high" for one in found[:1])
-    alone, total = len(base) == len(head) == 1, max((delta.delta_ns for delta in deltas), key=abs, default=0)
-    excuse = accounted_for(rows, speed, alone=alone) if moved and not sure else None
-    if longer and alone and speed and not sure and not excuse and on_host(found):
-        excuse = held_up(speed, total)
-    notes = untold(base, head) if moved else []
+    total = max((delta.delta_ns for delta in own), key=abs, default=0)
+    on = {"alone": len(base) == len(head) == 1, "on_host": on_host(found), "left_out": told}
+    excuse = accounted_for(rows, speed, **on) if moved and not sure else None
+    notes = [*(untold(base, head) if moved else []), *(left_out(rows, speed) if told else [])]
     if moved and not excuse and (slower := slower_machine(speed, total, on_host=on_host(found))):
         notes = [slower, *notes]
     if excuse:

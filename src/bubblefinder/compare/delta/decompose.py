@@ -4,20 +4,21 @@ from __future__ import annotations
 
 from itertools import groupby, pairwise
 from math import fsum
+from statistics import fmean
 from typing import TYPE_CHECKING, Final
 
-from bubblefinder.compare.delta.front import later_ns
-from bubblefinder.compare.delta.inside import changed_work
+from bubblefinder.compare.delta.front import brought_forward, held_back
+from bubblefinder.compare.delta.inside import Leaf, changed_work
 from bubblefinder.compare.delta.model import Delta, Part, Sum
 from bubblefinder.compare.delta.outside import changed_idle
 from bubblefinder.compare.delta.pairing import paired
 from bubblefinder.timeline.model import LEDGER_CLASSES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from bubblefinder.compare.delta.inside import Leaf
     from bubblefinder.compare.delta.side import Side
+    from bubblefinder.compare.delta.tracer import Delay
 
 SMALLEST: Final = 0.001
 """Parts below this share of the sum of all changes go into the residual."""
@@ -29,7 +30,9 @@ IDLE: Final = "idle outside replays"
 LEFT_OUT: Final = "captures that replay other graphs"
 
 
-def decomposed(rank: int, base: Side, head: Side, classes: tuple[Mapping[str, float], Mapping[str, float]]) -> Delta:
+def decomposed(
+    rank: int, base: Side, head: Side, classes: tuple[Mapping[str, float], Mapping[str, float]], delay: Delay
+) -> Delta:
     """Return the change of a rank's mean step in parts.
 
     Args:
@@ -37,10 +40,11 @@ def decomposed(rank: int, base: Side, head: Side, classes: tuple[Mapping[str, fl
         base: the account of one side.
         head: that of the other.
         classes: the mean of every ledger class of a step, on either side; they sum to the mean step.
+        delay: how much later every node begins in each capture.
     """
     old, new = classes
     before, after = round(base.mean_ns), round(head.mean_ns)
-    leaves = [*changed_work(base, head, later_ns(base, head)), *changed_idle(base, head)]
+    leaves = [*_replayed(base, head, delay), *changed_idle(base, head)]
     parts = _listed(leaves)
     return Delta(
         rank=rank,
@@ -52,6 +56,16 @@ def decomposed(rank: int, base: Side, head: Side, classes: tuple[Mapping[str, fl
         parts=parts,
         residual_ns=after - before - sum(part.delta_ns for part in parts),
     )
+
+
+def _replayed(base: Side, head: Side, delay: Delay) -> Iterator[Leaf]:
+    """Yield the change of all work as if every node began as soon on both sides, and apart from it that they don't."""
+    old, new = fmean(delay.base_ns), fmean(delay.head_ns)
+    yield from changed_work(brought_forward(base, old), brought_forward(head, new), abs(new - old))
+    before, after = held_back(base, old), held_back(head, new)
+    for role in dict.fromkeys([*before, *after]):
+        nodes = max(len(side.roles[role].names) for side in (base, head) if role in side.roles)
+        yield Leaf("node gaps", role, None, None, None, nodes, 0, 0, before.get(role, 0.0), after.get(role, 0.0))
 
 
 def _listed(leaves: Iterable[Leaf]) -> list[Part]:

@@ -8,6 +8,7 @@ import numpy as np
 
 from bubblefinder.causes.collectives import is_collective
 from bubblefinder.compare.delta.align import NOBODY, aligned
+from bubblefinder.compare.delta.front import overlap
 from bubblefinder.compare.delta.pairing import ALIKE, paired
 from bubblefinder.compare.delta.side import Nodes
 from bubblefinder.report.detail.account import UNSEEN
@@ -21,11 +22,6 @@ if TYPE_CHECKING:
     from bubblefinder.compare.delta.side import Side, Work
     from bubblefinder.report.account import Shapes
 
-OVERLAPS: Final = 0.05
-"""A node runs beside the one before it if it does so for this share of its time: below lie the clock's steps."""
-LOST: Final = 0.2
-"""Of that overlap less than this is left where it was lost."""
-_ONE_SIDED: Final = frozenset({"new kernel", "gone kernel", "overlap lost", "overlap gained"})
 _NO_KERNEL: Final = (" copy", "memset")
 _SIZES: Final = (("registers", "registers"), ("shared_bytes", "B of shared memory"), ("local_bytes", "B spilled"))
 
@@ -50,17 +46,17 @@ class Leaf(NamedTuple):
         return self.head_ns - self.base_ns
 
 
-def changed_work(base: Side, head: Side, later_ns: float = 0.0) -> Iterator[Leaf]:
+def changed_work(base: Side, head: Side, least_ns: float = 0.0) -> Iterator[Leaf]:
     """Yield what became of every node and of all work outside replays; sums to the change of both.
 
     Args:
         base: one side.
         head: the other.
-        later_ns: how much later every node begins on head, whatever it is; that is told apart from the nodes.
+        least_ns: nodes that overlap by no more than this a time don't overlap.
     """
     pairs = paired(base.roles, head.roles)
     for role, other in pairs:
-        yield from _apart(_replayed(other, base.roles[role], head.roles[other]), other, later_ns)
+        yield from _replayed(other, base.roles[role], head.roles[other], least_ns)
     gone = {role: nodes for role, nodes in base.roles.items() if role not in {pair[0] for pair in pairs}}
     come = {role: nodes for role, nodes in head.roles.items() if role not in {pair[1] for pair in pairs}}
     taken = set[str]()
@@ -73,7 +69,7 @@ def changed_work(base: Side, head: Side, later_ns: float = 0.0) -> Iterator[Leaf
         yield from (_eager("to graph", role, name, base.eager, head.eager) for name in sorted(moved - taken))
         taken |= moved
     if gone or come:
-        yield from _replayed(None, _pooled(gone), _pooled(come))
+        yield from _replayed(None, _pooled(gone), _pooled(come), least_ns)
     for name in [*head.eager, *(name for name in base.eager if name not in head.eager)]:
         if name not in taken:
             yield _eager(None, None, name, base.eager, head.eager)
@@ -145,22 +141,7 @@ def _eager(kind: Kind | None, role: str | None, name: str, base: Mapping[str, Wo
     return Leaf(told, role, name, None, what, None, *counts, *times)
 
 
-def _apart(leaves: Iterator[Leaf], role: str | None, later_ns: float) -> Iterator[Leaf]:
-    """Yield the nodes of a role without the time by which each begins later, and that as a leaf of its own."""
-    nodes = base_ns = head_ns = 0.0
-    for leaf in leaves:
-        if later_ns and leaf.nodes and leaf.kind not in _ONE_SIDED:
-            nodes += leaf.nodes
-            less = max(-later_ns, 0.0) * leaf.base_count, max(later_ns, 0.0) * leaf.head_count
-            base_ns, head_ns = base_ns + less[0], head_ns + less[1]
-            yield leaf._replace(base_ns=leaf.base_ns - less[0], head_ns=leaf.head_ns - less[1])
-        else:
-            yield leaf
-    if nodes:
-        yield Leaf("node gaps", role, None, None, None, int(nodes), 0.0, 0.0, base_ns, head_ns)
-
-
-def _replayed(role: str | None, base: Nodes, head: Nodes) -> Iterator[Leaf]:
+def _replayed(role: str | None, base: Nodes, head: Nodes, least_ns: float) -> Iterator[Leaf]:
     """Yield the change of a role: first by how often it is replayed, then by what a replay takes."""
     more = head.replays / base.replays if base.replays and head.replays else 1.0
     total = base.total_ns
@@ -174,30 +155,27 @@ def _replayed(role: str | None, base: Nodes, head: Nodes) -> Iterator[Leaf]:
         elif k == NOBODY:
             yield Leaf("new kernel", role, head.names[j], None, None, 1, 0.0, head.count[j], 0.0, head.cost_ns[j])
         else:
-            yield _node(role, base, head, (k, j), more)
+            yield _node(_kind(base, head, (k, j), least_ns), role, (base, head), (k, j), more)
 
 
-def _node(role: str | None, base: Nodes, head: Nodes, place: tuple[int, int], more: float) -> Leaf:
-    k, j = place
+def _node(kind: Kind, role: str | None, sides: tuple[Nodes, Nodes], place: tuple[int, int], more: float) -> Leaf:
+    (base, head), (k, j) = sides, place
     name, other = base.names[k], head.names[j]
-    what = None if name != other else _reshaped(base.shapes, head.shapes, k, j)
-    kind = _kind(base, head, place, reshaped=bool(what))
+    what = _reshaped(base.shapes, head.shapes, k, j) if kind == "launch shape" else None
     counts = (float(base.count[k]), float(head.count[j]))
     times = (float(base.cost_ns[k]) * more, float(head.cost_ns[j]))
     return Leaf(kind, role, name, other if other != name else None, what, 1, *counts, *times)
 
 
-def _kind(base: Nodes, head: Nodes, place: tuple[int, int], *, reshaped: bool) -> Kind:
+def _kind(base: Nodes, head: Nodes, place: tuple[int, int], least_ns: float) -> Kind:
     k, j = place
     if base.names[k] != head.names[j]:
         return "another kernel"
-    if reshaped:
+    if _reshaped(base.shapes, head.shapes, k, j):
         return "launch shape"
-    before, after = base.early_ns[k], head.early_ns[j]
-    if before > OVERLAPS * base.ran_ns[k] and after < LOST * before:
-        return "overlap lost"
-    if after > OVERLAPS * head.ran_ns[j] and before < LOST * after:
-        return "overlap gained"
+    changed = overlap(base, head, np.array([k]), np.array([j]), least_ns)[0]
+    if changed:
+        return "overlap gained" if changed > 0 else "overlap lost"
     return "collective" if is_collective(base.names[k]) else "same kernel"
 
 

@@ -92,7 +92,8 @@ class Speed:
     Above 1 head was slower; null where there is too little in common to tell. `calls` and `nodes`: on how many
     kinds of calls and nodes of graphs that rests. `base_host_ns` and `head_host_ns`: what the launching threads
     themselves take in the mean step, at work and in calls that don't wait, whether the GPU idles meanwhile or not.
-    `later_ns`: how much later each of `replayed` nodes a step begins on head, whatever it is; negative if sooner.
+    `later_ns`: how much later each node of a replay begins on head, whatever it is, and `held_back_ns`: what that
+    adds to a step; negative if sooner.
     `base_held`, `head_held`: the calls of the launching threads that don't wait, over so many times their medians.
     """
 
@@ -103,6 +104,6 @@ class Speed:
     base_host_ns: float
     head_host_ns: float
     later_ns: float = 0.0
-    replayed: float = 0.0
+    held_back_ns: float = 0.0
     base_held: float = 1.0
     head_held: float = 1.0

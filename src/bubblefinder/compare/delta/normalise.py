@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from bubblefinder.units import duration, plural
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from bubblefinder.compare.delta.model import Speed
     from bubblefinder.compare.model import Change
@@ -17,15 +17,20 @@ SAME_HOST: Final = 0.10
 OTHER_HOST: Final = 0.35
 """With several a side only a host that is another beyond doubt: captures on one machine lie up to 1.32 apart."""
 SAME_GPU: Final = 0.01
-HELD: Final = 1.5
-"""32 captures of loops alone on their host lie at 0.9 to 1.25, two beside a busy process a core at 1.9 and 2.1."""
 _GPU: Final = ("busy", "intra_graph")
 _Place = tuple[str, "str | int | None"]
 _STEP: Final = "step.duration."
+_AT_MOST: Final = {f"{_STEP}mean": 1.0, f"{_STEP}p50": 2.0, f"{_STEP}p95": 20.0}
+"""How many times what a held-up thread adds to the mean step it can add to each: it is held up in few steps, and by
+Markov's inequality what half of the steps exceed is at most twice the mean, what a twentieth exceeds twenty times."""
+BY_CHANCE: Final = 2.0
+"""What a thread lost is told by the few calls that were hit: six of twelve hold-ups or fewer in 5 % of the cases."""
 _SAME: Final = "without that the step moves by less than the noise"
 
 
-def accounted_for(rows: Sequence[Change], speed: Speed | None, *, alone: bool) -> str | None:
+def accounted_for(
+    rows: Sequence[Change], speed: Speed | None, *, alone: bool, on_host: bool, left_out: bool
+) -> str | None:
     """Return in words that another speed of the host or the GPU accounts for every gated change; null if not.
 
     What the host itself takes of a step, and the time in kernels, are divided by how much slower that side was. The
@@ -36,37 +41,49 @@ def accounted_for(rows: Sequence[Change], speed: Speed | None, *, alone: bool) -
         rows: every metric, judged.
         speed: of head's host and GPU relative to base's.
         alone: whether there is one capture a side, whose spread nobody knows.
+        on_host: whether the host has any part in the change.
+        left_out: whether nodes that all begin later are left out of the changes already.
     """
     moved = [row for row in rows if row.gated and row.status in {"better", "worse"}]
     if speed is None or not moved or not all(row.metric.startswith(_STEP) for row in moved):
         return None
-    host, gpu = _beyond(speed.host, SAME_HOST if alone else OTHER_HOST), _beyond(speed.gpu, SAME_GPU)
+    gpu = _beyond(speed.gpu, SAME_GPU)
     table = {(row.metric, row.where.get("rank")): row for row in rows}
-    device = [words for words in (_gpu_words(gpu), _later_words(speed)) if words]
-    waiting = speed.later_ns * speed.replayed
-    hosts = _longer((speed.base_host_ns, speed.head_host_ns), host)
-    for told, slower in ((device, 0.0), ([_host_words(speed, host), *device] if host else [], hosts)):
-        if told and all(_explained(row, slower + waiting + _longer(_working(row, table), gpu)) for row in moved):
+    waiting = 0.0 if left_out else speed.held_back_ns
+    device = [words for words in (_gpu_words(gpu), "" if left_out else _later_words(speed)) if words]
+    hosts = speed.base_host_ns, speed.head_host_ns
+    for pace, held, words in _slower_hosts(speed, alone=alone, on_host=on_host):
+        told, slower = [*words, *device], _longer(hosts, pace) + waiting
+        more = BY_CHANCE * (_longer(hosts, (pace or 1.0) * held) - _longer(hosts, pace)) if held else 0.0
+        if told and all(
+            _explained(row, slower + more * _AT_MOST[row.metric] + _longer(_working(row, table), gpu)) for row in moved
+        ):
             return f"{' and '.join(told)}; {_SAME}"
     return None
 
 
-def held_up(speed: Speed, delta_ns: float) -> str | None:
-    """Return in words that the launching thread was held up on the side where the step is longer; null if not.
+def _slower_hosts(
+    speed: Speed, *, alone: bool, on_host: bool
+) -> Iterator[tuple[float | None, float | None, list[str]]]:
+    """Yield by what the host may have been slower, and in words: nothing, its pace, a thread held up, or both."""
+    pace = _beyond(speed.host, SAME_HOST if alone else OTHER_HOST)
+    held = _beyond(speed.head_held / speed.base_held, SAME_HOST) if alone and on_host else None
+    yield None, None, []
+    if pace:
+        yield pace, None, [_host_words(speed, pace)]
+    if held:
+        yield None, held, [_held_words(speed)]
+    if pace and held and (pace > 1) == (held > 1):
+        yield pace, held, [_host_words(speed, pace), _held_words(speed)]
 
-    One capture a side can't tell then what the host itself does longer: a thread that has to share its core takes
-    longer at everything, its shortest calls are rarely hit, and it is the longer ones that show it.
-    """
-    longer, other = speed.head_held, speed.base_held
-    side = "head"
-    if delta_ns < 0:
-        longer, other, side = other, longer, "base"
-    if longer / other < HELD:
-        return None
-    return (
-        f"the thread that launches was held up in {side}: its calls take {longer:.1f} times as long as their medians, "
-        f"and {other:.1f} times on the other side (a neighbour on its core, or another thread)"
-    )
+
+def left_out(rows: Sequence[Change], speed: Speed | None) -> list[str]:
+    """Return in words what of the step is the tracer's, where that alone would be more than the noise."""
+    mean = next((row for row in rows if row.metric == "step.duration.mean"), None)
+    if mean is None or speed is None or not mean.tracer or abs(mean.tracer) <= (mean.threshold or 0.0):
+        return []
+    more = f"{'+' if mean.tracer > 0 else '-'}{duration(abs(mean.tracer))}"
+    return [f"{_begins(speed)}: the tracer's doing, {more} a step, and left out. Captures in graph mode trace no node."]
 
 
 def slower_machine(speed: Speed | None, delta_ns: float, *, on_host: bool) -> str:
@@ -93,8 +110,9 @@ def _beyond(ratio: float | None, same: float) -> float | None:
 def _explained(row: Change, slower_ns: float) -> bool:
     if row.delta is None or row.threshold is None:
         return False
-    left = row.delta - slower_ns
-    return abs(left) <= row.threshold or left * row.delta < 0
+    own = row.delta - row.tracer
+    left = own - slower_ns
+    return abs(left) <= row.threshold or left * own < 0
 
 
 def _longer(sides: tuple[float, float], ratio: float | None) -> float:
@@ -118,6 +136,19 @@ def _host_words(speed: Speed, ratio: float | None) -> str:
     return f"the host was {_times(ratio)} in head on the {plural(speed.calls, 'kind')} of calls that both make"
 
 
+def _held_words(speed: Speed) -> str:
+    """Say on which side the launching thread was held up: what shares its core hits the longer calls, rarely the short.
+
+    Medians of calls don't show it, their sums do: a thread off its core takes longer at everything.
+    """
+    sides = ("head", speed.head_held, speed.base_held), ("base", speed.base_held, speed.head_held)
+    side, longer, other = max(sides, key=lambda told: told[1])
+    return (
+        f"the thread that launches was held up in {side} (a neighbour on its core, or another thread): its calls take "
+        f"{longer:.1f} times as long as their medians, against {other:.1f} times"
+    )
+
+
 def _gpu_words(ratio: float | None) -> str:
     return f"the GPU was {_times(ratio, 3)} in head on the kernels that both run" if ratio else ""
 
@@ -125,8 +156,13 @@ def _gpu_words(ratio: float | None) -> str:
 def _later_words(speed: Speed) -> str:
     if not speed.later_ns:
         return ""
+    told = _begins(speed)
+    return f"{told[:1].lower()}{told[1:]} (the tracer or the driver)"
+
+
+def _begins(speed: Speed) -> str:
     when = f"{duration(abs(speed.later_ns))} {'later' if speed.later_ns > 0 else 'sooner'}"
-    return f"every node of a replay began {when} in head, whatever it is (the tracer or the driver)"
+    return f"Every node of a replay began {when} in head, whatever it is"
 
 
 def _times(ratio: float, digits: int = 1) -> str:

@@ -9,12 +9,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from bubblefinder.compare.metrics import ranks
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
     from bubblefinder.report.account import Account, IdleAccount, RoleAccount, Shapes
+    from bubblefinder.report.model import Report
 
 _Structure = tuple[tuple[str | None, tuple[str, ...]], ...]
 
@@ -88,6 +91,13 @@ class Side:
     eager: dict[str, Work]
     idle: dict[IdleKey, Idle]
     calls: dict[CallKey, Call]
+
+
+def account_of(report: Report, rank: int) -> Account | None:
+    """Return the account of a rank's decode steps; null where the report has none."""
+    mine = ranks(report)[rank]
+    found = (a for a in report.detail.accounts if (a.gpu, a.pid) == (mine.gpu, mine.pid) and a.steps == mine.count)
+    return next(found, None)
 
 
 def side_of(accounts: Sequence[Account]) -> Side:

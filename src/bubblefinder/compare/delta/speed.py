@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from statistics import fmean
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
 from bubblefinder.causes.collectives import is_collective
 from bubblefinder.compare.delta.align import NOBODY, aligned
-from bubblefinder.compare.delta.front import later_ns, nodes_waiting
+from bubblefinder.compare.delta.front import held_back
 from bubblefinder.compare.delta.model import Speed
 from bubblefinder.compare.delta.pairing import paired
 from bubblefinder.report.detail.host_account import HOST_WORK
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from bubblefinder.compare.delta.side import Nodes, Side
+    from bubblefinder.compare.delta.tracer import Delay
 
 OFTEN: Final = 0.5
 """Calls made so often a step tell the host's speed; rarer ones may be of another kind each time."""
@@ -38,7 +40,7 @@ class _Kernel(NamedTuple):
     weight: float
 
 
-def speed_of(base: Side, head: Side) -> Speed:
+def speed_of(base: Side, head: Side, delay: Delay) -> Speed:
     """Return the speed of host and GPU on head relative to base: times over times, above 1 where head was slower.
 
     The host's is the median over kinds of calls that don't wait, each by its median length. The GPU's is the middle
@@ -52,11 +54,15 @@ def speed_of(base: Side, head: Side) -> Speed:
         nodes=len(kernels),
         base_host_ns=_host_ns(base),
         head_host_ns=_host_ns(head),
-        later_ns=later_ns(base, head),
-        replayed=nodes_waiting(head),
+        later_ns=delay.later_ns,
+        held_back_ns=_held_back_ns(head, delay.head_ns) - _held_back_ns(base, delay.base_ns),
         base_held=_held(base),
         head_held=_held(head),
     )
+
+
+def _held_back_ns(side: Side, times: Sequence[float]) -> float:
+    return sum(held_back(side, fmean(times)).values())
 
 
 def host_pace(base: Side, head: Side) -> float | None:

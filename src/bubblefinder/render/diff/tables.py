@@ -20,9 +20,10 @@ if TYPE_CHECKING:
 
 MOST_KERNELS: Final = 20
 MOST_PARTS: Final = 12
+MOSTLY_OPEN: Final = 0.95
+"""A kernel that runs beside others for less than the rest adds its own time, near enough."""
 _PDL_NOTE: Final = (
-    "A kernel launched by PDL starts early and waits inside, so its own time grows without making the step longer; "
-    "the busy time counts overlaps once."
+    "A kernel launched early (PDL) runs beside the one before it and waits inside; the change is that of what it adds."
 )
 _NOT_APART: Final = "not told apart"
 _STAYED: Final = "Not told apart: as much idle time was there, under another cause or too little for a finding."
@@ -165,7 +166,7 @@ def _kernels(diff: Diff) -> Table:
     ]
     left = len(diff.kernels) - len(rows)
     notes = [f"{plural(left, 'kernel')} with smaller changes left out; the JSON has all."] if left else []
-    if any(c.metric == "pdl.overlap.share" and c.status in {"better", "worse"} for c in diff.changes):
+    if any(", adds " in cell for row in rows for cell in row):
         notes.append(_PDL_NOTE)
     return Table("Kernels, time a step", ("", "base", "head", "change", ""), rows, " ".join(notes))
 
@@ -176,7 +177,11 @@ def _kernel_name(kernel: KernelChange) -> str:
 
 
 def _kernel(side: KernelSide | None) -> str:
-    return "absent" if side is None else f"{count(side.per_step_count)} x, {duration(side.per_step_ns)}"
+    if side is None:
+        return "absent"
+    waits = side.adds_ns is not None and side.adds_ns < MOSTLY_OPEN * side.per_step_ns
+    beside = f", adds {duration(side.adds_ns)}" if waits else ""
+    return f"{count(side.per_step_count)} x, {duration(side.per_step_ns)}{beside}"
 
 
 def _word(status: str) -> str:

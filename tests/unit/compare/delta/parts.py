@@ -5,9 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from bubblefinder.compare.delta.model import Delta, Part, Speed
+from bubblefinder.compare.delta.tracer import Delay
 
 if TYPE_CHECKING:
     from bubblefinder.compare.delta.model import Kind
+
+
+NO_DELAY = Delay((0.0,), (0.0,), tracers=True)
 
 
 def a_part(kind: Kind, delta: int, name: str | None = None, **more: Any) -> Part:

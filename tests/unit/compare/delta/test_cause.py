@@ -10,6 +10,7 @@ import pytest
 
 from bubblefinder.compare.delta.build import deltas_of, speed_between, untold
 from bubblefinder.compare.delta.cause import cause_of
+from bubblefinder.compare.delta.tracer import Delay, delays_of
 from bubblefinder.compare.diff import diff
 from tests.seeded import HEALTHY, Seed, report, trace
 from tests.unit.compare.builders import a_report
@@ -34,8 +35,12 @@ def rows() -> list[Change]:
     return diff([base()], [head()]).changes
 
 
+def delays() -> list[Delay]:
+    return delays_of([base()], [head()])
+
+
 def test_a_longer_step_has_suspects() -> None:
-    assert [one.name for one in cause_of([base()], [head()], rows()).suspects] == ["moe_up"]
+    assert [one.name for one in cause_of([base()], [head()], rows(), delays()).suspects] == ["moe_up"]
 
 
 @pytest.mark.parametrize(
@@ -43,7 +48,7 @@ def test_a_longer_step_has_suspects() -> None:
 )
 def test_where_the_mean_step_did_not_move_nobody_is_suspected(kept: frozenset[str]) -> None:
     changes = [replace(row, status="worse" if row.metric in kept else "same") for row in rows()]
-    cause = cause_of([base()], [head()], changes)
+    cause = cause_of([base()], [head()], changes, delays())
     assert cause.suspects == ()
     assert cause.excuse is None
     assert len(cause.deltas) == 1
@@ -54,8 +59,8 @@ def test_reports_without_accounts_say_so_and_are_compared_all_the_same() -> None
     result = diff([base()], [old])
     assert (result.verdict, result.deltas, result.suspects, result.speed) == ("regression", [], [], None)
     assert any("without accounts" in warning for warning in result.warnings)
-    assert deltas_of([a_report()], [a_report()]) == []
-    assert speed_between([a_report()], [a_report()]) is None
+    assert deltas_of([a_report()], [a_report()], []) == []
+    assert speed_between([a_report()], [a_report()], []) is None
 
 
 def test_reports_that_tell_no_launch_shapes_say_so() -> None:

@@ -10,17 +10,26 @@ from hypothesis import strategies as st
 
 from bubblefinder.compare.delta.decompose import LEFT_OUT, decomposed
 from bubblefinder.compare.delta.side import side_of
+from bubblefinder.compare.delta.tracer import Delay
 from tests.unit.compare.delta.accounts import a_call, a_role, an_account, an_eager, an_idle
+from tests.unit.compare.delta.parts import NO_DELAY
 
 if TYPE_CHECKING:
     from bubblefinder.compare.delta.model import Delta
     from bubblefinder.report.account import Account
 
 
-def delta(base: list[Account], head: list[Account]) -> Delta:
+def delta(base: list[Account], head: list[Account], delay: Delay = NO_DELAY) -> Delta:
     sides = [side_of(side) for side in (base, head)]
     means = [{"busy": side.mean_ns / 3, "host_late": side.mean_ns * 2 / 3} for side in sides]
-    return decomposed(0, sides[0], sides[1], (means[0], means[1]))
+    return decomposed(0, sides[0], sides[1], (means[0], means[1]), delay)
+
+
+def test_what_nodes_begin_later_by_is_a_part_of_its_own() -> None:
+    base, head = (an_account([a_role([0, 1] * 15, gap_ns=[gap * 10] * 30)]) for gap in (200, 560))
+    found = delta([base], [head], Delay((0.0,), (360.0,), tracers=True))
+    assert [(part.kind, part.nodes, part.delta_ns) for part in found.parts] == [("node gaps", 30, 30 * 360)]
+    assert found.residual_ns == 0
 
 
 def test_nodes_that_say_the_same_are_one_part() -> None:

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bubblefinder.compare.delta.decompose import decomposed
-from bubblefinder.compare.delta.front import later_ns
+from bubblefinder.compare.delta.front import brought_forward, held_back, later_ns, overlap_changed
 from bubblefinder.compare.delta.side import side_of
 from tests.unit.compare.delta.accounts import STEPS, a_role, an_account
 
@@ -21,38 +20,57 @@ if TYPE_CHECKING:
 SAME = [200] * 30
 
 
-def waiting(gaps_ns: Sequence[int], *, us: float = 8, early_us: float = 0) -> Side:
+def waiting(gaps_ns: Sequence[int], *, us: float = 8, early_us: float = 0, names: int = 30) -> Side:
     """A replay whose nodes wait so long each."""
-    nodes = range(len(gaps_ns))
-    role = a_role(list(nodes), us=us, early_us=early_us, gap_ns=[gap * STEPS for gap in gaps_ns])
-    return side_of([an_account([role], names=[f"kernel {n}" for n in nodes])])
+    nodes = [number % names for number in range(len(gaps_ns))]
+    role = a_role(nodes, us=us, early_us=early_us, gap_ns=[gap * STEPS for gap in gaps_ns])
+    return side_of([an_account([role], names=[f"kernel {n}" for n in range(names)])])
 
 
-def test_nodes_that_wait_longer_by_about_the_same() -> None:
-    head = waiting([200 + 355 + jitter for jitter in range(-60, 60, 4)])
-    assert later_ns(waiting(SAME), head) == pytest.approx(353)
-    assert later_ns(head, waiting(SAME)) == pytest.approx(-353)
+@pytest.mark.parametrize("more", [60, 355, 900])
+def test_nodes_that_wait_longer_by_about_the_same(more: int) -> None:
+    head = waiting([200 + more + jitter for jitter in range(-40, 50, 3)])
+    assert later_ns(waiting(SAME), head) == pytest.approx(more + 3.5)
+    assert later_ns(head, waiting(SAME)) == pytest.approx(-more - 3.5)
 
 
 @pytest.mark.parametrize(
     "gaps",
-    [SAME, [240] * 30, [200 + 90 * number for number in range(30)], [200] * 15 + [900] * 15],
-    ids=["none", "less than the clock shows", "each by another time", "half of them"],
+    [
+        SAME,
+        [200 + jitter for jitter in range(-57, 63, 4)],
+        [200 + 90 * number**2 for number in range(30)],
+        [200] * 15 + [900] * 15,
+    ],
+    ids=["none", "the clock's steps", "each by another time", "half of them"],
 )
 def test_nodes_that_do_not(gaps: list[int]) -> None:
     assert later_ns(waiting(SAME), waiting(gaps)) == 0
 
 
-def test_a_handful_of_nodes_and_lost_overlap_are_the_programs_own() -> None:
+def test_a_handful_of_nodes_and_what_one_kernel_does_are_the_programs_own() -> None:
     assert later_ns(waiting([200] * 5), waiting([600] * 5)) == 0
-    assert later_ns(waiting(SAME, early_us=1), waiting([600] * 30)) == 0
+    assert later_ns(waiting(SAME, names=3), waiting([600] * 30, names=3)) == 0
 
 
-@given(st.integers(100, 900), st.floats(1, 20), st.booleans())
-def test_it_is_a_part_of_its_own_and_the_sum_stays(more: int, us: float, sooner: bool) -> None:
-    sides = waiting(SAME), waiting([200 + more] * 30, us=us)
-    base, head = sides[::-1] if sooner else sides
-    found = decomposed(0, base, head, ({"busy": base.mean_ns}, {"busy": head.mean_ns}))
-    assert sum(part.delta_ns for part in found.parts) + found.residual_ns == found.delta_ns
-    gaps = [part for part in found.parts if part.kind == "node gaps"]
-    assert [(part.nodes, part.delta_ns) for part in gaps] == [(30, (-30 if sooner else 30) * more)]
+def test_an_overlap_counts_as_beginning_sooner() -> None:
+    early, late = waiting([0] * 30, early_us=0.1, us=1), waiting(SAME, us=1)
+    assert later_ns(early, late) == 300
+    assert overlap_changed(early, late, 50)
+    assert not overlap_changed(early, late, 300)
+    assert not overlap_changed(late, late, 0)
+
+
+def test_overlap_that_no_tracer_undoes_is_the_programs() -> None:
+    early, late = waiting([0] * 30, early_us=1), waiting(SAME)
+    assert later_ns(early, late) == later_ns(late, early) == 0
+
+
+@given(st.integers(0, 900), st.floats(1, 20))
+def test_a_side_brought_forward_has_that_much_less_and_no_gap_below_nothing(ns: int, us: float) -> None:
+    side = waiting(SAME, us=us)
+    forward, held = brought_forward(side, ns), held_back(side, ns)
+    assert held == {"verify": min(ns, 200) * 30}
+    before, after = side.roles["verify"], forward.roles["verify"]
+    assert before.cost_ns.sum() - after.cost_ns.sum() == pytest.approx(held["verify"])
+    assert after.gap_ns.min() >= 0

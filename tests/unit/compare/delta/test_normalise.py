@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from bubblefinder.compare.delta.normalise import accounted_for, held_up, slower_machine
+from bubblefinder.compare.delta.normalise import accounted_for, left_out, slower_machine
 from bubblefinder.compare.model import Change, Measured
 from tests.unit.compare.delta.parts import a_speed
+
+if TYPE_CHECKING:
+    from bubblefinder.compare.delta.model import Speed
 
 US = 1_000.0
 
@@ -32,42 +35,48 @@ def step(base: float, head: float, *, busy: tuple[float, float] = (400, 400)) ->
     return [a_change("step.duration.mean", base * US, head * US), *rows]
 
 
+def excuse(
+    rows: list[Change], speed: Speed | None, *, alone: bool = True, on_host: bool = True, left_out: bool = False
+) -> str | None:
+    return accounted_for(rows, speed, alone=alone, on_host=on_host, left_out=left_out)
+
+
 def test_a_host_that_is_slower_by_as_much_accounts_for_it() -> None:
-    told = accounted_for(step(1_000, 1_900), a_speed(1.9, host_ns=1_000 * US), alone=True)
+    told = excuse(step(1_000, 1_900), a_speed(1.9, host_ns=1_000 * US))
     assert told is not None
     assert told.startswith("the host was 1.9 times slower in head on the 6 kinds of calls that both make")
-    faster = accounted_for(step(1_900, 1_000), a_speed(1 / 1.9, host_ns=1_900 * US), alone=True)
+    faster = excuse(step(1_900, 1_000), a_speed(1 / 1.9, host_ns=1_900 * US))
     assert faster is not None
     assert "1.9 times faster" in faster
 
 
 def test_a_change_that_is_larger_is_the_programs() -> None:
-    assert accounted_for(step(1_000, 2_400), a_speed(1.3, host_ns=1_000 * US), alone=True) is None
+    assert excuse(step(1_000, 2_400), a_speed(1.3, host_ns=1_000 * US)) is None
 
 
 def test_a_host_of_the_same_speed_excuses_nothing() -> None:
-    assert accounted_for(step(1_000, 1_900), a_speed(1.05, host_ns=1_000 * US), alone=True) is None
-    assert accounted_for(step(1_000, 1_900), a_speed(None, None), alone=True) is None
-    assert accounted_for(step(1_000, 1_900), None, alone=True) is None
+    assert excuse(step(1_000, 1_900), a_speed(1.05, host_ns=1_000 * US)) is None
+    assert excuse(step(1_000, 1_900), a_speed(None, None)) is None
+    assert excuse(step(1_000, 1_900), None) is None
 
 
 @pytest.mark.parametrize(("ratio", "excused"), [(1.2, False), (1.5, True)])
 def test_several_captures_a_side_need_a_host_that_is_another_beyond_doubt(ratio: float, excused: bool) -> None:
     rows = step(1_000, 1_000 * ratio)
-    assert (accounted_for(rows, a_speed(ratio, host_ns=1_000 * US), alone=False) is not None) is excused
+    assert (excuse(rows, a_speed(ratio, host_ns=1_000 * US), alone=False) is not None) is excused
 
 
 def test_a_gpu_of_another_clock_accounts_for_longer_kernels() -> None:
-    told = accounted_for(step(1_000, 1_100, busy=(990, 1_089)), a_speed(1.0, 1.1), alone=True)
+    told = excuse(step(1_000, 1_100, busy=(990, 1_089)), a_speed(1.0, 1.1))
     assert told is not None
     assert told.startswith("the GPU was 1.100 times slower in head")
-    assert accounted_for(step(1_000, 1_400, busy=(990, 1_389)), a_speed(1.0, 1.1), alone=True) is None
+    assert excuse(step(1_000, 1_400, busy=(990, 1_389)), a_speed(1.0, 1.1)) is None
 
 
 def test_counts_have_no_speed_and_what_did_not_move_needs_no_excuse() -> None:
     count = a_change("waits.per_step", 1, 3, threshold=0.1, gated=True)
-    assert accounted_for([*step(1_000, 1_900), count], a_speed(1.9, host_ns=1_000 * US), alone=True) is None
-    assert accounted_for(step(1_000, 1_000), a_speed(1.9), alone=True) is None
+    assert excuse([*step(1_000, 1_900), count], a_speed(1.9, host_ns=1_000 * US)) is None
+    assert excuse(step(1_000, 1_000), a_speed(1.9)) is None
 
 
 def test_a_slower_machine_that_accounts_for_part_is_told() -> None:
@@ -83,18 +92,74 @@ def test_a_speed_that_moved_the_step_the_other_way_or_not_at_all_is_not_told() -
     assert slower_machine(a_speed(1.5), US, on_host=False) == ""
 
 
+LATER = replace(a_speed(0.6, host_ns=800 * US), later_ns=355.0, held_back_ns=187 * US)
+
+
 def test_nodes_that_all_begin_later_account_for_a_change_whatever_the_host_does() -> None:
-    later = replace(a_speed(0.6, host_ns=800 * US), later_ns=355.0, replayed=559.0)
-    told = accounted_for(step(2_285, 2_472), later, alone=True)
+    told = excuse(step(2_285, 2_472), LATER)
     assert told is not None
     assert told.startswith("every node of a replay began 355 ns later in head")
     assert "host" not in told
-    assert accounted_for(step(2_285, 2_700), later, alone=True) is None
+    assert excuse(step(2_285, 2_700), LATER) is None
 
 
-def test_a_thread_that_is_held_up_where_the_step_is_longer_is_said_to_be() -> None:
-    held = replace(a_speed(), head_held=1.9)
-    assert str(held_up(held, US)).startswith("the thread that launches was held up in head: its calls take 1.9 times")
-    assert held_up(held, -US) is None
-    assert "held up in base" in str(held_up(replace(a_speed(), base_held=2.0), -US))
-    assert held_up(replace(a_speed(), base_held=1.2, head_held=1.5), US) is None
+def test_what_is_left_out_is_no_excuse_and_is_said_where_it_is_more_than_the_noise() -> None:
+    rows = [a_change("step.duration.mean", 2_285 * US, 2_700 * US, tracer=187 * US)]
+    assert excuse(rows, LATER, left_out=True) is None
+    (note,) = left_out(rows, LATER)
+    assert note.startswith(
+        "Every node of a replay began 355 ns later in head, whatever it is: the tracer's doing, +187 us"
+    )
+    assert left_out([replace(rows[0], tracer=40 * US)], LATER) == []
+    assert left_out([replace(rows[0], tracer=-187 * US)], replace(LATER, later_ns=-355.0))[0].count("sooner") == 1
+
+
+def held(head: float, base: float = 1.0, *, pace: float = 1.0) -> Speed:
+    times = 1_000 * US * base, 1_000 * US * pace * head
+    return replace(a_speed(pace), head_held=head, base_held=base, base_host_ns=times[0], head_host_ns=times[1])
+
+
+def test_a_thread_held_up_for_as_long_as_the_step_is_longer_accounts_for_it() -> None:
+    told = str(excuse(step(1_000, 1_900), held(1.9)))
+    assert told.startswith("the thread that launches was held up in head")
+    assert "its calls take 1.9 times as long as their medians, against 1.0 times" in told
+    assert "held up in base" in str(excuse(step(1_900, 1_000), held(1.0, 2.0, pace=1.0)))
+
+
+@pytest.mark.parametrize(
+    ("base", "head", "speed"),
+    [
+        (1_000, 2_400, held(1.3)),
+        (1_000, 1_700, held(1.3)),
+        (1_000, 1_090, held(1.05)),
+        (1_900, 1_000, held(1.9)),
+        (1_000, 1_900, held(1.5, 1.45)),
+    ],
+    ids=[
+        "far more than it lost",
+        "more than chance makes of it",
+        "no more than captures differ",
+        "on the shorter side",
+        "both were",
+    ],
+)
+def test_one_that_was_not_accounts_for_nothing(base: float, head: float, speed: Speed) -> None:
+    assert excuse(step(base, head), speed) is None
+
+
+def test_it_needs_the_host_in_the_change_and_one_capture_a_side() -> None:
+    assert excuse(step(1_000, 1_900), held(1.9), on_host=False) is None
+    assert excuse(step(1_000, 1_900), held(1.9), alone=False) is None
+
+
+def test_a_slower_host_whose_thread_is_held_up_as_well_accounts_for_both() -> None:
+    told = str(excuse(step(1_000, 1_900), held(1.2, pace=1.5)))
+    assert "the host was 1.5 times slower" in told
+    assert "held up in head" in told
+
+
+def test_hold_ups_lie_in_few_steps_so_the_tail_can_take_all_of_them() -> None:
+    tail = a_change("step.duration.p95", 1_000 * US, 9_000 * US)
+    assert "held up" in str(excuse([*step(1_000, 1_900), tail], held(1.9)))
+    further = a_change("step.duration.p95", 1_000 * US, 39_000 * US)
+    assert excuse([*step(1_000, 1_900), further], held(1.9)) is None

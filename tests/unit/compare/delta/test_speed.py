@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
 from bubblefinder.compare.delta.side import Side, side_of
 from bubblefinder.compare.delta.speed import speed_of
 from tests.unit.compare.delta.accounts import a_call, a_role, an_account, an_eager
+from tests.unit.compare.delta.parts import NO_DELAY
+
+if TYPE_CHECKING:
+    from bubblefinder.compare.delta.model import Speed
 
 NAMES = ("norm", "qkv", "gate", "up", "down", "ncclDevKernel_AllReduce")
 APIS = ("cudaGraphLaunch", "cudaMemcpyAsync", "cudaEventRecord", "cudaEventSynchronize")
+
+
+def speed(base: Side, head: Side) -> Speed:
+    return speed_of(base, head, NO_DELAY)
 
 
 def host(us: float, *, waits_us: float = 100, launch: float = 1.0) -> Side:
@@ -23,41 +33,41 @@ def gpu(*us: float) -> Side:
 
 
 def test_a_host_whose_calls_all_take_longer_is_slower() -> None:
-    assert speed_of(host(5), host(9.5)).host == pytest.approx(1.9)
-    assert speed_of(host(5), host(5, waits_us=900)).host == pytest.approx(1)
+    assert speed(host(5), host(9.5)).host == pytest.approx(1.9)
+    assert speed(host(5), host(5, waits_us=900)).host == pytest.approx(1)
 
 
 def test_one_call_that_takes_longer_is_no_slower_host() -> None:
-    assert speed_of(host(5), host(5, launch=3)).host == pytest.approx(1)
+    assert speed(host(5), host(5, launch=3)).host == pytest.approx(1)
 
 
 def test_too_few_calls_tell_nothing() -> None:
     few = side_of([an_account(calls=[a_call(api, 5) for api in APIS[:2]])])
-    assert speed_of(few, few).host is None
+    assert speed(few, few).host is None
 
 
 def test_what_the_host_takes_of_a_step_is_no_more_than_the_step() -> None:
     step = side_of([an_account([a_role([0], us=20)], calls=[a_call("cudaMemcpyAsync", 5), a_call("host work", 400)])])
-    assert speed_of(step, step).head_host_ns == step.mean_ns
+    assert speed(step, step).head_host_ns == step.mean_ns
 
 
 def test_a_gpu_on_which_all_kernels_take_longer_alike_is_slower() -> None:
-    assert speed_of(gpu(4, 8, 2, 9, 6), gpu(4.4, 8.8, 2.2, 9.9, 6.6)).gpu == pytest.approx(1.1)
+    assert speed(gpu(4, 8, 2, 9, 6), gpu(4.4, 8.8, 2.2, 9.9, 6.6)).gpu == pytest.approx(1.1)
 
 
 def test_one_kernel_that_takes_longer_is_no_slower_gpu() -> None:
-    assert speed_of(gpu(4, 8, 2, 90, 6), gpu(4, 8, 2, 120, 6)).gpu is None
-    assert speed_of(gpu(4, 8, 2, 9, 6), gpu(4, 8, 2, 12, 6)).gpu == pytest.approx(1)
+    assert speed(gpu(4, 8, 2, 90, 6), gpu(4, 8, 2, 120, 6)).gpu is None
+    assert speed(gpu(4, 8, 2, 9, 6), gpu(4, 8, 2, 12, 6)).gpu == pytest.approx(1)
 
 
 def test_one_kernel_alone_tells_nothing() -> None:
     names = ("mega",)
     base, head = (side_of([an_account([a_role([0, 0, 0], us=us)], names=names)]) for us in (8, 9))
-    assert speed_of(base, head).gpu is None
+    assert speed(base, head).gpu is None
 
 
 def test_work_outside_replays_tells_the_speed_as_well() -> None:
     base, head = (
         side_of([an_account(eager=[an_eager(n, us * (n + 1)) for n in range(5)], names=NAMES)]) for us in (2, 3)
     )
-    assert speed_of(base, head).gpu == pytest.approx(1.5)
+    assert speed(base, head).gpu == pytest.approx(1.5)
