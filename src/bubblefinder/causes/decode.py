@@ -10,7 +10,7 @@ import polars as pl
 
 from bubblefinder.causes.evidence import Evidence
 from bubblefinder.intervals import Cover, inside, last_before, split, union
-from bubblefinder.steps.model import HEAD, NO_LOAD, PREFILL, SET_UP
+from bubblefinder.steps.model import HEAD, NO_LOAD, OTHER_WORK, PREFILL, SET_UP
 from bubblefinder.timeline.model import on_gpu
 from bubblefinder.trace.schema import CALLS_TABLE, KIND_TABLES
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from bubblefinder.timeline.model import Timeline
 
 MOST_EVIDENCE: Final = 20
-NO_STEP: Final = (HEAD, PREFILL, SET_UP, NO_LOAD)
+NO_STEP: Final = (HEAD, PREFILL, OTHER_WORK, SET_UP, NO_LOAD)
 
 
 @dataclass(frozen=True, slots=True)

@@ -212,7 +212,7 @@ class StepFacts:
 class Facts:
     """Everything the rules see: the waits that cost a GPU time, and one record a process and GPU with steps.
 
-    `programs` are the libraries that the capture shows at work, as in `causes.programs.PROGRAMS`.
+    `programs` are the libraries that the capture shows at work, as in `trace.programs.PROGRAMS`.
     """
 
     sites: tuple[SiteFacts, ...]

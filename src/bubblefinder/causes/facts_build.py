@@ -14,7 +14,6 @@ from bubblefinder.causes.decode import RankSteps, call_rows, lanes, operation_ro
 from bubblefinder.causes.facts import Facts, SiteFacts, StepFacts
 from bubblefinder.causes.host_facts import hole_facts, late_calls
 from bubblefinder.causes.host_time import host_time, longest, main_thread
-from bubblefinder.causes.programs import find_programs
 from bubblefinder.causes.queue_facts import queue_facts
 from bubblefinder.causes.recurring import recurring_groups
 from bubblefinder.causes.role_facts import find_spans, role_facts, seam_facts, span_of_pieces
@@ -26,6 +25,7 @@ from bubblefinder.timeline.apis import CallRole
 from bubblefinder.timeline.launches import LAUNCHES
 from bubblefinder.timeline.model import INTER, CaptureMode, IdleClass, on_gpu
 from bubblefinder.trace.model import COPY_KINDS, MEMCPY
+from bubblefinder.trace.programs import find_programs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from bubblefinder.causes.programs import find_programs
 from bubblefinder.errors import CannotAnswerError
 from bubblefinder.pipeline import Analysis
 from bubblefinder.rules.packs import load_packs
 from bubblefinder.timeline.model import CaptureMode
 from bubblefinder.timeline.ranges import TOOL_DOMAINS, user_ranges
 from bubblefinder.trace.model import GRAPH, KERNEL, MEMCPY, MEMSET, QualityNote
+from bubblefinder.trace.programs import find_programs
 from bubblefinder.units import share
 
 if TYPE_CHECKING:

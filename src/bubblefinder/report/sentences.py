@@ -39,8 +39,9 @@ EXCLUDED_LABELS: Final = {
     "tail": "unclosed last window",
     "capture_start": "capture start",
     "prefill": "prefill work",
+    "other_work": "other work than the steps'",
     "set_up": "set-up before the first step",
-    "no_load": "waiting for requests",
+    "no_load": "waiting for work",
     "other_regime": "of another regime",
     "not_selected": "not selected",
 }

@@ -20,6 +20,7 @@ from bubblefinder.rules.model import (
 )
 from bubblefinder.rules.subjects import bubble_p50_ns, cost, identity, is_rare, kind_of, subjects
 from bubblefinder.rules.suggest import did_you_mean
+from bubblefinder.trace.programs import LLM
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
@@ -45,6 +46,7 @@ _BUSY: Final = ("span_share", "tandem_share", "copies_alone_share", "collective_
 """What rules about busy time rank by."""
 _FRAMEWORK: Final = "pytorch"
 """Its functions name what was done; the engine that runs on it decides to do it."""
+_NO_ENGINES: Final = (_FRAMEWORK, "python", LLM)
 _CONFIDENCE: Final[dict[int, Confidence]] = {0: "high", 1: "medium", 2: "low"}
 
 
@@ -196,7 +198,7 @@ def _remedies(rule: Rule, others: Iterable[Rule], programs: Collection[str]) -> 
 
 def _of_an_engine(rules: Iterable[Rule]) -> list[Rule]:
     """Return the rules that were asked of an engine which the capture shows at work."""
-    return [rule for rule in rules if rule.seen is not None and rule.seen != _FRAMEWORK]
+    return [rule for rule in rules if rule.seen is not None and rule.seen not in _NO_ENGINES]
 
 
 def _message(rule: Rule, others: Sequence[Rule], subject: Subject, programs: Collection[str]) -> str:

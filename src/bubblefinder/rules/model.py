@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, field_validator, model_validator
 
-from bubblefinder.causes.programs import PROGRAMS
 from bubblefinder.rules import template
 from bubblefinder.rules.code import CODE
 from bubblefinder.rules.match import About, Conditions, Pattern
 from bubblefinder.rules.subjects import SUBJECTS, field_types
 from bubblefinder.rules.suggest import did_you_mean
+from bubblefinder.trace.programs import PROGRAMS
 
 if TYPE_CHECKING:
     from collections.abc import Collection

@@ -12,11 +12,12 @@ from bubblefinder.steps import thresholds
 from bubblefinder.steps.detect import detect
 from bubblefinder.steps.kept import take_up
 from bubblefinder.steps.lane import lanes
-from bubblefinder.steps.model import NO_LOAD, PREFILL, REGIME, SET_UP, StepDetection, Steps
+from bubblefinder.steps.model import NO_LOAD, OTHER_WORK, PREFILL, REGIME, SET_UP, StepDetection, Steps
 from bubblefinder.steps.windows import lane_windows
 from bubblefinder.timeline.model import CaptureMode
 from bubblefinder.timeline.rank import Rank
 from bubblefinder.trace.model import QualityNote
+from bubblefinder.trace.programs import is_llm
 
 if TYPE_CHECKING:
     from bubblefinder.steps.detect import Detected
@@ -55,7 +56,7 @@ def find_steps(timeline: Timeline, step_by: str | None = None) -> Steps:
             raise _not_there(method, pattern)
         return _none(timeline)
     of_lane = [lane_windows(timeline, steps.lane, steps.events, steps.boundaries, steps.roles) for steps in found]
-    windows = pl.concat(of_lane)
+    windows = _in_its_own_words(pl.concat(of_lane), timeline)
     found = [_less_sure(steps, mine) for steps, mine in zip(found, of_lane, strict=True)]
     confidence = _least_sure(found)
     return Steps(
@@ -64,6 +65,13 @@ def find_steps(timeline: Timeline, step_by: str | None = None) -> Steps:
         replays=_replay_frame(timeline, found, windows),
         notes=_notes(found),
     )
+
+
+def _in_its_own_words(windows: pl.DataFrame, timeline: Timeline) -> pl.DataFrame:
+    """Return the windows; what would be a prefill of a language model is other work elsewhere."""
+    if not (windows["excluded"] == PREFILL).any() or is_llm(timeline.trace):
+        return windows
+    return windows.with_columns(pl.col("excluded").replace(PREFILL, OTHER_WORK))
 
 
 def _less_sure(steps: Detected, windows: pl.DataFrame) -> Detected:

@@ -7,7 +7,7 @@ import pytest
 
 from bubblefinder.causes.evidence import Evidence
 from bubblefinder.causes.facts import Facts, SiteFacts, StepFacts
-from bubblefinder.causes.step_parts import RoleFacts, SkewFacts
+from bubblefinder.causes.step_parts import HoleFacts, RoleFacts, SkewFacts
 from bubblefinder.errors import UsageError
 from bubblefinder.rules.config import Config
 from bubblefinder.rules.engine import run_rules, selected, severity_of
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from bubblefinder.rules.model import Match, Rule, Verdicts
 
 STEP_NS = 8_900_000
+SEEN = ("pytorch", "flashinfer", "sglang", "python", "llm")
 
 STEP = StepFacts(
     gpu=0, process=1, mode="node", steps=10, step_p50_ns=STEP_NS, host_slow_share=0.002, run_ahead_share=0.2
@@ -60,7 +61,7 @@ PLAN = replace(
 
 
 def verdicts(*sites: SiteFacts, steps: tuple[StepFacts, ...] = (STEP,), **config: Any) -> Verdicts:
-    return run_rules(Facts(sites, steps, ("pytorch",)), load_packs(), Config.model_validate(config))
+    return run_rules(Facts(sites, steps, SEEN), load_packs(), Config.model_validate(config))
 
 
 def only(*sites: SiteFacts, steps: tuple[StepFacts, ...] = (STEP,), **config: Any) -> Match:
@@ -85,10 +86,32 @@ def test_without_names_a_pageable_read_is_generic_and_names_candidates() -> None
 
 
 def test_words_of_a_library_are_said_only_where_it_is_seen() -> None:
-    unseen = run_rules(Facts((READ, replace(ITEM, sites=(4,))), (STEP,)), load_packs(), Config()).findings
-    assert [match.rule for match in unseen] == ["CUDA001", "CUDA001"]
-    assert not any("torch" in match.message + match.remedy for match in unseen)
+    waits = (READ, replace(ITEM, sites=(4,)), replace(PLAN, sites=(5,)), replace(RESOLVE, sites=(6,)))
+    unseen = run_rules(Facts(waits, (STEP,)), load_packs(), Config()).findings
+    assert {match.rule for match in unseen} == {"CUDA001"}
+    told = " ".join(match.message + match.remedy for match in unseen)
+    assert not any(word in told for word in ("torch", "plan", "SGLang", "vLLM", "FutureMap"))
     assert "torch.cuda.set_sync_debug_mode" in only(READ).remedy
+
+
+def test_words_of_language_models_and_of_python_are_said_only_where_these_are_seen() -> None:
+    sorts = RoleFacts(
+        gpu=0, process=1, role="decode", eager=True, siblings_replay=True, span_share=0.8,
+        long_kernels=("ampere_sgemm", "DeviceRadixSortOnesweepKernel"),
+    )  # fmt: skip
+    hole = HoleFacts(
+        gpu=0, process=1, thread=None, pauses=(1,), steps=10, steps_affected=2, occurrences=2, hole_p50_ns=3e7,
+        idle_p50_ns=3e7, idle_share=0.3,
+    )  # fmt: skip
+    step = replace(STEP, roles=(sorts,), holes=(hole,))
+    event = replace(READ, api="cudaEventSynchronize", memory_kind="pinned")
+    (same, pause) = run_rules(Facts((event,), (step,)), load_packs(), Config()).findings
+    assert {same.rule, pause.rule} == {"CUDA006", "CUDA141"}
+    for word in ("Serving", "Python", "gc.freeze", "interpreter"):
+        assert word not in f"{same.message} {same.remedy} {pause.message} {pause.remedy}"
+    seen = verdicts(event, steps=(step,)).findings
+    assert {match.rule for match in seen} == {"CUDA006", "CUDA141", "CUDA153", "CUDA154"}
+    assert "gc.freeze" in " ".join(match.remedy for match in seen)
 
 
 def test_a_wait_in_few_steps_is_judged_by_its_share_of_all_steps() -> None:
