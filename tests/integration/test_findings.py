@@ -33,12 +33,14 @@ RESOLVES = ["hard_before.graph", "null_host_1.graph", "null_host_2.graph", "null
 
 
 @cache
-def findings(name: str, *, names: bool = True) -> tuple[Match, ...]:
-    """Return the findings on a capture, with its NVTX ranges or as if it had none."""
+def findings(name: str, *, names: bool = True, seen: str = "") -> tuple[Match, ...]:
+    """Return the findings on a capture, with its NVTX ranges or as if it had none, and a library seen all the same."""
     analysis = samples.analysis(name)
     if not names:
         analysis = Analysis(replace(analysis.trace, nvtx=analysis.trace.nvtx.clear()))
-    return run_rules(analysis.facts, load_packs(), Config()).findings
+    facts = analysis.facts
+    facts = replace(facts, programs=(*facts.programs, seen)) if seen else facts
+    return run_rules(facts, load_packs(), Config()).findings
 
 
 def above_info(matches: tuple[Match, ...]) -> list[str]:
@@ -62,19 +64,21 @@ def test_the_resolve_is_one_high_finding(capture: str, bubble_us: float, in_all_
 
 
 @pytest.mark.parametrize("capture", ["nextn_before.node", "nextn_before.graph", "tp2_before.node"])
-def test_without_names_it_is_a_blocking_read_and_the_resolve_a_candidate(capture: str) -> None:
-    match = findings(capture, names=False)[0]
-    assert (match.rule, match.title, match.confidence) == ("CUDA001", "Blocking read after verify", "low")
-    # Without kernel names nothing shows that PyTorch is at work: then its words are not said.
-    seen = "graph" not in capture
-    assert ("resolve_seq_lens_cpu" in match.message) is seen
-    assert (".tolist()" in match.message) is seen
+def test_without_names_it_is_a_blocking_read_and_the_resolve_a_candidate_where_sglang_is_seen(capture: str) -> None:
+    role = "main" if "graph" in capture else "verify"  # no name is left that tells of a language model
+    for seen in ("", "sglang"):
+        match = findings(capture, names=False, seen=seen)[0]
+        assert (match.rule, match.title, match.confidence) == ("CUDA001", f"Blocking read after {role}", "low")
+        assert ("resolve_seq_lens_cpu" in match.message) is bool(seen)
+        # Without kernel names nothing shows that PyTorch is at work: then its words are not said.
+        assert (".tolist()" in match.message) is ("graph" not in capture)
 
 
 @pytest.mark.parametrize("capture", RESOLVES)
-def test_the_engines_own_shape_is_named_without_nvtx(capture: str) -> None:
-    match = findings(capture, names=False)[0]
+def test_the_engines_own_shape_is_named_without_nvtx_where_it_is_seen(capture: str) -> None:
+    match = findings(capture, names=False, seen="sglang")[0]
     assert (match.rule, match.confidence) == ("SGL001", "medium")
+    assert findings(capture, names=False)[0].rule == "CUDA001"
 
 
 def test_a_plan_is_one_finding_for_its_three_reads() -> None:
@@ -86,8 +90,9 @@ def test_a_plan_is_one_finding_for_its_three_reads() -> None:
 
 
 def test_a_plan_is_told_by_its_shape() -> None:
-    waits = [match for match in findings("dspark_before.node", names=False) if match.sites]
-    assert [(match.rule, match.confidence) for match in waits] == [("FI002", "medium")]
+    for seen, told in (("flashinfer", ("FI002", "medium")), ("", ("CUDA001", "low"))):
+        waits = [match for match in findings("dspark_before.node", names=False, seen=seen) if match.sites]
+        assert [(match.rule, match.confidence) for match in waits] == [told]
 
 
 def test_a_scalar_read() -> None:

@@ -11,9 +11,10 @@ import polars as pl
 
 from bubblefinder.steps import thresholds
 from bubblefinder.steps.by_cadence import FOREIGN
+from bubblefinder.trace.programs import is_llm
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from bubblefinder.intervals import Bools, Ints
     from bubblefinder.steps.by_cadence import Cadence
@@ -30,6 +31,7 @@ _WORDS: Final = (
     ("prefill", re.compile(r"prefill", re.IGNORECASE)),
     ("decode", re.compile(r"decode|generation|forward", re.IGNORECASE)),
 )
+_NUMBER: Final = re.compile(r"\d+")
 _DOTTED: Final = re.compile(r"\w+(?:\.\w+){2,}")
 
 
@@ -37,9 +39,12 @@ def replay_roles(timeline: Timeline, lane: RankWork, cadence: Cadence) -> list[s
     """Return the role of each replay of the lane.
 
     Places of the cycle are named by the ranges around their launch calls where these tell any two apart;
-    what no range names, and everything otherwise, by length.
+    what no range names, and everything otherwise, by length. Only a language model drafts and verifies: elsewhere the
+    program's own ranges name the places, and the longest is the main one.
     """
-    told, shaped = _by_nvtx(timeline, lane, cadence), _by_shape(lane, cadence)
+    llm = is_llm(timeline.trace)
+    told = _by_nvtx(timeline, lane, cadence, _telling if llm else _innermost)
+    shaped = _by_shape(lane, cadence) if llm else _by_length(lane, cadence)
     apart = cadence.period == 1 or len(set(told)) > 1
     names = [name or shape for name, shape in zip(told, shaped, strict=True)] if apart else shaped
     return [FOREIGN_ROLE if phase == FOREIGN else names[phase] for phase in cadence.phases.tolist()]
@@ -63,7 +68,9 @@ def _spoken(text: str) -> str | None:
     return next((role for role, pattern in _WORDS if pattern.search(text)), None)
 
 
-def _by_nvtx(timeline: Timeline, lane: RankWork, cadence: Cadence) -> list[str]:
+def _by_nvtx(
+    timeline: Timeline, lane: RankWork, cadence: Cadence, telling: Callable[[Sequence[str]], str | None]
+) -> list[str]:
     """Return what the ranges around the launch calls call each place of the cycle; empty where they don't."""
     ranges = timeline.ranges.rows
     index = lane.replays["call_index"]
@@ -78,7 +85,7 @@ def _by_nvtx(timeline: Timeline, lane: RankWork, cadence: Cadence) -> list[str]:
         if phase != FOREIGN:
             around = [int(level[position]) for level in levels]
             stack = [texts[number] for number in around if number >= 0 and not wide[number]]
-            votes[phase][_telling(stack) or ""] += 1
+            votes[phase][telling(stack) or ""] += 1
     return [vote.most_common(1)[0][0] if vote else "" for vote in votes]
 
 
@@ -98,24 +105,43 @@ def _telling(stack: Sequence[str]) -> str | None:
     return next((role for role in spoken if role != "decode"), spoken[0] if spoken else None)
 
 
+def _innermost(stack: Sequence[str]) -> str | None:
+    """Return the innermost range, without the numbers that change from step to step."""
+    return _NUMBER.sub("#", stack[-1]) if stack else None
+
+
 def _by_shape(lane: RankWork, cadence: Cadence) -> list[str]:
     """Name the places by length: one that dominates verifies, what precedes it drafts, what follows extends.
 
     That is how draft / verify / draft-extend loops look; a cycle without such a replay is named decode. Where the cycle
     begins with verify, because the host was longest at work before it, the drafts come last.
     """
-    if cadence.period == 1:
-        return ["decode"]
-    lengths = (lane.replays["end_ns"] - lane.replays["start_ns"]).to_numpy()
-    of_place = [lengths[cadence.phases == place] for place in range(cadence.period)]
-    medians = np.array([np.median(found) if len(found) else 0.0 for found in of_place])
-    longest = int(np.argmax(medians))
-    others = np.delete(medians, longest)
-    if cadence.period > thresholds.PIECES or medians[longest] < thresholds.DOMINANT * others.max():
+    longest = _dominating(lane, cadence)
+    if longest is None:
         return ["decode"] * cadence.period
     if longest == 0 and cadence.period > 2:  # noqa: PLR2004 - of one other replay nothing says which it is
         return ["verify", "draft-extend"] + ["draft"] * (cadence.period - 2)
     return ["draft"] * longest + ["verify"] + ["draft-extend"] * (cadence.period - longest - 1)
+
+
+def _by_length(lane: RankWork, cadence: Cadence) -> list[str]:
+    """Name the place that dominates the main one, and the others by their order."""
+    longest = _dominating(lane, cadence)
+    if longest is None:
+        return ["decode"] * cadence.period
+    others = (f"side {number}" if cadence.period > 2 else "side" for number in range(1, cadence.period))  # noqa: PLR2004
+    return ["main" if place == longest else next(others) for place in range(cadence.period)]
+
+
+def _dominating(lane: RankWork, cadence: Cadence) -> int | None:
+    """Return the place of the cycle whose replays are far longer than the others'; None where there is none."""
+    if cadence.period == 1 or cadence.period > thresholds.PIECES:
+        return None
+    lengths = (lane.replays["end_ns"] - lane.replays["start_ns"]).to_numpy()
+    of_place = [lengths[cadence.phases == place] for place in range(cadence.period)]
+    medians = np.array([np.median(found) if len(found) else 0.0 for found in of_place])
+    longest = int(np.argmax(medians))
+    return longest if medians[longest] >= thresholds.DOMINANT * np.delete(medians, longest).max() else None
 
 
 def role_frame(lane: RankWork, roles: list[str], cadence: Cadence) -> pl.DataFrame:

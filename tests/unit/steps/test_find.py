@@ -9,7 +9,7 @@ from bubblefinder.trace.drawn import draw
 from bubblefinder.trace.sketch import Sketch
 from tests.captures import moved, relabelled
 from tests.loops import DRAFT, EXTEND, SPECULATIVE, VERIFY, Graph, Loop, disturbed
-from tests.unit.steps.found import WITH_AND_WITHOUT, begins, reasons, step_begins, steps_of
+from tests.unit.steps.found import WITH_AND_WITHOUT, begins, reasons, step_begins, steps_of, told_roles
 
 
 @WITH_AND_WITHOUT
@@ -22,7 +22,7 @@ def test_a_regular_loop(nvtx: bool, node_mode: bool) -> None:
     assert (steps.method, steps.confidence) == ("nvtx" if nvtx else "cadence", "high")
     assert begins(steps) == loop.firsts
     assert reasons(steps) == [None] * 9 + ["tail"]
-    assert steps.replays["role"].to_list() == ["draft", "verify", "draft-extend"] * 10
+    assert steps.replays["role"].to_list() == told_roles(nvtx or node_mode) * 10
     assert steps.replays["position"].to_list() == [0, 1, 2] * 10
 
 
@@ -45,7 +45,7 @@ def test_graphs_captured_for_another_batch_size_play_the_same_role(
         loop.step([graph.at(batch) if batch else graph for graph in SPECULATIVE])
     steps = steps_of(loop.sketch.trace(), nvtx=nvtx)
     assert begins(steps) == loop.firsts
-    assert steps.replays["role"].to_list() == ["draft", "verify", "draft-extend"] * len(batches)
+    assert steps.replays["role"].to_list() == told_roles(nvtx or node_mode) * len(batches)
 
 
 @WITH_AND_WITHOUT

@@ -85,3 +85,36 @@ def test_a_cycle_that_begins_with_verify_drafts_last() -> None:
             loop.replay(graph)
             loop.spend(20)
     assert roles(loop) == ["verify", "draft-extend", "draft"] * 10
+
+
+FLUX = Graph(31, ("flux", "limiter") * 10)
+PRESSURE = Graph(32, ("jacobi", "restrict", "prolong") * 60)
+HALO = Graph(33, ("pack", "unpack") * 6)
+
+
+@pytest.mark.parametrize("marked", [True, False])
+def test_no_program_but_a_language_model_drafts_or_verifies(marked: bool) -> None:
+    loop = Loop()
+    for number in range(10):
+        step = loop.now
+        loop.spend(300)
+        for graph, name in ((FLUX, "flux"), (PRESSURE, f"pressure {number}"), (HALO, "halo")):
+            begin = loop.now
+            loop.replay(graph)
+            loop.range(name if marked else None, begin)
+        loop.read()
+        loop.range("time_step" if marked else None, step)
+    assert roles(loop) == (["flux", "pressure #", "halo"] if marked else ["side 1", "main", "side 2"]) * 10
+
+
+def test_a_range_around_the_only_graph_names_it() -> None:
+    loop = Loop()
+    for _ in range(10):
+        step = loop.now
+        loop.spend(300)
+        begin = loop.now
+        loop.replay(PRESSURE)
+        loop.range("pressure", begin)
+        loop.read()
+        loop.range("time_step", step)
+    assert roles(loop) == ["pressure"] * 10
