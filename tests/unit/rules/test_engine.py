@@ -104,7 +104,7 @@ def test_words_of_language_models_and_of_python_are_said_only_where_these_are_se
         idle_p50_ns=3e7, idle_share=0.3,
     )  # fmt: skip
     step = replace(STEP, roles=(sorts,), holes=(hole,))
-    event = replace(READ, api="cudaEventSynchronize", memory_kind="pinned")
+    event = replace(READ, api="cudaEventSynchronize", memory_kind="pinned", steps_behind=0)
     (same, pause) = run_rules(Facts((event,), (step,)), load_packs(), Config()).findings
     assert {same.rule, pause.rule} == {"CUDA006", "CUDA141"}
     for word in ("Serving", "Python", "gc.freeze", "interpreter"):
