@@ -13,6 +13,11 @@ if TYPE_CHECKING:
     from bubblefinder.trace.model import Trace
 
 
+def cut(trace: Trace, window: tuple[int, int] | None = None, steps: tuple[int, int] | None = None) -> Trace:
+    """A part of a capture: a window, counted from its start, or some decode steps."""
+    return Analysis(trace, window, selected=steps).part
+
+
 class Judged(Analysis):
     """A capture and who is to blame in it."""
 

@@ -16,7 +16,7 @@ from bubblefinder.replay.likely_costs import left_without_tracing
 from bubblefinder.replay.recoverable import Recoverable, recoverable
 from bubblefinder.replay.study import Study, study_of
 from bubblefinder.replay.wait_chains import wait_chains
-from bubblefinder.share.cut import cut
+from bubblefinder.share.cut import cut_steps, cut_window
 from bubblefinder.steps.find import find_steps
 from bubblefinder.timeline.build import build_timeline
 from bubblefinder.timeline.model import CaptureMode
@@ -45,9 +45,9 @@ class Analysis:
 
     Attributes:
         trace: the capture.
-        window: only operations that start in [start, end), ns from the capture's start.
+        window: only operations that start in [start, end), ns from the capture's start, see `part`.
         step_by: how to find the steps, see `steps.find.find_steps`.
-        selected: only decode steps with index in [start, end), see `share.cut.cut`.
+        selected: only decode steps with index in [start, end), see `part`.
         progress: called with the name of each stage as it begins.
     """
 
@@ -58,6 +58,29 @@ class Analysis:
     progress: Callable[[str], None] = field(default=_silent, repr=False)
 
     @cached_property
+    def whole(self) -> Analysis:
+        """The whole capture, its steps found without being told how."""
+        return Analysis(self.trace)
+
+    @cached_property
+    def part(self) -> Trace:
+        """What was asked for of the capture, or the capture itself.
+
+        That is operations, their launch calls and all else that happened meanwhile: those of the window; of these those
+        of the selected steps, with what reaches into the first of them and what follows the last, no longer than one of
+        them. Launch calls whose work was left out are left out too, so that nothing seems unrecorded. `row` counts as
+        in the capture.
+
+        Raises:
+            CannotAnswerError: there is no such work, or no such step.
+        """
+        trace = cut_window(self.whole.timeline, self.window) if self.window else self.trace
+        if not self.selected:
+            return trace
+        found = Analysis(trace, step_by=self.step_by) if self.window or self.step_by else self.whole
+        return cut_steps(found.timeline, found.steps, self.selected)
+
+    @cached_property
     def timeline(self) -> Timeline:
         """Every operation on its GPU with the call that launched it, and every idle moment classed.
 
@@ -66,7 +89,7 @@ class Analysis:
             UsageError: `step_by` is no way to find steps.
         """
         self.progress("timeline")
-        return build_timeline(cut(self.trace, window=self.window, steps=self.selected, step_by=self.step_by))
+        return build_timeline(self.part)
 
     @cached_property
     def steps(self) -> Steps:

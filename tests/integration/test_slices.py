@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 import pytest
 
-from bubblefinder.report.build import Options, analyze_trace
-from bubblefinder.share.cut import cut
+from bubblefinder.pipeline import Analysis
+from bubblefinder.report.build import Options, analyze_trace, report_of
 from bubblefinder.share.slice import write_slice
 from bubblefinder.trace.open import open_trace
 from tests import samples
@@ -38,9 +37,22 @@ def told(report: Report) -> dict[str, Any]:
     return found
 
 
+def part_of(capture: Path, window: tuple[int, int] | None = None, steps: tuple[int, int] | None = None) -> Analysis:
+    """A part of a sample; what was found in the whole of it is taken from what was analysed already."""
+    known = samples.analysis(capture.name)
+    part = Analysis(known.trace, window, selected=steps)
+    vars(part)["whole"] = known
+    return part
+
+
+def sliced(capture: Path, out: Path, part: Analysis, *, scrub: bool = False) -> Report:
+    """The report on a slice that holds a part."""
+    write_slice(capture, out, lambda _: part.part, scrub=scrub)
+    return analyze_trace(open_trace(out))
+
+
 @EVERY
 def test_a_slice_of_steps_gives_what_those_steps_of_the_whole_give(capture: Path, tmp_path: Path) -> None:
-    trace = samples.analysis(capture.name).trace
     steps = samples.report(capture.name).steps
     if not steps.rows:
         assert steps.method == "none"
@@ -48,28 +60,25 @@ def test_a_slice_of_steps_gives_what_those_steps_of_the_whole_give(capture: Path
     whole = {(row.gpu, row.pid, row.index): row for row in steps.rows}
     last = max(row.index for row in steps.rows if row.excluded is None)
     for number, asked in enumerate([(last // 2, last // 2 + 1), (0, 3)]):
-        part = analyze_trace(trace, Options(steps=asked))
-        out = tmp_path / f"{number}.sqlite"
-        write_slice(capture, out, partial(cut, steps=asked), scrub=bool(number % 2))
-        assert told(analyze_trace(open_trace(out))) == told(part)
-        chosen = [row for row in part.steps.rows if row.excluded is None]
-        assert chosen
-        assert chosen == [whole[row.gpu, row.pid, row.index] for row in chosen]
+        chosen = part_of(capture, steps=asked)
+        part = report_of(chosen, Options(steps=asked))
+        assert told(sliced(capture, tmp_path / f"{number}.sqlite", chosen, scrub=bool(number % 2))) == told(part)
+        rows = [row for row in part.steps.rows if row.excluded is None]
+        assert rows
+        assert rows == [whole[row.gpu, row.pid, row.index] for row in rows]
 
 
 @SOME
 def test_a_slice_of_a_window_gives_what_that_window_of_the_whole_gives(capture: Path, tmp_path: Path) -> None:
     trace = samples.analysis(capture.name).trace
     starts = trace.operations["start_ns"] - trace.info.start_ns
-    window = (starts[len(starts) // 4], starts[len(starts) // 2])
-    write_slice(capture, tmp_path / "part.sqlite", partial(cut, window=window))
-    part = analyze_trace(open_trace(tmp_path / "part.sqlite"))
-    assert told(part) == told(analyze_trace(trace, Options(window=window)))
+    part = part_of(capture, (starts[len(starts) // 4], starts[len(starts) // 2]))
+    assert told(sliced(capture, tmp_path / "part.sqlite", part)) == told(report_of(part))
 
 
 @SOME
 def test_a_scrubbed_capture_gives_what_it_gave_before(capture: Path, tmp_path: Path) -> None:
-    write_slice(capture, tmp_path / "whole.sqlite", cut, scrub=True)
+    write_slice(capture, tmp_path / "whole.sqlite", lambda whole: whole, scrub=True)
     before, after = samples.report(capture.name), analyze_trace(open_trace(tmp_path / "whole.sqlite"))
     assert told(after) == told(before)
     names = {field.name for field in dataclasses.fields(before.trace)} - {"name", "processes"}

@@ -30,7 +30,7 @@ def slice(  # noqa: A001 - the command's name
     whole capture is written. docs/sharing.md says what --scrub keeps.
     """
     from bubblefinder.cli.output import stages
-    from bubblefinder.share.cut import cut
+    from bubblefinder.pipeline import Analysis
     from bubblefinder.share.slice import check_target, write_slice
     from bubblefinder.units import plural
 
@@ -40,7 +40,7 @@ def slice(  # noqa: A001 - the command's name
         part = write_slice(
             trace,
             out,
-            lambda whole: cut(whole, window=asked_window, steps=asked_steps, step_by=step_by),
+            lambda whole: Analysis(whole, asked_window, step_by, asked_steps).part,
             scrub=scrub,
             force=force,
             progress=progress,

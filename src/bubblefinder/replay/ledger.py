@@ -169,7 +169,8 @@ def _per_step(recorded: Recorded, times: Ints, at: Ints, values: Floats) -> Floa
 
 
 def _known(raw: pl.DataFrame, name: str) -> Floats:
-    return raw[name].fill_null(0).to_numpy().astype(float)
+    known: Floats = np.nan_to_num(raw[name].to_numpy().astype(float))
+    return known
 
 
 def _fit(columns: dict[str, Floats], duration: Floats) -> None:

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from bubblefinder.pipeline import Analysis
 from bubblefinder.report.model import Selection
 
 if TYPE_CHECKING:
+    from bubblefinder.pipeline import Analysis
     from bubblefinder.timeline.rank import Rank
 
 
@@ -17,7 +17,7 @@ def selection(analysis: Analysis, rank: Rank | None) -> Selection | None:
     """Return what was chosen; null if the whole capture was asked for."""
     if analysis.window is None and analysis.selected is None and analysis.step_by is None:
         return None
-    whole = Analysis(analysis.trace).steps
+    whole = analysis.whole.steps
     mine = whole.windows.filter(pl.col("excluded").is_null())
     mine = mine.filter(rank.mine) if rank else mine
     middle = mine.select((pl.col("end_ns") - pl.col("start_ns")).median()).item()

@@ -9,9 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import polars as pl
 
 from bubblefinder.errors import CannotAnswerError
-from bubblefinder.steps.find import find_steps
 from bubblefinder.steps.kept import lay_down
-from bubblefinder.timeline.build import build_timeline
 from bubblefinder.trace.part import Part
 
 if TYPE_CHECKING:
@@ -27,37 +25,6 @@ class Span(NamedTuple):
 
     start_ns: int
     end_ns: int
-
-
-def cut(
-    trace: Trace,
-    *,
-    window: tuple[int, int] | None = None,
-    steps: tuple[int, int] | None = None,
-    step_by: str | None = None,
-) -> Trace:
-    """Return the part of a capture that was asked for, or the capture itself.
-
-    Args:
-        trace: the capture.
-        window: operations that start in [start, end), in ns from the capture's start.
-        steps: decode steps with index in [start, end), found in the whole of the capture or of the window, with what
-            reaches into the first of them and what follows the last, no longer than one of them.
-        step_by: how to find the steps, see `steps.find.find_steps`.
-
-    Returns:
-        A capture with the operations asked for, their launch calls and all else that happened meanwhile. Launch
-        calls whose work was left out are left out too, so that nothing seems unrecorded. `row` counts as in `trace`.
-
-    Raises:
-        CannotAnswerError: there is no such work, or no such step.
-    """
-    if window:
-        trace = cut_window(build_timeline(trace), window)
-    if steps:
-        timeline = build_timeline(trace)
-        trace = cut_steps(timeline, find_steps(timeline, step_by), steps)
-    return trace
 
 
 def cut_window(timeline: Timeline, window: tuple[int, int]) -> Trace:

@@ -51,7 +51,7 @@ def write_slice(
     Args:
         path: the capture, in any format that `open_trace` takes.
         out: a path that ends in .sqlite or .sqlite.xz.
-        cut: what to keep, see `share.cut.cut`; what it returns unchanged is kept whole.
+        cut: what to keep, see `share.cut`; what it returns unchanged is kept whole.
         scrub: keep only what `share.tables` lists, texts cleaned as `share.scrub` says.
         force: replace a file that is there.
         progress: called with the name of each stage as it begins.

@@ -107,5 +107,5 @@ class Timeline:
 
 def on_gpu(rows: pl.DataFrame, gpu: int) -> pl.DataFrame:
     """Return the rows of one GPU from a frame of a timeline, without copying them: they lie together."""
-    first, end = (rows["gpu"].search_sorted(gpu, side=side) for side in ("left", "right"))
-    return rows[first:end]
+    first, last = rows["gpu"].to_numpy().searchsorted((gpu, gpu + 1))
+    return rows[int(first) : int(last)]

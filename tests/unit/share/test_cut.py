@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 
 from bubblefinder.errors import CannotAnswerError
 from bubblefinder.report.build import Options, analyze_trace
-from bubblefinder.share.cut import cut
 from bubblefinder.timeline.build import build_timeline
 from bubblefinder.timeline.ledger import device_ledger
 from bubblefinder.timeline.model import CaptureMode
 from bubblefinder.trace.drawn import draw
+from tests.judged import cut
 from tests.loops import SPECULATIVE, US, Loop
 
 if TYPE_CHECKING:

@@ -12,10 +12,10 @@ import pytest
 
 from bubblefinder.errors import CannotAnswerError, InternalError, UsageError
 from bubblefinder.share import slice as slicing
-from bubblefinder.share.cut import cut
 from bubblefinder.share.slice import write_slice
 from bubblefinder.trace.open import open_trace
 from tests.exports import GENERATIONS, export
+from tests.judged import cut
 from tests.loops import SPECULATIVE, Loop
 
 if TYPE_CHECKING:

@@ -4,9 +4,9 @@ from itertools import product
 
 import pytest
 
-from bubblefinder.share.cut import cut
 from bubblefinder.steps.find import find_steps
 from bubblefinder.timeline.build import build_timeline
+from tests.judged import cut
 from tests.loops import SPECULATIVE, US, VERIFY, Graph, Loop
 from tests.unit.steps.found import begins, reasons, steps_of
 

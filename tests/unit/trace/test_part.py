@@ -11,12 +11,12 @@ import pytest
 
 from bubblefinder.errors import NotATraceError
 from bubblefinder.report.build import analyze_trace
-from bubblefinder.share.cut import cut
 from bubblefinder.share.slice import write_slice
 from bubblefinder.timeline.model import CaptureMode
 from bubblefinder.trace.open import open_trace
 from bubblefinder.trace.part import MODES
 from tests.exports import export
+from tests.judged import cut
 from tests.loops import SPECULATIVE, Loop
 
 if TYPE_CHECKING:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+import numpy as np
 import polars as pl
 
 from bubblefinder.report.charts import TimelineBar
@@ -14,7 +15,7 @@ from bubblefinder.timeline.model import IdleClass, on_gpu
 from bubblefinder.trace.model import GRAPH, KERNEL, MEMCPY
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Iterator, Mapping
     from collections.abc import Set as AbstractSet
 
     from bubblefinder.causes.model import Causes
@@ -71,11 +72,14 @@ def merged(rows: pl.DataFrame, keys: list[str], span: tuple[int, int]) -> pl.Dat
 
 def _within(rows: pl.DataFrame, gpu: int, span: tuple[int, int]) -> pl.DataFrame:
     mine = on_gpu(rows, gpu)
-    first, end = (mine["start_ns"].search_sorted(time) for time in span)
-    return mine[first:end]
+    first, end = np.searchsorted(mine["start_ns"].to_numpy(), span)
+    return mine[int(first) : int(end)]
 
 
 def _longest(rows: pl.DataFrame, limit: int) -> pl.DataFrame:
+    """Return at most so many rows, which are sorted by start."""
+    if len(rows) <= limit:
+        return rows
     return rows.sort(pl.col("end_ns") - pl.col("start_ns"), descending=True).head(limit).sort("start_ns")
 
 
@@ -99,19 +103,23 @@ def _stream_bars(
     length = (pl.col("end_ns") - pl.col("start_ns")).sum()
     busiest = operations.group_by("stream").agg(length).sort("end_ns", descending=True)["stream"].head(MAX_STREAMS)
     bars: list[TimelineBar] = []
-    drawn = 0
     for stream in busiest.sort():
         mine = operations.filter(pl.col("stream").eq_missing(stream)).with_columns(label=pl.col("op_index"))
         rows = merged(mine, ["replay_index"], span)
+        does = timeline.operations.select("kind", "name", "bytes")[rows["first"]]
         track = f"GPU {rank.gpu} · " + ("unknown stream" if stream is None else f"stream {stream}")
-        bars += [_operation_bar(timeline, track, row) for row in rows.iter_rows(named=True)]
-        drawn += len(rows)
-    return bars, len(operations) - drawn
+        bars += [
+            _operation_bar(timeline.trace.names, track, row, one)
+            for row, one in zip(rows.iter_rows(named=True), does.iter_rows(), strict=True)
+        ]
+    return bars, len(operations) - len(bars)
 
 
-def _operation_bar(timeline: Timeline, track: str, row: dict[str, int]) -> TimelineBar:
+def _operation_bar(
+    names: Mapping[int, str], track: str, row: dict[str, int], does: tuple[int, int | None, int | None]
+) -> TimelineBar:
     alone = row["number"] == 1
-    name = _operation_name(timeline, row["first"]) if alone else f"{row['number']} operations"
+    name = _operation_name(names, *does) if alone else f"{row['number']} operations"
     return TimelineBar(
         track=track,
         kind="operation" if alone else "operations",
@@ -122,10 +130,9 @@ def _operation_bar(timeline: Timeline, track: str, row: dict[str, int]) -> Timel
     )
 
 
-def _operation_name(timeline: Timeline, index: int) -> str:
-    kind, name, size = timeline.operations.select("kind", "name", "bytes").row(index)
+def _operation_name(names: Mapping[int, str], kind: int, name: int | None, size: int | None) -> str:
     if kind == KERNEL:
-        return kernel_name(name, timeline.trace.names)
+        return kernel_name(name, names)
     word = "copy" if kind == MEMCPY else "memset"
     return word if size is None else f"{word} of {size:,} bytes"
 
@@ -141,10 +148,13 @@ def _gap_bars(timeline: Timeline, steps: Steps, rank: Rank, span: tuple[int, int
     runs = pieces.with_columns(label=pl.lit(0), run=(~inner).cum_sum()).filter(inner)
     thin = merged(runs, ["run"], span)
     track = f"GPU {rank.gpu} · idle"
-    seams = _seams(timeline, steps)
     bars = [
-        TimelineBar(track=track, kind=class_name(idle_class), name=seams(gap), start_ns=start, end_ns=end)
-        for start, end, idle_class, gap in outer.select("start_ns", "end_ns", "idle_class", "gap_index").iter_rows()
+        TimelineBar(track=track, kind=class_name(idle_class), name=seam, start_ns=start, end_ns=end)
+        for (start, end, idle_class), seam in zip(
+            outer.select("start_ns", "end_ns", "idle_class").iter_rows(),
+            _seams(timeline, steps, outer["gap_index"]),
+            strict=True,
+        )
     ]
     bars += [
         TimelineBar(
@@ -160,16 +170,13 @@ def _gap_bars(timeline: Timeline, steps: Steps, rank: Rank, span: tuple[int, int
     return bars, len(pieces) - len(bars)
 
 
-def _seams(timeline: Timeline, steps: Steps) -> Callable[[int], str]:
-    """Return what names a gap by the roles of the operations around it."""
-    around = timeline.gaps.select("before_index", "after_index")
-
-    def name(gap: int) -> str:
-        replays = timeline.operations["replay_index"].gather(list(around.row(gap)))
-        before, after = steps.replays["role"].gather(replays)
-        return f"{before or 'work outside graphs'} to {after or 'work outside graphs'}"
-
-    return name
+def _seams(timeline: Timeline, steps: Steps, gaps: pl.Series) -> Iterator[str]:
+    """Yield the name of each gap: the roles of the operations around it."""
+    around = timeline.gaps.select("before_index", "after_index")[gaps]
+    roles = steps.replays["role"].cast(pl.String)
+    sides = [roles.gather(timeline.operations["replay_index"].gather(around[side])) for side in around.columns]
+    for before, after in zip(*sides, strict=True):
+        yield f"{before or 'work outside graphs'} to {after or 'work outside graphs'}"
 
 
 def _drains(timeline: Timeline, causes: Causes, rank: Rank, span: tuple[int, int]) -> list[TimelineBar]:

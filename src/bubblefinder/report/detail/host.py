@@ -80,6 +80,9 @@ def _overlapping(rows: pl.DataFrame, span: tuple[int, int]) -> pl.DataFrame:
 
 
 def _longest(rows: pl.DataFrame, limit: int) -> pl.DataFrame:
+    """Return at most so many rows, which are sorted by start and end."""
+    if len(rows) <= limit:
+        return rows
     return rows.sort(pl.col("end_ns") - pl.col("start_ns"), descending=True).head(limit).sort("start_ns", "end_ns")
 
 
