@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import gzip
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -12,62 +11,53 @@ from starlette.responses import Response
 from bubblefinder.web.render import COOKIE
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Hashable
 
     from starlette.requests import Request
 
+    from bubblefinder.web.pieces import Pieced
     from bubblefinder.web.store import Store
 
 _MOST: Final = 128
 _MOST_BYTES: Final = 16 << 20
 """Both bound what is kept, whatever is asked: the server itself needs about 60 MiB."""
-_LEVEL: Final = 1
-"""A list of 70 KB packs in 0.1 ms to 6 KB; higher levels take twice as long to save 1 KB of it."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Kept:
+    version: Hashable
     plain: bytes
     packed: bytes
     media_type: str
 
 
 class Answers:
-    """The latest answers by what was asked."""
+    """The latest answers by what was asked, each for as long as the version of what it follows from stays."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self) -> None:
         """Begin with none."""
-        self._store = store
-        self._version = store.version
         self._kept: dict[tuple[str, ...], _Kept] = {}
         self._bytes = 0
 
-    def forget(self) -> None:
-        """Make every answer afresh from now on."""
-        self._kept.clear()
-        self._bytes = 0
-
-    def get(self, asked: tuple[str, ...]) -> Response | None:
-        """Return the answer to a question that was asked since the runs last changed."""
-        if self._version != self._store.version:
-            self._version = self._store.version
-            self.forget()
+    def get(self, asked: tuple[str, ...], version: Hashable) -> Response | None:
+        """Return the answer to a question that was asked before, if nothing it follows from has changed."""
         kept = self._kept.get(asked)
-        return None if kept is None else _told(asked, kept)
+        return None if kept is None or kept.version != version else _told(asked, kept)
 
-    def keep(self, asked: tuple[str, ...], answer: Response) -> Response:
+    def keep(self, asked: tuple[str, ...], version: Hashable, answer: Pieced) -> Response:
         """Keep an answer and return it as it is given from then on."""
-        if answer.status_code != 200 or self._version != self._store.version:  # noqa: PLR2004 - OK
-            return answer
-        plain = bytes(answer.body)
-        packed = gzip.compress(plain, _LEVEL, mtime=0) if asked[-1] == "packed" else b""
-        kept = _Kept(plain, packed, answer.headers["content-type"])
-        self._bytes += len(plain) + len(packed)
-        self._kept[asked] = kept
+        self._drop(asked)
+        packed = answer.gzipped() if asked[-1] == "packed" else b""
+        kept = self._kept[asked] = _Kept(version, bytes(answer.body), packed, answer.headers["content-type"])
+        self._bytes += len(kept.plain) + len(kept.packed)
         while len(self._kept) > _MOST or self._bytes > _MOST_BYTES:
-            oldest = self._kept.pop(next(iter(self._kept)))
-            self._bytes -= len(oldest.plain) + len(oldest.packed)
+            self._drop(next(iter(self._kept)))
         return _told(asked, kept)
+
+    def _drop(self, asked: tuple[str, ...]) -> None:
+        kept = self._kept.pop(asked, None)
+        if kept is not None:
+            self._bytes -= len(kept.plain) + len(kept.packed)
 
 
 def _told(asked: tuple[str, ...], kept: _Kept) -> Response:
@@ -77,8 +67,15 @@ def _told(asked: tuple[str, ...], kept: _Kept) -> Response:
     return Response(kept.plain, media_type=kept.media_type, headers=headers)
 
 
-def kept(endpoint: Callable[[Request], Awaitable[Response]]) -> Callable[[Request], Awaitable[Response]]:
-    """Answer from what is kept. For endpoints whose answer follows from the stored runs and the request alone."""
+def kept(
+    version_of: Callable[[Request], Hashable], endpoint: Callable[[Request], Awaitable[Pieced]]
+) -> Callable[[Request], Awaitable[Response]]:
+    """Answer from what is kept.
+
+    Args:
+        version_of: what is another one whenever the answer to a request may be.
+        endpoint: whose answer follows from the stored runs and the request alone.
+    """
 
     @functools.wraps(endpoint)
     async def answered(request: Request) -> Response:
@@ -90,8 +87,19 @@ def kept(endpoint: Callable[[Request], Awaitable[Response]]) -> Callable[[Reques
             str(COOKIE in request.cookies),
             "packed" if "gzip" in request.headers.get("accept-encoding", "") else "plain",
         )
-        if found := answers.get(asked):
-            return found
-        return answers.keep(asked, await endpoint(request))
+        version = version_of(request)
+        return answers.get(asked, version) or answers.keep(asked, version, await endpoint(request))
 
     return answered
+
+
+def of_runs(request: Request) -> Hashable:
+    """Return the version of what follows from any run."""
+    store: Store = request.app.state.service.store
+    return store.version
+
+
+def of_label(request: Request) -> Hashable:
+    """Return the version of what follows from the finished runs of the label asked for."""
+    store: Store = request.app.state.service.store
+    return store.shelf.version(request.query_params.get("label", ""))

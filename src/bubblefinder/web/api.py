@@ -10,11 +10,12 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import FileResponse, JSONResponse, Response
 from starlette.routing import Route
 
-from bubblefinder.web.answers import kept
+from bubblefinder.web.answers import kept, of_label, of_runs
 from bubblefinder.web.bodies import body_of
 from bubblefinder.web.events import window
 from bubblefinder.web.limits import RefusedError
 from bubblefinder.web.look import find, sums
+from bubblefinder.web.pieces import Pieced, piece
 from bubblefinder.web.safety import ALONE
 from bubblefinder.web.service import damaged_report, service
 from bubblefinder.web.trend import METRICS
@@ -59,12 +60,12 @@ async def put_run(request: Request) -> Response:
     return JSONResponse({"id": run.id, "url": f"/runs/{run.id}"}, 202, {"location": f"/runs/{run.id}"})
 
 
-async def list_runs(request: Request) -> Response:
+async def list_runs(request: Request) -> Pieced:
     """List runs, newest first; how far a job is isn't in the list, so that it can be kept."""
     here = service(request)
     found, total = here.store.shelf.listed(search=request.query_params.get("search", ""))
-    runs = ",".join([here.pieces.of(("listed", run.id), (run,), _listed_text) for run in found])
-    return Response(f'{{"total":{total},"runs":[{runs}]}}', media_type="application/json")
+    runs = here.pieces.groups(("listed",), [(run,) for run in found], _listed_text, ",")
+    return Pieced([piece(f'{{"total":{total},"runs":['), *runs, piece("]}")], "application/json")
 
 
 async def get_run(request: Request) -> Response:
@@ -183,13 +184,13 @@ async def get_diff(request: Request) -> Response:
     return Response(content, media_type=_DIFF_TYPES[name], headers={"content-security-policy": ALONE})
 
 
-async def get_trend(request: Request) -> Response:
+async def get_trend(request: Request) -> Pieced:
     """Send a metric of the runs with a label, oldest first."""
     here = service(request)
     metric = request.query_params.get("metric", next(iter(METRICS)))
     found = here.store.of_label(request.query_params.get("label", ""), metric)
-    points = ",".join([here.pieces.of(("point", run.id), (run, value), _point_text) for run, (value,) in found])
-    return Response(f'{{"metric":{_packed(metric)},"points":[{points}]}}', media_type="application/json")
+    points = here.pieces.groups(("point", metric), [(run, value) for run, (value,) in found], _point_text, ",")
+    return Pieced([piece(f'{{"metric":{_packed(metric)},"points":['), *points, piece("]}")], "application/json")
 
 
 def _point_text(run: StoredRun, value: float | None) -> str:
@@ -240,7 +241,7 @@ def _moment(request: Request, name: str) -> int | None:
 
 ROUTES: Final = [
     Route("/api/runs", put_run, methods=["PUT"]),
-    Route("/api/runs", kept(list_runs)),
+    Route("/api/runs", kept(of_runs, list_runs)),
     Route("/api/runs/{run_id}", get_run),
     Route("/api/runs/{run_id}", edit_run, methods=["PATCH"]),
     Route("/api/runs/{run_id}", delete_run, methods=["DELETE"]),
@@ -250,5 +251,5 @@ ROUTES: Final = [
     Route("/api/runs/{run_id}/find", get_find),
     Route("/api/runs/{run_id}/sums", get_sums),
     Route("/api/diff", get_diff),
-    Route("/api/trend", kept(get_trend)),
+    Route("/api/trend", kept(of_label, get_trend)),
 ]

@@ -10,28 +10,28 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
-from bubblefinder.web.answers import kept
+from bubblefinder.web.answers import kept, of_runs
 from bubblefinder.web.api import shown
 from bubblefinder.web.bodies import fields_of
 from bubblefinder.web.form import receive_form
 from bubblefinder.web.legend import LEGEND
-from bubblefinder.web.render import COOKIE, joined, page, row
+from bubblefinder.web.pieces import piece
+from bubblefinder.web.render import COOKIE, page, pieced_page, row
 from bubblefinder.web.safety import address, same, session
 from bubblefinder.web.service import service
 from bubblefinder.web.shelf import SORTS
 from bubblefinder.web.store import OPEN_STATES
-from bubblefinder.web.trend import HEIGHT, METRICS, MOST_RUNS, WIDTH, Chart, Move, Point, chart, commits, moves, words
+from bubblefinder.web.trend import HEIGHT, METRICS, MOST_RUNS, WIDTH, Chart, Move, Point, chart, commits, moves
 from bubblefinder.web.uploads import said
 from bubblefinder.web.worker import BODY, DIFF_STYLE, WAITING
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Hashable, Sequence
 
-    from markupsafe import Markup
     from starlette.requests import Request
 
+    from bubblefinder.web.pieces import Piece, Pieced
     from bubblefinder.web.service import Service
-    from bubblefinder.web.shelf import StoredRun
 
 PER_PAGE: Final = 50
 _PAGE_DIGITS: Final = 6
@@ -39,7 +39,7 @@ _CHOICES: Final = 100
 _COOKIE_S: Final = 30 * 86_400
 
 
-async def index(request: Request) -> Response:
+async def index(request: Request) -> Pieced:
     """Show where to drop a trace, and the runs."""
     here = service(request)
     query = request.query_params
@@ -51,18 +51,13 @@ async def index(request: Request) -> Response:
     runs, total = here.store.shelf.listed(
         search=search, label=label, sort=sort, descending=not ascending, limit=PER_PAGE, offset=(number - 1) * PER_PAGE
     )
-    return page(
-        request, "index.html", limits=here.limits, folder=here.folder.root, labels=here.store.shelf.labels(),
-        rows=_rows(here, runs), can_compare=sum(run.state == "done" for run in runs) > 1,
-        total=total, search=search, label=label, sort=sort, ascending=ascending, number=number,
-        pages=-(-total // PER_PAGE), host=request.url.netloc,
+    rows = here.pieces.groups(("row",), [(run, here.store.shelf.before(run)) for run in runs], partial(row, "run_row"))
+    return pieced_page(
+        request, "index.html", blocks={"rows": rows}, pieces=here.pieces,
+        limits=here.limits, folder=here.folder.root, labels=here.store.shelf.labels(),
+        can_compare=sum(run.state == "done" for run in runs) > 1, total=total, search=search, label=label,
+        sort=sort, ascending=ascending, number=number, pages=-(-total // PER_PAGE), host=request.url.netloc,
     )  # fmt: skip
-
-
-def _rows(here: Service, runs: Sequence[StoredRun]) -> Markup:
-    """Return the list's rows, each made again only if the run or the one before it changed."""
-    of, before = here.pieces.of, here.store.shelf.before
-    return joined([of(("row", run.id), (run, before(run)), partial(row, "run_row")) for run in runs])
 
 
 def _page_number(given: str) -> int:
@@ -141,45 +136,55 @@ async def show_diff(request: Request) -> Response:
     return page(request, "diff.html", base=base, head=head, body=body, style=style, query=request.url.query)
 
 
-async def show_trend(request: Request) -> Response:
+async def show_trend(request: Request) -> Pieced:
     """Show a metric over the runs of a label."""
     here = service(request)
-    store = here.store
-    labels = store.shelf.labels()
-    label = request.query_params.get("label") or next(iter(labels), "")
+    labels, label = _label_of(request)
     metric = request.query_params.get("metric", "")
     metric = metric if metric in METRICS else next(iter(METRICS))
-    found = store.of_label(label, metric, WAITING, limit=MOST_RUNS)
+    found = here.store.of_label(label, metric, WAITING, limit=MOST_RUNS)
     points = [Point(run, value, waiting) for run, (value, waiting) in found]
     moved = await run_in_threadpool(moves, points, metric)
-    drawn, begun = chart(points, moved), {move.at: move for move in moved}
-    return page(
-        request, "trend.html", labels=labels, label=label, metrics=METRICS, metric=metric, points=points, moves=moved,
-        rows=_point_rows(here, points, metric), chart=drawn, dots=_dots(here, points, drawn, begun, metric),
-        commits=commits(points, drawn, moved), words=words, width=WIDTH, height=HEIGHT, most=MOST_RUNS,
+    drawn = chart(points, moved)
+    blocks = {"dots": _dots(here, points, drawn, moved, metric), "rows": _point_rows(here, points, metric)}
+    return pieced_page(
+        request, "trend.html", blocks=blocks, pieces=here.pieces, labels=labels, label=label, metrics=METRICS,
+        metric=metric, points=points, moves=moved, chart=drawn, commits=commits(points, drawn, moved),
+        width=WIDTH, height=HEIGHT, most=MOST_RUNS,
     )  # fmt: skip
 
 
-def _point_rows(here: Service, points: Sequence[Point], metric: str) -> Markup:
+def _label_of(request: Request) -> tuple[tuple[str, ...], str]:
+    """Return all labels, and that of the trend asked for."""
+    labels = tuple(service(request).store.shelf.labels())
+    return labels, request.query_params.get("label") or next(iter(labels), "")
+
+
+def _of_trend(request: Request) -> Hashable:
+    """Return the version of what a trend's page follows from."""
+    labels, label = _label_of(request)
+    return labels, service(request).store.shelf.version(label)
+
+
+def _point_rows(here: Service, points: Sequence[Point], metric: str) -> list[Piece]:
     """Return the table of a trend, newest first."""
-    make = partial(row, "point_row")
-    made = [
-        here.pieces.of(("point row", metric, point.run.id), (point, earlier, words(metric, point.value)), make)
-        for earlier, point in pairwise([None, *points])
-        if point
+    items = [
+        (one.run, one.value, before and before.run, before and before.value)
+        for before, one in pairwise([None, *points])
+        if one
     ]
-    return joined(reversed(made))
+    return here.pieces.groups(("point row", metric), items[::-1], partial(row, "point_row", metric))
 
 
-def _dots(here: Service, points: Sequence[Point], drawn: Chart, begun: Mapping[int, Move], metric: str) -> Markup:
-    """Return the dots of a trend, each a link to its run."""
-    made, make = [], partial(row, "trend_dot")
+def _dots(here: Service, points: Sequence[Point], drawn: Chart, moved: Sequence[Move], metric: str) -> list[Piece]:
+    """Return the dots of a trend, each a link to its run, at places that change with every run that comes."""
+    begun, make = {move.at: move for move in moved}, partial(row, "trend_dot", metric)
+    made = []
     for dot in drawn.dots:
-        point, move = points[dot.index], begun.get(dot.index)
-        moved = (words(metric, move.before), words(metric, move.after)) if move else (None, None)
-        given = (point.run, f"{dot.x:.1f}", f"{dot.y:.1f}", words(metric, point.value), move, *moved)
-        made.append(here.pieces.of(("dot", metric, point.run.id), given, make))
-    return joined(made)
+        point = points[dot.index]
+        shown = here.pieces.of(("dot", metric, point.run.id), (point.run, point.value, begun.get(dot.index)), make)
+        made.append(f'<g transform="translate({dot.x:.1f} {dot.y:.1f})">{shown}</g>\n')
+    return [piece("".join(made))] if made else []
 
 
 async def show_login(request: Request) -> Response:
@@ -211,7 +216,7 @@ async def logout(_request: Request) -> Response:
 
 
 ROUTES: Final = [
-    Route("/", kept(index)),
+    Route("/", kept(of_runs, index)),
     Route("/upload", upload, methods=["POST"]),
     Route("/runs/{run_id}", show_run),
     Route("/runs/{run_id}/timeline", show_timeline),
@@ -219,7 +224,7 @@ ROUTES: Final = [
     Route("/runs/{run_id}/edit", edit_run, methods=["POST"]),
     Route("/runs/{run_id}/cancel", cancel_run, methods=["POST"]),
     Route("/diff", show_diff),
-    Route("/trend", kept(show_trend)),
+    Route("/trend", kept(_of_trend, show_trend)),
     Route("/login", show_login),
     Route("/login", login, methods=["POST"]),
     Route("/logout", logout, methods=["POST"]),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 import time
 from functools import cache
 from pathlib import Path
@@ -11,18 +12,24 @@ from starlette.responses import HTMLResponse
 
 from bubblefinder import units
 from bubblefinder.web import limits
+from bubblefinder.web.pieces import Pieced, piece
+from bubblefinder.web.trend import words
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping, Sequence
 
     from jinja2 import Environment
     from markupsafe import Markup
     from starlette.requests import Request
 
+    from bubblefinder.web.pieces import Piece, Pieces
+
 HERE: Final = Path(__file__).parent
 STATIC: Final = HERE / "static"
 COOKIE: Final = "bubblefinder"
 """What somebody who signed in carries."""
+_PLACE: Final = f"<{secrets.token_hex(16)}>"
+"""Stands in a rendered page for a block that was made before; nobody who words a text on the page knows it."""
 
 
 def page(
@@ -34,12 +41,35 @@ def page(
     **values: Any,  # noqa: ANN401
 ) -> HTMLResponse:
     """Return a rendered template; it can use the request's nonce."""
-    html = (
-        environment()
-        .get_template(template)
-        .render(nonce=request.state.nonce, is_signed_in=COOKIE in request.cookies, **values)
-    )
-    return HTMLResponse(html, status, dict(headers or {}))
+    return HTMLResponse(_rendered(request, template, values), status, dict(headers or {}))
+
+
+def pieced_page(
+    request: Request,
+    template: str,
+    *,
+    blocks: Mapping[str, Sequence[Piece]],
+    pieces: Pieces,
+    **values: Any,  # noqa: ANN401
+) -> Pieced:
+    """Return a rendered template with blocks in it that were made before, given in the order of their places."""
+    from markupsafe import Markup
+
+    def rendered(*_: object) -> tuple[Piece, ...]:
+        return tuple(piece(text) for text in _rendered(request, template, values | places).split(_PLACE))
+
+    places = {name: Markup(_PLACE) if block else "" for name, block in blocks.items()}  # noqa: S704 - ours
+    asked = (template, request.url.query, request.url.netloc)
+    first, *others = pieces.of(asked, (COOKIE in request.cookies, places, values), rendered)
+    made = [first]
+    for block, text in zip([block for block in blocks.values() if block], others, strict=True):
+        made += [*block, text]
+    return Pieced(made, "text/html; charset=utf-8")
+
+
+def _rendered(request: Request, template: str, values: Mapping[str, Any]) -> str:
+    found = environment().get_template(template)
+    return found.render(nonce=request.state.nonce, is_signed_in=COOKIE in request.cookies, **values)
 
 
 @cache
@@ -50,6 +80,7 @@ def environment() -> Environment:
     made = Environment(
         loader=FileSystemLoader(HERE / "templates"),
         autoescape=True,
+        auto_reload=False,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
@@ -64,6 +95,7 @@ def environment() -> Environment:
         "change": change,
         "printable": units.printable,
         "sentence": sentence,
+        "words": words,
     }
     return made
 
@@ -72,13 +104,6 @@ def row(macro: str, *values: object) -> Markup:
     """Return a row of a table, by its macro in ``rows.html``."""
     made: Markup = getattr(environment().get_template("rows.html").module, macro)(*values)
     return made
-
-
-def joined(rows: Iterable[str]) -> Markup:
-    """Return rows that templates made, which escape all they are given, as one."""
-    from markupsafe import Markup
-
-    return Markup("".join(rows))  # noqa: S704 - see above
 
 
 def sentence(text: str) -> str:

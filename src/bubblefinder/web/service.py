@@ -57,7 +57,7 @@ class Service:
         self.jobs = Jobs(self.store, self.folder, limits, worker)
         self.comparer = Comparer(self.store, self.folder, limits, worker)
         self.supervisor = Supervisor()
-        self.answers = Answers(self.store)
+        self.answers = Answers()
         self.pieces = Pieces()
 
     @asynccontextmanager

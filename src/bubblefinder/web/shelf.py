@@ -5,11 +5,10 @@ from __future__ import annotations
 import time
 from bisect import bisect_left, insort
 from dataclasses import dataclass, field
-from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
 State = Literal["queued", "running", "done", "failed", "cancelled"]
 SEARCH_CHARACTERS: Final = 200
@@ -70,6 +69,33 @@ SORTS: Final[dict[str, Callable[[StoredRun], Any] | None]] = {
 """How a list can be sorted, by what of a run; null is the order of arrival: a clock may go backwards."""
 
 
+class _Order:
+    """Runs in the order of one of SORTS, kept while they change; those without a value apart."""
+
+    def __init__(self, value: Callable[[StoredRun], Any]) -> None:
+        self._value = value
+        self._known: list[tuple[Any, int, str]] = []
+        self._unknown: list[tuple[int, str]] = []
+
+    def put(self, run: StoredRun, arrived: int) -> None:
+        value = self._value(run)
+        if value is None:
+            insort(self._unknown, (arrived, run.id))
+        else:
+            insort(self._known, (value, arrived, run.id))
+
+    def drop(self, run: StoredRun, arrived: int) -> None:
+        value = self._value(run)
+        if value is None:
+            del self._unknown[bisect_left(self._unknown, (arrived, run.id))]
+        else:
+            del self._known[bisect_left(self._known, (value, arrived, run.id))]
+
+    def ids(self, *, descending: bool) -> list[str]:
+        known = [run_id for _, _, run_id in self._known]
+        return (known[::-1] if descending else known) + [run_id for _, run_id in reversed(self._unknown)]
+
+
 class Shelf:
     """All runs without their metrics, in order of arrival, the finished ones by label too.
 
@@ -81,28 +107,33 @@ class Shelf:
         self._runs: dict[str, StoredRun] = {}
         self._texts: dict[str, str] = {}
         self._arrived: dict[str, int] = {}
+        self._orders: dict[str, _Order] = {}
         self._labelled: dict[str, list[tuple[int, str]]] = {}
-        self._next = 0
+        self._changed: dict[str, int] = {}
+        self._changes = self._next = 0
         for run in runs:
             self.put(run)
 
     def put(self, run: StoredRun) -> None:
         """Hold a run, new or changed."""
-        if (known := self._runs.get(run.id)) is not None:
-            self._unlabel(known)
+        if run.id in self._runs:
+            self._take(self._runs[run.id])
         else:
             self._arrived[run.id] = self._next
             self._next += 1
         self._runs[run.id] = run
         self._texts[run.id] = " ".join(getattr(run, name) or "" for name in _SEARCHED).casefold()
+        for order in self._orders.values():
+            order.put(run, self._arrived[run.id])
         if run.state == "done" and run.label is not None:
             insort(self._labelled.setdefault(run.label, []), (self._arrived[run.id], run.id))
+            self._mark(run.label)
 
     def drop(self, run_id: str) -> None:
         """Forget a run."""
         run = self._runs.pop(run_id, None)
         if run is not None:
-            self._unlabel(run)
+            self._take(run)
             del self._texts[run_id], self._arrived[run_id]
 
     def listed(
@@ -118,20 +149,17 @@ class Shelf:
     ) -> tuple[list[StoredRun], int]:
         """Return the runs that hold every word of `search`, and how many there are; `sort` is a key of SORTS.
 
-        Of equals, and of those without a value, which come last, the newest is first.
+        Ascending is descending backwards, equals too, but that runs without a value come last either way, the newest
+        first.
         """
-        key = SORTS[sort]
-        if key is None and not (search or label is not None or states):
-            runs = reversed(self._runs.values()) if descending else iter(self._runs.values())
-            return list(islice(runs, offset, offset + limit)), len(self._runs)
-        found = list(self._matching(search, label, states))
-        if key is not None:
-            known = [run for run in found if key(run) is not None]
-            known.sort(key=key, reverse=descending)
-            found = [*known, *(run for run in found if key(run) is None)]
-        elif not descending:
-            found.reverse()
-        return found[offset : offset + limit], len(found)
+        found, runs, texts = self._ids(sort, descending=descending), self._runs, self._texts
+        for word in search[:SEARCH_CHARACTERS].casefold().split()[:_SEARCH_WORDS]:
+            found = [run_id for run_id in found if word in texts[run_id]]
+        if label is not None:
+            found = [run_id for run_id in found if runs[run_id].label == label]
+        if states:
+            found = [run_id for run_id in found if runs[run_id].state in states]
+        return [runs[run_id] for run_id in found[offset : offset + limit]], len(found)
 
     def labels(self) -> dict[str, int]:
         """Return the labels of finished runs, and how many each has."""
@@ -147,22 +175,33 @@ class Shelf:
         place = bisect_left(runs, (self._arrived[run.id], "")) if runs else 0
         return self._runs[runs[place - 1][1]] if place else None
 
-    def _matching(self, search: str, label: str | None, states: Sequence[State]) -> Iterator[StoredRun]:
-        words = search[:SEARCH_CHARACTERS].casefold().split()[:_SEARCH_WORDS]
-        for run_id, run in reversed(self._runs.items()):
-            text = self._texts[run_id]
-            if (
-                all(word in text for word in words)
-                and (label is None or run.label == label)
-                and (not states or run.state in states)
-            ):
-                yield run
+    def version(self, label: str) -> int:
+        """Return a number that is another one whenever the finished runs of a label have changed; 0 where none is."""
+        return self._changed.get(label, 0)
 
-    def _unlabel(self, run: StoredRun) -> None:
-        """Take a run from those of its label."""
+    def _ids(self, sort: str, *, descending: bool) -> list[str]:
+        value = SORTS[sort]
+        if value is None:
+            return list(reversed(self._runs) if descending else self._runs)
+        if sort not in self._orders:
+            order = self._orders[sort] = _Order(value)
+            for run_id, run in self._runs.items():
+                order.put(run, self._arrived[run_id])
+        return self._orders[sort].ids(descending=descending)
+
+    def _take(self, run: StoredRun) -> None:
+        """Take a run from the orders, and from those of its label."""
+        arrived = self._arrived[run.id]
+        for order in self._orders.values():
+            order.drop(run, arrived)
         if run.state != "done" or run.label is None:
             return
         runs = self._labelled[run.label]
-        del runs[bisect_left(runs, (self._arrived[run.id], run.id))]
+        del runs[bisect_left(runs, (arrived, run.id))]
+        self._mark(run.label)
         if not runs:
-            del self._labelled[run.label]
+            del self._labelled[run.label], self._changed[run.label]
+
+    def _mark(self, label: str) -> None:
+        self._changes += 1
+        self._changed[label] = self._changes

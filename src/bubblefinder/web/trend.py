@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
@@ -61,8 +62,8 @@ class Move:
     is_worse: bool
 
 
-def words(metric: str, number: float | None) -> str:
-    """Return a value with its unit."""
+def words(number: float | None, metric: str) -> str:
+    """Return a metric's value with its unit."""
     return value(number, KNOWN[metric].unit)
 
 
@@ -102,6 +103,8 @@ def commits(points: Sequence[Point], drawn: Chart, moved: Sequence[Move]) -> lis
     kept: list[tuple[float, str]] = []
     for dot in [*(dot for dot in drawn.dots if dot.index in begun), *reversed(drawn.dots)]:
         commit = points[dot.index].run.commit
-        if commit and all(abs(dot.x - x) >= _COMMIT_PX for x, _ in kept):
-            kept.append((dot.x, printable(commit)[:8]))
+        place = bisect(kept, (dot.x,))
+        beside = kept[max(place - 1, 0) : place + 1]
+        if commit and all(abs(dot.x - x) >= _COMMIT_PX for x, _ in beside):
+            kept.insert(place, (dot.x, printable(commit)[:8]))
     return kept

@@ -23,8 +23,8 @@ def test_a_higher_value_is_drawn_higher_and_later_further_right() -> None:
 def test_the_axis_speaks_the_metrics_unit_and_fits_the_data() -> None:
     ticks = [tick for _, tick in chart(points(7.0e6, 7.4e6)).ticks]
     assert (ticks[0], ticks[-1] > 7.4e6) == (7.0e6, True)
-    assert words("step.duration.p50", ticks[1]) == "7.10 ms"
-    assert words("bubble.share.total", chart(points(0.5, 0.4)).ticks[0][1]) == "40.0 %"
+    assert words(ticks[1], "step.duration.p50") == "7.10 ms"
+    assert words(chart(points(0.5, 0.4)).ticks[0][1], "bubble.share.total") == "40.0 %"
 
 
 def test_noise_of_a_thousandth_is_drawn_flat() -> None:
@@ -79,4 +79,4 @@ def test_one_point_none_and_all_zero_can_be_drawn() -> None:
 
 
 def test_unknown_is_a_dash() -> None:
-    assert words("bubble.share.total", None) == words("step.duration.p50", None) == "–"
+    assert words(None, "bubble.share.total") == words(None, "step.duration.p50") == "–"
