@@ -3,9 +3,10 @@
     python -m benchmarks.web [--runs 1000] [--seconds 3]
 
 Both are asked in the same process, in turns, by one client over loopback, and by time of the processor. A ratio of
-0.25 means a quarter of the bare rate. "kept" asks again and again, "noted" after a change of a run's note, "moved"
-after its label changed too, by which it comes to a trend or leaves it, as an upload would; each change goes through the
-API and isn't counted. "mixed" is a busy team: every tenth request comes right after such a change.
+0.25 means a quarter of the bare rate. "kept" asks again and again, "noted" each time after the next run got another
+note, "moved" after it got another label, by which it comes to a trend or leaves it as an upload does. Changes go
+through the API and aren't counted. "mixed" is a busy team: every tenth request comes right after a change, every fourth
+of which is a move.
 """
 
 from __future__ import annotations
@@ -79,8 +80,9 @@ def served(make: Callable[[], ASGIApp]) -> int:
 def rate(port: int, path: str, seconds: float, before: Callable[[], None] = lambda: None) -> tuple[float, bytes]:
     """Return requests a second of one client that keeps its connection, and the last body as sent.
 
-    Seconds are those of the processor, for client and server together: what else the machine does makes no difference.
-    What is done `before` each request isn't counted.
+    Seconds are those of the processor, for client and server together: what else the machine does makes little
+    difference. What is done `before` each request isn't counted, but leaves cold caches; so the bare route is asked
+    behind the same.
     """
     client = HTTPConnection("127.0.0.1", port)
     asked, spent, body, ends = 0, 0.0, b"", time.monotonic() + seconds
@@ -98,34 +100,41 @@ def rate(port: int, path: str, seconds: float, before: Callable[[], None] = lamb
 
 
 class Editor:
-    """Somebody who edits the newest run, each time to something else."""
+    """Somebody who edits runs, the newest 200 in turn, each time to something else."""
 
     def __init__(self, port: int) -> None:
-        """Find the newest run."""
+        """Find the runs."""
         self._client = HTTPConnection("127.0.0.1", port)
         self._asked = self._edits = 0
         self._client.request("GET", "/api/runs", headers={"host": "127.0.0.1"})
-        self._place = "/api/runs/" + json.loads(self._client.getresponse().read())["runs"][0]["id"]
+        self._runs = json.loads(self._client.getresponse().read())["runs"]
+        self._client.close()
 
     def note(self) -> None:
-        """Change the note."""
-        self._edit(note=f"edit {self._edits}", label="nightly-0")
+        """Change the note of the next run."""
+        self._edit({"note": f"edit {self._edits}"})
 
     def move(self) -> None:
-        """Change the label too, to another and back."""
-        self._edit(note=f"edit {self._edits}", label=f"nightly-{self._edits % 2}")
+        """Give the next run the other label."""
+        run = self._runs[self._edits % len(self._runs)]
+        run["label"] = "nightly-1" if run["label"] == "nightly-0" else "nightly-0"
+        self._edit({"label": run["label"]})
 
     def seldom(self) -> None:
-        """Change the label before every tenth request."""
+        """Change something before every tenth request: three notes, then a label."""
         self._asked += 1
-        if self._asked % 10 == 0:
+        if self._asked % 40 == 0:
             self.move()
+        elif self._asked % 10 == 0:
+            self.note()
 
-    def _edit(self, **changed: str) -> None:
+    def _edit(self, changed: dict[str, str]) -> None:
+        run = self._runs[self._edits % len(self._runs)]
         self._edits += 1
-        self._client.request("PATCH", self._place, json.dumps(changed), {"host": "127.0.0.1"})
+        self._client.request("PATCH", f"/api/runs/{run['id']}", json.dumps(changed), {"host": "127.0.0.1"})
         answer = self._client.getresponse()
         answer.read()
+        self._client.close()
         assert answer.status == 200, answer.status
 
 
@@ -141,24 +150,18 @@ def main() -> None:
 
     with tempfile.TemporaryDirectory() as root:
         fill(Path(root), chosen.runs)
-        services: list[Service] = []
-
-        def ours() -> ASGIApp:
-            services.append(Service(Path(root), Limits()))
-            return create_app(services[0])
-
         port = served(lambda: create_app(Service(Path(root), Limits())))
         other = served(lambda: Starlette(routes=[Route("/", bare)]))
         editor = Editor(port)
         ways = {"kept": lambda: None, "mixed": editor.seldom, "noted": editor.note, "moved": editor.move}
-        print(f"{'path':28} {'bytes':>8} {'bare/s':>7}", *(f"{way + '/s':>8} {'ratio':>5}" for way in ways))
+        print(f"{'requests a second':28} {'bytes':>8}", *(f"{'bare':>7} {way:>6} {'ratio':>5}" for way in ways))
         for path in PATHS:
             _, bodies["now"] = rate(port, path, 0.1)
-            plain, _ = rate(other, "/", chosen.seconds)
-            rates = [rate(port, path, chosen.seconds, before)[0] for before in ways.values()]
-            size = len(gzip.decompress(bodies["now"]))
-            told = (f"{one:8.0f} {one / plain:5.2f}" for one in rates)
-            print(f"{path:28} {size:8,} {plain:7.0f}", *told, flush=True)
+            told = []
+            for before in ways.values():
+                plain, ours = (rate(*asked, chosen.seconds, before)[0] for asked in ((other, "/"), (port, path)))
+                told.append(f"{plain:7.0f} {ours:6.0f} {ours / plain:5.2f}")
+            print(f"{path:28} {len(gzip.decompress(bodies['now'])):8,}", *told, flush=True)
 
 
 if __name__ == "__main__":

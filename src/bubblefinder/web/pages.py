@@ -6,7 +6,6 @@ from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
-from starlette.concurrency import run_in_threadpool
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
@@ -144,7 +143,7 @@ async def show_trend(request: Request) -> Pieced:
     metric = metric if metric in METRICS else next(iter(METRICS))
     found = here.store.of_label(label, metric, WAITING, limit=MOST_RUNS)
     points = [Point(run, value, waiting) for run, (value, waiting) in found]
-    moved = await run_in_threadpool(moves, points, metric)
+    moved = moves(points, metric)
     drawn = chart(points, moved)
     blocks = {"dots": _dots(here, points, drawn, moved, metric), "rows": _point_rows(here, points, metric)}
     return pieced_page(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from bisect import bisect_left, insort
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 if TYPE_CHECKING:
@@ -116,13 +116,16 @@ class Shelf:
 
     def put(self, run: StoredRun) -> None:
         """Hold a run, new or changed."""
-        if run.id in self._runs:
-            self._take(self._runs[run.id])
-        else:
+        known = self._runs.get(run.id)
+        if known is None:
             self._arrived[run.id] = self._next
             self._next += 1
         self._runs[run.id] = run
         self._texts[run.id] = " ".join(getattr(run, name) or "" for name in _SEARCHED).casefold()
+        if known is not None and replace(known, note=run.note, kept=run.kept) == run:
+            return
+        if known is not None:
+            self._take(known)
         for order in self._orders.values():
             order.put(run, self._arrived[run.id])
         if run.state == "done" and run.label is not None:
@@ -176,7 +179,10 @@ class Shelf:
         return self._runs[runs[place - 1][1]] if place else None
 
     def version(self, label: str) -> int:
-        """Return a number that is another one whenever the finished runs of a label have changed; 0 where none is."""
+        """Return a number that is another one whenever the finished runs of a label have changed; 0 where none is.
+
+        Notes, and whether a run is kept, don't count.
+        """
         return self._changed.get(label, 0)
 
     def _ids(self, sort: str, *, descending: bool) -> list[str]:

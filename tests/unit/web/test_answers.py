@@ -47,7 +47,9 @@ async def test_a_trend_is_kept_while_the_finished_runs_of_its_label_are_the_same
         await here.settled(await here.put(label="b"))
         waiting = await here.put(trace("sleep 9"), label="a")
         assert await is_kept() == [True, True]
-        for change in ({"note": "x"}, {"label": "b"}, {"label": "a"}):
+        await here.client.patch(f"/api/runs/{run_id}", json={"note": "x", "kept": True})
+        assert await is_kept() == [True, True]
+        for change in ({"commit": "c"}, {"label": "b"}, {"label": "a"}):
             await here.client.patch(f"/api/runs/{run_id}", json=change)
             assert await is_kept() == [False, False]
             assert await is_kept() == [True, True]
