@@ -160,6 +160,11 @@ class Worker:
     def _ended_by(self, code: int | None) -> Outcome:
         if code == -signal.SIGXCPU:
             return self._too_long()
+        if code == -signal.SIGKILL:
+            return self._broken_off(
+                "something killed it, most likely the system for want of memory",
+                "Upload it again, or try the command line: bubblefinder analyze FILE",
+            )
         if code is None or code < 0:
             bound = size(self._allowed.memory_bytes)
             return self._broken_off(

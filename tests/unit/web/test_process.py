@@ -117,3 +117,10 @@ async def test_out_of_processor_time_is_said() -> None:
     script = "import os, signal; os.kill(os.getpid(), signal.SIGXCPU)"
     outcome = await Worker(Limits(), (sys.executable, "-c", script)).run("comparison", JOB, Path())
     assert "took longer" in outcome.error
+
+
+@asynchronous
+async def test_a_worker_that_something_else_kills_is_not_taken_for_damage() -> None:
+    script = "import os, signal; os.kill(os.getpid(), signal.SIGKILL)"
+    outcome = await Worker(Limits(), (sys.executable, "-c", script)).run("comparison", JOB, Path())
+    assert "something killed it" in outcome.error
