@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from bubblefinder.web import pieces
 from bubblefinder.web.pieces import Pieced, Pieces, piece
-from bubblefinder.web.store import StoredRun, new_id
+from bubblefinder.web.shelf import StoredRun
+from bubblefinder.web.store import new_id
 
 if TYPE_CHECKING:
     import pytest
