@@ -30,6 +30,8 @@ LAYERS = {"draft": 2, "verify": 48, "extend": 1}
 TOKENS = 4
 HOST_WORK_S = 0.0003
 """Less than verify takes on the GPU, so that a host which waits for nothing is ahead."""
+SLOW_S = 0.002
+"""More than a step takes on two GPUs: a host that works less than that longer is still ahead, and nothing is seen."""
 WARM_STEPS = 20
 UNTRACED_STEPS = 200
 GARBAGE = 200_000
@@ -158,7 +160,7 @@ def slow_rank(loop: Loop, step: int) -> None:
     """Keep rank 1 longer at work."""
     ahead(loop, step)
     if dist.get_rank() == 1:
-        work(0.0004)
+        work(SLOW_S)
 
 
 VARIANTS: dict[str, Callable[[Loop, int], None]] = {

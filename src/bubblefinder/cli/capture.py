@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from bubblefinder.errors import InputError, UsageError
+from bubblefinder.errors import CannotAnswerError, InputError, UsageError
 
 if TYPE_CHECKING:
     from bubblefinder.capture.engines import Engine
@@ -100,7 +100,6 @@ def _print(planned: Plan, engine: Engine, wish: Wish, found: Nsys | None) -> Non
 def _run(planned: Plan, engine: Engine, wish: Wish, nsys: Nsys) -> None:
     """Record, export and analyse."""
     from bubblefinder.capture.take import check_free, take
-    from bubblefinder.cli.analyze import analyze
     from bubblefinder.cli.output import stages
 
     check_free(planned, wish)
@@ -111,9 +110,21 @@ def _run(planned: Plan, engine: Engine, wish: Wish, nsys: Nsys) -> None:
         with stages(quiet=False) as progress:
             take(recording, nsys, progress)
     first, *others = planned.recordings
-    beside = {other.kind: other.export for other in others}
     reports = [wish.stem.with_name(f"{wish.stem.name}.report.{suffix}") for suffix in ("html", "json")]
-    analyze([first.export], output=reports, reference=beside.get("graph"), names_from=beside.get("names"))
+    _analyse(first.export, {other.kind: other.export for other in others}, reports)
+
+
+def _analyse(export: Path, beside: dict[str, Path], reports: list[Path]) -> None:
+    """Analyse what was recorded with what was recorded beside it, or without where that can't be used."""
+    from bubblefinder.cli.analyze import analyze
+
+    try:
+        analyze([export], output=reports, reference=beside.get("graph"), names_from=beside.get("names"))
+    except CannotAnswerError as error:
+        if not beside:
+            raise
+        typer.echo(f"{error}: analysed without it", err=True)
+        analyze([export], output=reports)
 
 
 def _write_functions(path: Path, engine: Engine) -> None:

@@ -75,19 +75,22 @@ def test_a_duration_is_never_dropped() -> None:
     assert any("--delay=2 --duration=3" in line for line in printed("--delay", "2", "--", "python", "a.py"))
 
 
-def test_it_records_exports_and_analyses_with_the_reference(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def recorded_as(tmp_path: Path, node: str, graph: str) -> list[str]:
+    """The command that records two samples, with an nsys that stands in for the real one."""
     nsys = stand_in(tmp_path / "nsys")
-    for kind in ("node", "graph"):
-        (tmp_path / f"{kind}.made").write_bytes(
-            lzma.decompress((SAMPLES / f"nextn_before.{kind}.sqlite.xz").read_bytes())
-        )
+    for kind, name in (("node", node), ("graph", graph)):
+        (tmp_path / f"{kind}.made").write_bytes(lzma.decompress((SAMPLES / f"{name}.sqlite.xz").read_bytes()))
     head, written, tail = nsys.command.read_text().partition("    pathlib.Path(words[words.index")
     assert written
     made = f"{str(tmp_path)!r} + ('/node.made' if '.node.' in words[-1] else '/graph.made')"
     copied = f"    import shutil; shutil.copy({made}, words[words.index('--output') + 1])\n"
     nsys.command.write_text(head + copied + tail.partition("\n")[2])
+    return ["capture", "--nsys", str(nsys.command), "--mode", "both", "--run", "--", sys.executable, "-V"]
+
+
+def test_it_records_exports_and_analyses_with_the_reference(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    words = ["capture", "--nsys", str(nsys.command), "--mode", "both", "--run", "--", sys.executable, "-V"]
+    words = recorded_as(tmp_path, "nextn_before.node", "nextn_before.graph")
     done = CliRunner().invoke(app, words)
     assert done.exit_code == 0, done.output
     assert done.stdout.startswith("The GPU idles 28.3 % of the decode time")
@@ -96,6 +99,17 @@ def test_it_records_exports_and_analyses_with_the_reference(tmp_path: Path, monk
     assert (tmp_path / "decode.report.html").exists()
     again = CliRunner().invoke(app, words)
     assert "exists" in str(again.exception)
+
+
+def test_a_reference_that_cannot_be_used_does_not_cost_the_report(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A program without graphs has no graph mode, and was recorded all the same."""
+    monkeypatch.chdir(tmp_path)
+    done = CliRunner().invoke(app, recorded_as(tmp_path, "torch_eager", "torch_eager"))
+    assert done.exit_code == 0, done.output
+    assert "decode.graph.sqlite was captured in none mode: analysed without it" in done.stderr
+    assert json.loads((tmp_path / "decode.report.json").read_text())["trace"]["capture_mode"] == "none"
 
 
 def test_a_version_that_cannot_answer_is_refused_before_the_program_runs(tmp_path: Path) -> None:
