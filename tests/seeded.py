@@ -48,6 +48,7 @@ class Seed:
         alloc_us: how long `cudaHostAlloc` takes in those steps instead.
         cold: so many first steps whose kernels take twice as long.
         host_speed: times of host work and calls over those of the healthy loop.
+        hold_us: for how long about another thread takes the core; every `hold_every_us` of work or so.
         gpu_speed: kernel times likewise.
     """
 
@@ -66,6 +67,8 @@ class Seed:
     pause_every: int = 13
     cold: int = 0
     host_speed: float = 1.0
+    hold_us: float = 0
+    hold_every_us: float = 0
     gpu_speed: float = 1.0
 
 
@@ -74,15 +77,25 @@ HEALTHY = Seed()
 
 @dataclass(slots=True)
 class PacedHost(Host):
-    """A host whose own time, in work and in calls, is longer by a factor."""
+    """A host whose own time, in work and in calls, is longer by a factor, and that has to share its core."""
 
-    pace: float = 1.0
+    seed: Seed = HEALTHY
+    left_us: float = 0
 
     def work(self, us: float) -> None:
-        Host.work(self, us * self.pace)
+        Host.work(self, self._shared(us))
 
     def call(self, api: str, us: float = 2, *, until: int = 0, frames: Sequence[str] = (), **values: int) -> int:
-        return Host.call(self, api, us * self.pace, until=until, frames=frames, **values)
+        return Host.call(self, api, us if until else self._shared(us), until=until, frames=frames, **values)
+
+    def _shared(self, us: float) -> float:
+        """So much time of its own with what another thread takes in between."""
+        seed, dice, lost = self.seed, self.machine.random, 0.0
+        self.left_us -= us * seed.host_speed if seed.hold_us else 0
+        while self.left_us < 0:
+            lost += seed.hold_us * dice.uniform(0.5, 1.5)
+            self.left_us += dice.expovariate(1 / seed.hold_every_us)
+        return us * seed.host_speed + lost
 
 
 def graph(seed: Seed, healthy: Graph, speed: float) -> Graph:
@@ -146,7 +159,7 @@ def step(host: Host, seed: Seed, number: int, steps: int) -> tuple[int, int]:
 def trace(seed: Seed = HEALTHY, *, steps: int = 40, number: int = 1, node_mode: bool = True) -> Trace:
     """The capture of a loop; `number` seeds its jitter."""
     machine = Machine(seed=number, node_mode=node_mode)
-    host = PacedHost(machine, process_key(1001), 0, 1, 1_000 * US, pace=seed.host_speed)
+    host = PacedHost(machine, process_key(1001), 0, 1, 1_000 * US, seed=seed)
     before: tuple[int, int] | None = None
     for k in range(steps):
         with host.range("decode_step"):

@@ -113,6 +113,29 @@ def test_a_slower_host_is_no_slower_program() -> None:
     assert back.verdict == "can't tell"
 
 
+@pytest.mark.parametrize(("hold_us", "every_us"), [(100, 200), (500, 1_000), (1_000, 3_000), (3_000, 3_000)])
+@pytest.mark.parametrize("number", [2, 3, 4, 5])
+def test_a_thread_that_shares_its_core_is_no_slower_program(hold_us: float, every_us: float, number: int) -> None:
+    base = Seed(work_us=2_500)
+    shared = of(Seed(work_us=2_500, hold_us=hold_us, hold_every_us=every_us), number)
+    for result in (diff([of(base, 1)], [shared]), diff([shared], [of(base, 1)])):
+        assert result.speed is not None
+        hit = max(result.speed.head_held, result.speed.base_held)
+        assert result.verdict == "can't tell" if hit > 1.1 else result.verdict in {"regression", "improvement"}
+
+
+@pytest.mark.parametrize("work_us", [3_500, 5_000, 10_000])
+def test_more_work_beside_it_is_more_work(work_us: float) -> None:
+    base = of(Seed(work_us=2_500, hold_us=500, hold_every_us=5_000), 1)
+    result = diff([base], [of(Seed(work_us=work_us, hold_us=500, hold_every_us=5_000), 2)])
+    assert (result.verdict, result.suspects[0].name) == ("regression", "prepare_batch")
+
+
+def test_a_program_that_is_far_slower_is_told_from_a_thread_that_was_held_up_half_of_the_time() -> None:
+    head = Seed(work_us=12_000, hold_us=500, hold_every_us=500)
+    assert diff([of(Seed(work_us=1_000), 1)], [of(head, 2)]).verdict == "regression"
+
+
 def test_more_work_on_a_slower_host_is_still_more_work() -> None:
     result = diff([of(BUSY, 1)], [of(Seed(work_us=1_400, host_speed=1.3), 2)])
     assert (result.verdict, result.suspects[0].name) == ("regression", "prepare_batch")

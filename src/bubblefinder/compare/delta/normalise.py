@@ -24,7 +24,8 @@ _AT_MOST: Final = {f"{_STEP}mean": 1.0, f"{_STEP}p50": 2.0, f"{_STEP}p95": 20.0}
 """How many times what a held-up thread adds to the mean step it can add to each: it is held up in few steps, and by
 Markov's inequality what half of the steps exceed is at most twice the mean, what a twentieth exceeds twenty times."""
 BY_CHANCE: Final = 2.0
-"""What a thread lost is told by the few calls that were hit: six of twelve hold-ups or fewer in 5 % of the cases."""
+"""What a thread lost is told by the few calls that were hit: six of twelve hold-ups or fewer in 5 % of the cases. So it
+may have lost twice as much."""
 _SAME: Final = "without that the step moves by less than the noise"
 
 
@@ -51,15 +52,45 @@ def accounted_for(
     table = {(row.metric, row.where.get("rank")): row for row in rows}
     waiting = 0.0 if left_out else speed.held_back_ns
     device = [words for words in (_gpu_words(gpu), "" if left_out else _later_words(speed)) if words]
-    hosts = speed.base_host_ns, speed.head_host_ns
     for pace, held, words in _slower_hosts(speed, alone=alone, on_host=on_host):
-        told, slower = [*words, *device], _longer(hosts, pace) + waiting
-        more = BY_CHANCE * (_longer(hosts, (pace or 1.0) * held) - _longer(hosts, pace)) if held else 0.0
+        told = [*words, *device]
+        rows = _without_tails(moved) if words and alone else moved
         if told and all(
-            _explained(row, slower + more * _AT_MOST[row.metric] + _longer(_working(row, table), gpu)) for row in moved
+            _explained(row, waiting + _by_host(row, table, speed, (pace, held)) + _longer(_working(row, table), gpu))
+            for row in rows
         ):
             return f"{' and '.join(told)}; {_SAME}"
     return None
+
+
+def _without_tails(moved: Sequence[Change]) -> list[Change]:
+    """Return what moved without the tails of ranks whose mean did: two captures of hosts that differ don't settle it.
+
+    Stalls that are no chance are in the mean, which is held to the least there is.
+    """
+    means = [row.where.get("rank") for row in moved if row.metric == f"{_STEP}mean"]
+    return [row for row in moved if row.metric != f"{_STEP}p95" or row.where.get("rank") not in means]
+
+
+def _by_host(
+    row: Change, table: Mapping[_Place, Change], speed: Speed, slower: tuple[float | None, float | None]
+) -> float:
+    """Return what a step is longer by on head because its host was slower, in the statistic of a row.
+
+    A slower pace takes its part of every step, of long ones more; a thread is held up in few of them.
+    """
+    pace, held = slower
+    hosts = speed.base_host_ns, speed.head_host_ns
+    mean = table.get((f"{_STEP}mean", row.where.get("rank")), row)
+    sizes = [_over(row.base.value, mean.base.value), _over(row.head.value, mean.head.value)]
+    paced = _longer((hosts[0] * sizes[0], hosts[1] * sizes[1]), pace)
+    if held is None:
+        return paced
+    return paced + _AT_MOST[row.metric] * (_longer(hosts, (pace or 1.0) * held) - _longer(hosts, pace))
+
+
+def _over(value: float | None, mean: float | None) -> float:
+    return value / mean if value and mean else 1.0
 
 
 def _slower_hosts(
@@ -67,7 +98,7 @@ def _slower_hosts(
 ) -> Iterator[tuple[float | None, float | None, list[str]]]:
     """Yield by what the host may have been slower, and in words: nothing, its pace, a thread held up, or both."""
     pace = _beyond(speed.host, SAME_HOST if alone else OTHER_HOST)
-    held = _beyond(speed.head_held / speed.base_held, SAME_HOST) if alone and on_host else None
+    held = _at_most(_beyond(speed.head_held / speed.base_held, SAME_HOST)) if alone and on_host else None
     yield None, None, []
     if pace:
         yield pace, None, [_host_words(speed, pace)]
@@ -75,6 +106,13 @@ def _slower_hosts(
         yield None, held, [_held_words(speed)]
     if pace and held and (pace > 1) == (held > 1):
         yield pace, held, [_host_words(speed, pace), _held_words(speed)]
+
+
+def _at_most(held: float | None) -> float | None:
+    """Return for how much longer a thread may have taken that was held up so much by what its calls tell."""
+    if held is None:
+        return None
+    return 1 + BY_CHANCE * (held - 1) if held > 1 else 1 / (1 + BY_CHANCE * (1 / held - 1))
 
 
 def left_out(rows: Sequence[Change], speed: Speed | None) -> list[str]:

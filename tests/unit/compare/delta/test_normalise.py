@@ -160,6 +160,19 @@ def test_a_slower_host_whose_thread_is_held_up_as_well_accounts_for_both() -> No
 
 def test_hold_ups_lie_in_few_steps_so_the_tail_can_take_all_of_them() -> None:
     tail = a_change("step.duration.p95", 1_000 * US, 9_000 * US)
-    assert "held up" in str(excuse([*step(1_000, 1_900), tail], held(1.9)))
+    assert "held up" in str(excuse([*step(1_000, 1_000), tail], held(1.9)))
     further = a_change("step.duration.p95", 1_000 * US, 39_000 * US)
-    assert excuse([*step(1_000, 1_900), further], held(1.9)) is None
+    assert excuse([*step(1_000, 1_000), further], held(1.9)) is None
+
+
+def test_where_the_mean_moved_with_the_host_so_may_the_tail() -> None:
+    tail = a_change("step.duration.p95", 2_000 * US, 4_500 * US)
+    slower = a_speed(1.9, host_ns=1_000 * US)
+    assert excuse([*step(1_000, 1_900), tail], slower) is not None
+    assert excuse([*step(1_000, 1_900), tail], slower, alone=False) is None
+    alike = a_change("step.duration.p95", 2_000 * US, 3_800 * US)
+    assert excuse([*step(1_000, 1_900), alike], slower, alone=False) is not None
+
+
+def test_a_program_ten_times_slower_is_not_excused_by_a_thread_held_up_half_of_the_time() -> None:
+    assert excuse(step(1_000, 10_000), replace(held(2.0), head_host_ns=10_000 * US)) is None
