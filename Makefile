@@ -14,15 +14,13 @@ LOCKED  = $(BIN)/uv export --quiet --frozen --no-emit-project --no-default-group
 INSTALL = $(BIN)/pip install -qq --require-hashes --requirement
 
 # A file's tests share what they make, so each file stays on one worker; what a page needs is made again in a second.
+# Tests of servers and pages wait more than they work, so the two runs go on at the same time.
 PARALLEL = --numprocesses 2 --dist loadfile
 BROWSERS = --numprocesses 2 --dist worksteal
 
-# The check of a change in CI measures what its tests run, so that no other run is needed for the floor.
-COVERAGE = $(if $(CI),--cov)
-
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test quick lint types layers tests coverage nightly format system-deps nsys smoke lock clean
+.PHONY: help demo test quick lint types layers tests tests-without-pages tests-of-pages coverage nightly format system-deps nsys smoke lock clean
 
 help: ## Say what each target does
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r target text; do \
@@ -44,20 +42,25 @@ types: $(VENV)/dev.stamp ## Static types
 layers: $(VENV)/dev.stamp ## Who may import whom
 	$(BIN)/lint-imports
 
-tests: $(VENV)/dev.stamp system-deps ## Every test, on two cores; in CI with the floor of coverage
-	$(BIN)/pytest -q $(PARALLEL) -m "not browser" $(COVERAGE)
+tests: $(VENV)/dev.stamp system-deps ## Every test, on two cores
+	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target tests-without-pages tests-of-pages
+
+tests-without-pages:
+	$(BIN)/pytest -q $(PARALLEL) -m "not browser"
+
+tests-of-pages:
 	$(BIN)/pytest -q $(BROWSERS) -m browser tests/e2e
 
 quick: $(VENV)/dev.stamp ## While working: style, layers, and the tests of what changed, in less than a minute
 	$(BIN)/ruff check -q .
 	$(BIN)/lint-imports >/dev/null || $(BIN)/lint-imports
-	$(BIN)/pytest -q $(PARALLEL) --hypothesis-profile quick -m "not browser" $$($(BIN)/python -m tests.changed)
+	$(BIN)/pytest -q $(PARALLEL) -m "not browser" $$($(BIN)/python -m tests.changed)
 
 coverage: $(VENV)/dev.stamp ## How much of the code the tests run; fails below the floor
-	$(BIN)/pytest -q $(PARALLEL) --hypothesis-profile quick -m "not browser" --cov
+	$(BIN)/pytest -q $(PARALLEL) -m "not browser" --cov
 
 nightly: $(VENV)/dev.stamp ## Every law with many examples
-	$(BIN)/pytest -q $(PARALLEL) --hypothesis-profile nightly -m "not browser"
+	$(BIN)/pytest -q $(PARALLEL) --hypothesis-profile nightly -m "hypothesis and not browser"
 
 format: $(VENV)/dev.stamp ## Format the code and fix what can be fixed
 	$(BIN)/ruff check --fix .

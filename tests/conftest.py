@@ -35,8 +35,8 @@ CHROMIUM_FLAGS = [
     "--disable-sync",
 ]
 
-# How many examples a law is held to: a few while working, some on every change, many at night.
-for _profile, _examples in (("quick", 5), ("house", 10), ("nightly", 300)):
+# How many examples a law is held to: a few on every change, many at night.
+for _profile, _examples in (("house", 5), ("nightly", 300)):
     settings.register_profile(_profile, deadline=None, max_examples=_examples, derandomize=IN_CI)
 settings.load_profile("house")
 
@@ -78,6 +78,12 @@ def _pinned_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NO_COLOR", "1")
     monkeypatch.setenv("COLUMNS", "100")
     monkeypatch.setenv("TERMINAL_WIDTH", "100")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _shared_samples(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> None:
+    if worker_id != "master":
+        samples.shared = tmp_path_factory.getbasetemp().parent / "samples"
 
 
 @pytest.fixture(scope="session")

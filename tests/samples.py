@@ -1,7 +1,9 @@
-"""The sample captures, each analysed once a run for all tests of a process."""
+"""The sample captures, each analysed once a run for all tests: what one worker found the others take from a file."""
 
 from __future__ import annotations
 
+import os
+import pickle
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -18,6 +20,8 @@ if TYPE_CHECKING:
     from bubblefinder.trace.model import Trace
 
 FOLDER = Path(__file__).parents[1] / "sample_traces"
+shared: Path | None = None
+"""Where the workers of a run leave what they found; null where there is one."""
 
 
 def path(name: str) -> Path:
@@ -26,16 +30,31 @@ def path(name: str) -> Path:
     return next(one for one in candidates if one.exists())
 
 
-@cache
 def analysis(name: str) -> Analysis:
     """A sample with all that is found in it."""
-    return Analysis(open_trace(path(name)))
+    return _found(name)[0]
+
+
+def report(name: str) -> Report:
+    """The report on a sample; tests that change it copy it first."""
+    return _found(name)[1]
 
 
 @cache
-def report(name: str) -> Report:
-    """The report on a sample; tests that change it copy it first."""
-    return report_of(analysis(name))
+def _found(name: str) -> tuple[Analysis, Report]:
+    """Return what another worker of this run has found, or else find it and leave it for them."""
+    kept = shared and shared / f"{name.replace('/', '_')}.pickle"
+    if kept and kept.exists():
+        known: tuple[Analysis, Report] = pickle.loads(kept.read_bytes())  # noqa: S301 - this run's own
+        return known
+    made = Analysis(open_trace(path(name)))
+    found = (made, report_of(made))
+    if kept:
+        kept.parent.mkdir(exist_ok=True)
+        part = kept.with_suffix(f".{os.getpid()}")
+        part.write_bytes(pickle.dumps(found))
+        part.replace(kept)
+    return found
 
 
 def unmarked(trace: Trace) -> Timeline:

@@ -78,8 +78,8 @@ def everything(capture: Path, place: Path) -> str:
     files = [option for suffix in formats for option in ("-o", place / f"report.{suffix}")]
     said = [
         run("analyze", capture, "-v", *files),
-        run("analyze", capture, "-f", "github"),
-        run("analyze", capture, "-f", "perfetto"),
+        run("report", place / "report.json", "-f", "github"),
+        run("report", place / "report.json", "-f", "perfetto"),
         run("doctor", capture),
         run("doctor", capture, "--privacy"),
         run("whatif", capture),

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from functools import cache
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from bubblefinder.compare.diff import diff
-from bubblefinder.trace.open import open_trace
+from tests import samples
 from tests.seeded import report
 from tests.warped import longer, paused, renamed, reshaped
 
@@ -19,16 +18,14 @@ if TYPE_CHECKING:
     from bubblefinder.report.model import Report
     from bubblefinder.trace.model import Trace
 
-SAMPLES = Path(__file__).parents[2] / "sample_traces"
 GPU, TWIN, HOST, LONG = "nextn_after.node", "dspark_after.node", "nextn_before.node", "nextn_before.graph"
 """Bound by the GPU; another capture of the same graphs; bound by the host, and so over more steps."""
 DOWN, SLOWER = "moe_down_kernel", 1.4
 PREPARE = "prepare_batch"
 
 
-@cache
 def capture(name: str) -> Trace:
-    return open_trace(SAMPLES / f"{name}.sqlite.xz")
+    return samples.analysis(name).trace
 
 
 @cache

@@ -12,6 +12,7 @@ from bubblefinder.compare.scenario import SERVING, Results
 from bubblefinder.economics.acceptance import read_acceptance
 from bubblefinder.economics.bench import read_bench
 from bubblefinder.errors import UsageError
+from tests import samples
 from tests.benches import sglang
 
 if TYPE_CHECKING:
@@ -33,10 +34,8 @@ max = "4 ms"
 
 
 @pytest.fixture(scope="module")
-def report(sample: Callable[[str], Path]) -> Report:
-    import bubblefinder
-
-    return bubblefinder.analyze(sample("nextn_before.graph"))
+def report() -> Report:
+    return samples.report("nextn_before.graph")
 
 
 @pytest.fixture

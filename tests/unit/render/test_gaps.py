@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
 
 import polars as pl
 import pytest
@@ -9,15 +8,12 @@ import pytest
 import bubblefinder
 from bubblefinder.errors import UsageError
 from bubblefinder.render.gaps import figure
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
+from tests import samples
 
 
 @pytest.fixture(scope="module")
-def frame(sample: Callable[[str], Path]) -> pl.DataFrame:
-    return bubblefinder.gaps(bubblefinder.analysis(sample("tp2_before.node")))
+def frame() -> pl.DataFrame:
+    return bubblefinder.gaps(samples.analysis("tp2_before.node"))
 
 
 def _made(rows: int, **columns: object) -> pl.DataFrame:

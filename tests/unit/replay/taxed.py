@@ -124,9 +124,9 @@ def on_h200(trace: Trace, cupti: str | None = "13.0") -> Trace:
     return replace(trace, info=info)
 
 
-def decode(trace: Trace) -> tuple[Timeline, Steps, Model | None, pl.DataFrame]:
+def decode(capture: Trace | Analysis) -> tuple[Timeline, Steps, Model | None, pl.DataFrame]:
     """Return timeline, steps, the recorded run and the decode steps' raw ledger of the first rank."""
-    analysis = Analysis(trace)
+    analysis = capture if isinstance(capture, Analysis) else Analysis(capture)
     timeline, steps, model = analysis.timeline, analysis.steps, analysis.model
     rows = steps.windows.filter(pl.col("excluded").is_null())
     if rows.is_empty():

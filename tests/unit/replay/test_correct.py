@@ -18,7 +18,7 @@ from bubblefinder.replay.correct import correct
 from bubblefinder.replay.corrected import traced_steps, without_tracing
 from bubblefinder.replay.summary import summarise
 from bubblefinder.report.json import json_schema
-from bubblefinder.trace.open import open_trace
+from tests import samples
 from tests.unit.replay.taxed import Eager, Loop, Tax, decode, on_h200, sums
 
 if TYPE_CHECKING:
@@ -35,14 +35,13 @@ SAMPLES = Path(__file__).parents[3] / "sample_traces"
 BOUND_BY_HOST = ("hard_before.graph", "hard_after.graph", "null_host_1.graph", "null_host_2.graph")
 
 
-@cache
 def capture(name: str) -> Trace:
-    return open_trace(SAMPLES / f"{name}.sqlite.xz")
+    return samples.analysis(name).trace
 
 
 @cache
 def decoded(name: str) -> tuple[Timeline, Steps, Model | None, pl.DataFrame]:
-    return decode(capture(name))
+    return decode(samples.analysis(name))
 
 
 @pytest.fixture

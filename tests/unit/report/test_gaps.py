@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import polars as pl
 import pytest
 
@@ -9,20 +7,17 @@ import bubblefinder
 from bubblefinder.errors import CannotAnswerError
 from bubblefinder.pipeline import Analysis
 from bubblefinder.trace.drawn import draw
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
+from tests import samples
 
 CLASSES = ("intra_graph", "host_late", "launching", "queued", "unattributed", "unrecorded", "profiler")
 
 
 @pytest.mark.parametrize("name", ["nextn_before.node", "tp2_before.node", "torch_eager", "null_gpu_1.graph"])
-def test_a_class_sums_to_the_ledger_of_every_step(sample: Callable[[str], Path], name: str) -> None:
-    frame = bubblefinder.gaps(bubblefinder.analysis(sample(name)))
+def test_a_class_sums_to_the_ledger_of_every_step(name: str) -> None:
+    frame = bubblefinder.gaps(samples.analysis(name))
     keys = ("gpu", "pid", "step", "idle_class")
     found = {tuple(key): ns for *key, ns in frame.group_by(keys).agg(pl.col("length_ns").sum()).iter_rows()}
-    rows = bubblefinder.analyze(sample(name)).steps.rows
+    rows = samples.report(name).steps.rows
     for row in rows:
         ledger = {one: getattr(row, f"{one}_ns") for one in CLASSES}
         told = {one: found.get((row.gpu, row.pid, row.index, one), 0) for one in CLASSES}
@@ -31,10 +26,9 @@ def test_a_class_sums_to_the_ledger_of_every_step(sample: Callable[[str], Path],
     assert frame.equals(frame.sort("gpu", "pid", "start_ns"))
 
 
-def test_what_a_finding_has_of_the_decode_time_is_what_its_rows_sum_to(sample: Callable[[str], Path]) -> None:
-    path = sample("nextn_before.node")
-    frame = bubblefinder.gaps(bubblefinder.analysis(path)).filter(pl.col("step").is_not_null())
-    told = bubblefinder.analyze(path)
+def test_what_a_finding_has_of_the_decode_time_is_what_its_rows_sum_to() -> None:
+    frame = bubblefinder.gaps(samples.analysis("nextn_before.node")).filter(pl.col("step").is_not_null())
+    told = samples.report("nextn_before.node")
     first = told.findings[0]
     mine = frame.filter(pl.col("excluded").is_null() & (pl.col("finding") == first.rule))
     assert mine["title"].unique().to_list() == [first.title]
@@ -55,8 +49,8 @@ def test_idle_under_a_pause_is_that_finding_s() -> None:
     assert (paused["length_ns"], paused["wait"], paused["idle_class"]) == (404_000, None, "host_late")
 
 
-def test_a_gap_says_what_lies_around_it_and_what_ended_it(sample: Callable[[str], Path]) -> None:
-    frame = bubblefinder.gaps(bubblefinder.analysis(sample("nextn_before.node")))
+def test_a_gap_says_what_lies_around_it_and_what_ended_it() -> None:
+    frame = bubblefinder.gaps(samples.analysis("nextn_before.node"))
     inside = frame.filter(pl.col("idle_class") == "intra_graph")
     assert inside["after_role"].equals(inside["before_role"])
     assert inside["call"].unique().to_list() == ["cudaGraphLaunch"]
@@ -64,9 +58,9 @@ def test_a_gap_says_what_lies_around_it_and_what_ended_it(sample: Callable[[str]
     assert (longest["after_role"][0], longest["call"][0]) == ("draft-extend", "cudaMemcpyAsync")
 
 
-def test_no_gap_is_told_where_graphs_ran_unseen(sample: Callable[[str], Path]) -> None:
+def test_no_gap_is_told_where_graphs_ran_unseen() -> None:
     with pytest.raises(CannotAnswerError, match="lacks the GPU work of its CUDA graph launches"):
-        bubblefinder.gaps(bubblefinder.analysis(sample("dspark_before.nsys2023.graph")))
+        bubblefinder.gaps(samples.analysis("dspark_before.nsys2023.graph"))
 
 
 def test_a_gpu_without_steps_has_its_gaps_without_them() -> None:
