@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
+_FEW_CUTS: Final = 4
+"""With so many intervals for each cut, the cuts are looked up in the intervals instead of the reverse."""
 _TICKED_OFF: Final = 32
 """A list of so many times as many ticks as there are values is still quicker than sorting them."""
 
@@ -90,8 +92,11 @@ def split(starts: Ints, ends: Ints, cuts: Ints) -> tuple[Ints, Ints, Ints]:
         interval each piece came from. Empty intervals vanish.
     """
     keep = np.flatnonzero(ends > starts)
-    starts, ends = starts[keep], ends[keep]
+    if len(keep) < len(starts):
+        starts, ends = starts[keep], ends[keep]
     cuts = distinct(cuts)
+    if _FEW_CUTS * len(cuts) < len(starts) and (starts[1:] >= ends[:-1]).all():
+        return _split_here_and_there(starts, ends, keep, cuts)
     low = np.searchsorted(cuts, starts, side="right")
     inner = np.maximum(np.searchsorted(cuts, ends, side="left") - low, 0)
     parent = np.repeat(np.arange(len(starts)), inner + 1)
@@ -100,6 +105,20 @@ def split(starts: Ints, ends: Ints, cuts: Ints) -> tuple[Ints, Ints, Ints]:
     lower = np.where(rank == 0, starts[parent], padded[low[parent] + rank - 1])
     upper = np.where(rank == inner[parent], ends[parent], padded[low[parent] + rank])
     return lower, upper, keep[parent]
+
+
+def _split_here_and_there(starts: Ints, ends: Ints, numbers: Ints, cuts: Ints) -> tuple[Ints, Ints, Ints]:
+    """Cut intervals that lie one behind the other at a few points."""
+    owner = np.searchsorted(starts, cuts) - 1
+    inner = (owner >= 0) & (cuts < ends[owner])
+    owner, cuts = owner[inner], cuts[inner]
+    if not len(cuts):
+        return starts, ends, numbers
+    return (
+        np.insert(starts, owner + 1, cuts),
+        np.insert(ends, owner, cuts),
+        np.insert(numbers, owner + 1, numbers[owner]),
+    )
 
 
 def within(starts: Ints, ends: Ints, lows: Ints, highs: Ints) -> tuple[Ints, Ints, Ints]:

@@ -9,8 +9,8 @@ from typing import Final
 _M_TRIM_THRESHOLD: Final = -1
 _M_MMAP_THRESHOLD: Final = -3
 _M_ARENA_MAX: Final = -8
-_MAPPED: Final = 12 << 20
-_KEPT: Final = 32 << 20
+_MAPPED: Final = 32 << 20
+_KEPT: Final = 128 << 20
 
 
 def give_back_early() -> None:
@@ -20,7 +20,7 @@ def give_back_early() -> None:
     the sizes that are freed: left alone it either maps every column anew, which takes longer than filling it, or
     returns nothing. Naming them holds them fixed. With one arena, what the loading thread frees serves the others.
     """
-    os.environ.setdefault("_RJEM_MALLOC_CONF", "dirty_decay_ms:100,muzzy_decay_ms:0")
+    os.environ.setdefault("_RJEM_MALLOC_CONF", "dirty_decay_ms:1000,muzzy_decay_ms:0")
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is not None:
         mallopt(_M_MMAP_THRESHOLD, _MAPPED)

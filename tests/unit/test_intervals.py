@@ -53,6 +53,17 @@ def test_splitting_keeps_every_point_and_leaves_no_cut_inside(rows: list[tuple[i
     assert not any(low < cut < high for cut in cuts for low, high in zip(lower, upper, strict=True))
 
 
+@given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 5)), min_size=9), st.lists(st.integers(-3, 45), max_size=2))
+def test_splitting_many_intervals_at_few_points_is_the_same(steps: list[tuple[int, int]], cuts: list[int]) -> None:
+    edges = np.cumsum([0, *[value for step in steps for value in step]])
+    starts, ends = edges[1::2], edges[2::2]
+    few = split(starts, ends, np.array(cuts, np.int64))
+    one_by_one = [split(starts[n : n + 1], ends[n : n + 1], np.array(cuts, np.int64)) for n in range(len(starts))]
+    assert few[0].tolist() == [low for lower, _, _ in one_by_one for low in lower.tolist()]
+    assert few[1].tolist() == [high for _, upper, _ in one_by_one for high in upper.tolist()]
+    assert few[2].tolist() == [n for n, (lower, _, _) in enumerate(one_by_one) for _ in lower]
+
+
 def test_nothing_is_covered_by_nothing() -> None:
     assert len(empty()) == 0
     assert not inside(AXIS, empty()).any()

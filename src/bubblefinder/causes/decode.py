@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -15,7 +16,7 @@ from bubblefinder.timeline.model import on_gpu
 from bubblefinder.trace.schema import CALLS_TABLE, KIND_TABLES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from numpy.typing import NDArray
 
@@ -29,6 +30,29 @@ NO_STEP: Final = (HEAD, PREFILL, OTHER_WORK, SET_UP, NO_LOAD)
 
 
 @dataclass(frozen=True, slots=True)
+class IdlePieces:
+    """The idle pieces of a GPU, cut where the windows of a rank and the charges begin and end.
+
+    Attributes:
+        index: positions in `timeline.pieces`.
+        starts: where each begins.
+        window: number of the window of each.
+        ns: their lengths.
+        idle_class: their idle classes.
+        charged: whether a wait or a pause is charged with each.
+        awaited: whether a wait is.
+    """
+
+    index: Ints
+    starts: Ints
+    window: Ints
+    ns: Ints
+    idle_class: Ints
+    charged: Bools
+    awaited: Bools
+
+
+@dataclass(frozen=True)
 class RankSteps:
     """One process on one GPU.
 
@@ -41,14 +65,7 @@ class RankSteps:
         counted: which windows hold a step at all: also the first and the tail, which count for
             findings but not for durations.
         durations: length of the decode steps.
-        piece_index: the GPU's idle pieces, cut where its windows and charges begin and end; positions in
-            `timeline.pieces`.
-        piece_start_ns: where each begins.
-        piece_window: number of the window of each.
-        piece_ns: their lengths.
-        piece_class: their idle classes.
-        charged: whether a wait or a pause is charged with each.
-        awaited: whether a wait is.
+        cut: cuts the GPU's idle pieces, millions in a large capture, when they are first asked for.
     """
 
     gpu: int
@@ -58,13 +75,12 @@ class RankSteps:
     decode: Bools
     counted: Bools
     durations: Ints
-    piece_index: Ints
-    piece_start_ns: Ints
-    piece_window: Ints
-    piece_ns: Ints
-    piece_class: Ints
-    charged: Bools
-    awaited: Bools
+    cut: Callable[[], IdlePieces] = field(repr=False)
+
+    @cached_property
+    def pieces(self) -> IdlePieces:
+        """The idle pieces of the GPU."""
+        return self.cut()
 
     @property
     def steps(self) -> int:
@@ -102,7 +118,7 @@ class RankSteps:
 
     def idle(self, chosen: Bools | Ints) -> NDArray[np.float64]:
         """Return the idle time of the chosen pieces in each decode step."""
-        return self.per_step(self.piece_window[chosen], self.piece_ns[chosen])
+        return self.per_step(self.pieces.window[chosen], self.pieces.ns[chosen])
 
 
 def lanes(timeline: Timeline, steps: Steps, causes: Causes) -> Iterator[RankSteps]:
@@ -116,13 +132,6 @@ def lanes(timeline: Timeline, steps: Steps, causes: Causes) -> Iterator[RankStep
 def _lane(timeline: Timeline, windows: pl.DataFrame, charges: pl.DataFrame, gpu: int, process: int) -> RankSteps:
     starts, ends = windows["start_ns"].to_numpy(), windows["end_ns"].to_numpy()
     decode = windows["excluded"].is_null().to_numpy()
-    pieces = on_gpu(timeline.pieces, gpu)
-    chosen, lower, upper = _cut(pieces["start_ns"].to_numpy(), pieces["end_ns"].to_numpy(), starts)
-    charged, awaited = _times(charges), _times(charges.filter(pl.col("wait_index").is_not_null()))
-    lower, upper, parent = split(
-        lower, upper, np.concatenate([charged.starts, charged.ends, awaited.starts, awaited.ends])
-    )
-    chosen = chosen[parent]
     return RankSteps(
         gpu=gpu,
         process=process,
@@ -131,11 +140,24 @@ def _lane(timeline: Timeline, windows: pl.DataFrame, charges: pl.DataFrame, gpu:
         decode=decode,
         counted=~windows["excluded"].is_in(NO_STEP).fill_null(value=False).to_numpy(),
         durations=(ends - starts)[decode],
-        piece_index=chosen + int(timeline.pieces["gpu"].search_sorted(gpu)),
-        piece_start_ns=lower,
-        piece_window=last_before(lower, starts),
-        piece_ns=upper - lower,
-        piece_class=pieces["idle_class"].to_numpy()[chosen],
+        cut=lambda: _idle_pieces(timeline, charges, gpu, starts),
+    )
+
+
+def _idle_pieces(timeline: Timeline, charges: pl.DataFrame, gpu: int, starts: Ints) -> IdlePieces:
+    pieces = on_gpu(timeline.pieces, gpu)
+    chosen, lower, upper = _cut(pieces["start_ns"].to_numpy(), pieces["end_ns"].to_numpy(), starts)
+    charged, awaited = _times(charges), _times(charges.filter(pl.col("wait_index").is_not_null()))
+    lower, upper, parent = split(
+        lower, upper, np.concatenate([charged.starts, charged.ends, awaited.starts, awaited.ends])
+    )
+    chosen = chosen[parent]
+    return IdlePieces(
+        index=chosen + int(timeline.pieces["gpu"].search_sorted(gpu)),
+        starts=lower,
+        window=last_before(lower, starts),
+        ns=upper - lower,
+        idle_class=pieces["idle_class"].to_numpy()[chosen],
         charged=inside(lower, charged),
         awaited=inside(lower, awaited),
     )

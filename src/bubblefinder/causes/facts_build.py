@@ -21,6 +21,7 @@ from bubblefinder.causes.site_facts import facts_of_sites, site_facts
 from bubblefinder.causes.step_parts import SkewFacts
 from bubblefinder.causes.thresholds import OWN_COPY_NS
 from bubblefinder.intervals import Cover, inside, split, union
+from bubblefinder.parallel import each
 from bubblefinder.timeline.apis import CallRole
 from bubblefinder.timeline.launches import LAUNCHES
 from bubblefinder.timeline.model import INTER, CaptureMode, IdleClass, on_gpu
@@ -55,7 +56,7 @@ def build_facts(timeline: Timeline, steps: Steps, causes: Causes) -> Facts:
     return Facts(
         programs=find_programs(timeline.trace),
         sites=tuple(site for lane in found for site in site_facts(timeline, causes, lane)),
-        steps=tuple(_step(timeline, causes, lane, found, collectives) for lane in found),
+        steps=tuple(each(lambda lane: _step(timeline, causes, lane, found, collectives), found)),
     )
 
 
@@ -86,9 +87,11 @@ def _step(
     host = host_time(timeline, causes, lane, thread) if thread is not None else None
     others = [other for other in every if other is not lane]
     classes = _HOST[:1] if timeline.mode is CaptureMode.NODE else _HOST
-    uncharged = np.isin(lane.piece_class, classes) & ~lane.charged
+    uncharged = np.isin(lane.pieces.idle_class, classes) & ~lane.pieces.charged
     late = lane.idle(uncharged)
-    dry = timeline.pieces["gap_index"].gather(lane.piece_index[uncharged & (lane.piece_class == IdleClass.HOST_LATE)])
+    dry = timeline.pieces["gap_index"].gather(
+        lane.pieces.index[uncharged & (lane.pieces.idle_class == IdleClass.HOST_LATE)]
+    )
     return StepFacts(
         gpu=lane.gpu,
         process=lane.process,
@@ -101,7 +104,7 @@ def _step(
         host_slow_share=lane.share(late.sum()),
         **(late_calls(timeline, lane, thread, uncharged) if thread is not None else {}),
         run_ahead_share=_run_ahead(timeline, lane),
-        waits_share=lane.share(lane.idle(lane.awaited).sum()),
+        waits_share=lane.share(lane.idle(lane.pieces.awaited).sum()),
         **_launches(causes, lane),
         host_work_p50_ns=host.calls_p50_ns + host.between_p50_ns if host else None,
         host_longest=longest(host) if host else (),
@@ -122,8 +125,8 @@ def _shares(timeline: Timeline, lane: RankSteps) -> dict[str, Any]:
     """Return busy and each idle class as a share of the decode steps."""
     if not lane.steps:
         return {}
-    within = np.append(lane.decode, False)[lane.piece_window]
-    total = np.bincount(lane.piece_class[within], weights=lane.piece_ns[within], minlength=len(IdleClass))
+    within = np.append(lane.decode, False)[lane.pieces.window]
+    total = np.bincount(lane.pieces.idle_class[within], weights=lane.pieces.ns[within], minlength=len(IdleClass))
     share = [lane.share(ns) for ns in total]
     measured = timeline.mode in _MEASURED
     return {

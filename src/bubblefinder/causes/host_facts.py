@@ -24,8 +24,8 @@ _MOST_CALLS: Final = 4
 
 def late_calls(timeline: Timeline, lane: RankSteps, thread: int, late: Bools) -> dict[str, Any]:
     """Return how much of some late idle of the decode steps lies inside the CUDA calls of a thread, and in which."""
-    late = late & np.append(lane.decode, False)[lane.piece_window]
-    starts, lengths = lane.piece_start_ns[late], lane.piece_ns[late]
+    late = late & np.append(lane.decode, False)[lane.pieces.window]
+    starts, lengths = lane.pieces.starts[late], lane.pieces.ns[late]
     total = int(lengths.sum())
     if not total:
         return {}

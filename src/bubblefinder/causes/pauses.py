@@ -64,11 +64,10 @@ def _of_thread(
     if stretches.is_empty() or not len(idle):
         return
     stretches = stretches.with_columns(gpu=pl.lit(gpu), process=pl.lit(process), thread=pl.lit(thread))
-    stretches = _idle_under(stretches, idle)
     handed = waits.filter((pl.col("launcher") == thread) & (pl.col("thread") != thread) & (pl.col("gpu") == gpu))
     given = np.sort(handed["end_ns"].to_numpy())
     shown = [(reason, _unexplained(_idle_under(rows, idle), given)) for reason, rows in _sources(timeline, thread)]
-    holes = stretches.filter(_is_hole())
+    holes = _idle_under(stretches.filter(_is_hole()), idle)
     starts, ends = holes["start_ns"].to_numpy(), holes["end_ns"].to_numpy()
     free = ~_ended_by(starts, ends, given)
     holes = holes.with_columns(_reasons(shown, starts, ends)).filter(pl.Series(free))
@@ -76,7 +75,11 @@ def _of_thread(
     taken = union(holes["start_ns"].to_numpy(), holes["end_ns"].to_numpy())
     for reason, rows in shown:
         long = rows.filter(pl.col("end_ns") - pl.col("start_ns") >= PAUSE_NS)
-        found = _apart(_inside_stretches(long, stretches), taken).with_columns(reason=pl.lit(reason), detail="text")
+        if long.is_empty():
+            continue
+        found = _apart(_inside_stretches(long, _idle_under(stretches, idle)), taken).with_columns(
+            reason=pl.lit(reason), detail="text"
+        )
         yield found
         taken = union(
             np.concatenate([taken.starts, found["start_ns"].to_numpy()]),

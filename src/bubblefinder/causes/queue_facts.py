@@ -29,9 +29,9 @@ def queue_facts(timeline: Timeline, lane: RankSteps) -> Iterator[QueueFacts]:
     Between the launch of the work before a gap and of the work that ends it, the thread may have put something else
     into the queue: a host function, or an event that the stream waits for. Else a copy may have waited for its engine.
     """
-    chosen = (lane.piece_class == IdleClass.QUEUED) & ~lane.charged & (lane.piece_ns >= QUEUE_NS)
-    held = _held(timeline, lane.piece_index[chosen])
-    held = held.with_columns(start_ns=lane.piece_start_ns[chosen], ns=lane.piece_ns[chosen])
+    chosen = (lane.pieces.idle_class == IdleClass.QUEUED) & ~lane.pieces.charged & (lane.pieces.ns >= QUEUE_NS)
+    held = _held(timeline, lane.pieces.index[chosen])
+    held = held.with_columns(start_ns=lane.pieces.starts[chosen], ns=lane.pieces.ns[chosen])
     held = held.filter(pl.col("process") == lane.process)
     for (reason, api), mine in held.partition_by("reason", "api", as_dict=True, maintain_order=True).items():
         windows = lane.windows(mine["start_ns"].to_numpy())

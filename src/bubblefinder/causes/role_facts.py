@@ -110,13 +110,13 @@ def _role(
     window = mine["window"].to_numpy()
     measured = eager or mine["nodes"].is_not_null().all()
     chosen = (owner >= 0) & (spans["role"] == role).fill_null(value=False).to_numpy()[owner]
-    chosen &= np.isin(lane.piece_class, INTER if eager else (IdleClass.INTRA_GRAPH,))
+    chosen &= np.isin(lane.pieces.idle_class, INTER if eager else (IdleClass.INTRA_GRAPH,))
     idle = lane.idle(chosen)
     total = idle.sum()
     spanned = lane.per_step(window, lengths)
     if eager:  # a replay may span several steps, as one with a WHILE node does; a phase belongs to one
         within = spans["window"].to_numpy()[owner[chosen]]
-        idle = lane.per_step(within, lane.piece_ns[chosen])[spanned > 0]
+        idle = lane.per_step(within, lane.pieces.ns[chosen])[spanned > 0]
     launches = lane.per_step(window, mine["launches"].to_numpy())
     step = lane.step_p50_ns
     return RoleFacts(
@@ -144,7 +144,7 @@ def _role(
 
 def span_of_pieces(lane: RankSteps, spans: pl.DataFrame) -> Ints:
     """Return for each idle piece of a lane the position of the span it lies in, -1 outside."""
-    return held_by(lane.piece_start_ns, spans["start_ns"].to_numpy(), spans["end_ns"].to_numpy())
+    return held_by(lane.pieces.starts, spans["start_ns"].to_numpy(), spans["end_ns"].to_numpy())
 
 
 def _inside(timeline: Timeline, lane: RankSteps, spans: pl.DataFrame, per_step: float) -> dict[str, Any]:
@@ -271,11 +271,11 @@ def seam_facts(
     if spans.is_empty():
         return
     glue = _glue(timeline, causes, lane)
-    idles = (owner < 0) & ~lane.charged & np.isin(lane.piece_class, INTER)
+    idles = (owner < 0) & ~lane.pieces.charged & np.isin(lane.pieces.idle_class, INTER)
     free = np.flatnonzero(idles & _between_glue(timeline, lane, glue))
     seams = spans.select(after_role="role", before_role=pl.col("role").shift(-1)).with_row_index("seam")
     starts = spans["start_ns"].to_numpy()
-    at_piece = last_before(lane.piece_start_ns[free], starts)
+    at_piece = last_before(lane.pieces.starts[free], starts)
     at_glue = last_before(glue["start_ns"].to_numpy(), starts)
     for pair in seams.drop_nulls().partition_by("after_role", "before_role", maintain_order=True):
         here = pair["seam"].to_numpy()
@@ -303,7 +303,7 @@ def _between_glue(timeline: Timeline, lane: RankSteps, glue: pl.DataFrame) -> Bo
     The gap before the first kernel of a chain is what the host did before it, and the one behind the last belongs to
     the launch that ends it: fusing the chain takes neither away.
     """
-    gap = timeline.pieces["gap_index"].gather(lane.piece_index)
+    gap = timeline.pieces["gap_index"].gather(lane.pieces.index)
     around = timeline.gaps.select("before_index", "after_index")[gap]
     eager = timeline.operations["replay_index"].gather(around["before_index"]).is_null()
     behind = timeline.operations["kind"].gather(around["before_index"]) == KERNEL

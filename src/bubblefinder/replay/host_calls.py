@@ -52,13 +52,17 @@ class Host:
     held: Bools
 
 
-def host_of(timeline: Timeline) -> Host:
-    """Return the calls of every process that used a GPU."""
+def host_of(timeline: Timeline, span: tuple[int, int] | None = None) -> Host:
+    """Return the calls of every process that used a GPU, or those that began between two times, both included."""
     used = {process for device in timeline.devices for process in device.processes}
     reach = pl.col("end_ns").cum_max().shift(1).over("thread")
     calls = (
-        timeline.calls.with_row_index("call_index")
+        timeline.calls.lazy()
+        .select("process", "thread", "start_ns", "end_ns", "api", "role")
+        .with_row_index("call_index")
+        .filter(pl.col("start_ns").is_between(*span) if span else pl.lit(value=True))
         .filter(pl.col("process").is_in(list(used)))
+        .collect()
         .filter(~pl.col("api").cast(pl.String).is_in(_PROFILERS_OWN).fill_null(value=False))
         .filter((pl.col("start_ns") >= reach).fill_null(value=True))
         .sort("start_ns", maintain_order=True)

@@ -65,7 +65,7 @@ def tracing_of(timeline: Timeline, model: Model) -> Tracing:
     """Return where tracing costs time in a recorded run."""
     idle = model.blocks["intra_ns"].fill_null(0).to_numpy()
     length = (model.blocks["end_ns"] - model.blocks["start_ns"]).to_numpy()
-    calls = host_of(timeline)
+    calls = host_of(timeline, _span(model))
     thread = model.calls["thread"].to_numpy()
     follows = np.concatenate(([False], thread[1:] == thread[:-1]))[: len(thread)]
     windows = _windows(timeline, model)
@@ -83,6 +83,13 @@ def tracing_of(timeline: Timeline, model: Model) -> Tracing:
         segment_window_ns=segment_window,
         function_edges=_function_edges(timeline, model),
     )
+
+
+def _span(model: Model) -> tuple[int, int] | None:
+    """Return from when to when the model's calls lasted; null for one of the whole capture."""
+    if not model.left_out or model.calls.is_empty():
+        return None
+    return int(model.calls["start_ns"].to_numpy().min()), int(model.calls["end_ns"].to_numpy().max())
 
 
 def _function_edges(timeline: Timeline, model: Model) -> Ints:

@@ -74,6 +74,8 @@ class Events:
 
     def at(self, chosen: Bools | slice) -> Events:
         """Return some of the events."""
+        if not isinstance(chosen, slice) and chosen.all():
+            return self
         return Events(**{name: getattr(self, name)[chosen] for name in Events.__slots__})
 
     def after(self, first: int) -> Events:

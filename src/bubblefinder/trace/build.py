@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
@@ -40,9 +41,12 @@ def build_trace(source: Source, name: str) -> Trace:
         InputError: the file turns out to be damaged.
     """
     tally = Tally()
-    calls = frames.read_calls(source, tally)
-    operations = _operations(source, calls, tally)
-    ranges, domains = frames.read_nvtx(source, tally)
+    with ThreadPoolExecutor(2) as pool:
+        reading = pool.submit(frames.read_calls, source, tally)
+        stored = pool.submit(lambda: frames.in_time_order(frames.read_operations(source, tally)))
+        ranges, domains = pool.submit(frames.read_nvtx, source, tally).result()
+        calls, operations = reading.result(), stored.result()
+    operations = _placed(operations, source, calls, tally)
     overheads = frames.read_overheads(source, tally)
     os_calls = frames.read_os_calls(source, tally)
     chains = frames.read_callchains(source, tally, calls)
@@ -83,9 +87,8 @@ def build_trace(source: Source, name: str) -> Trace:
     return replace(trace, notes=(*tally.notes(), *capture_notes(source, trace, tally, diagnostics)))
 
 
-def _operations(source: Source, calls: pl.DataFrame, tally: Tally) -> pl.DataFrame:
-    """Read the operations, sort them by time and place them on their GPUs."""
-    operations = frames.in_time_order(frames.read_operations(source, tally))
+def _placed(operations: pl.DataFrame, source: Source, calls: pl.DataFrame, tally: Tally) -> pl.DataFrame:
+    """Place the operations on their GPUs."""
     stored = operations.height
     operations = _with_process(operations, calls, tally)
     operations = place(operations, source, tally)

@@ -15,9 +15,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
+import numpy as np
 import polars as pl
 
 from bubblefinder.errors import InputError, NotATraceError
+from bubblefinder.lookup import NOWHERE, nullable
 from bubblefinder.trace.adbc import OUT_OF_ORDER, AdbcRefusedError, Key, read_integers
 from bubblefinder.trace.pages import PagesRefusedError, Place, read_pages
 from bubblefinder.trace.quality import scrubbed
@@ -101,7 +103,7 @@ def _opens(uri: str) -> bool:
 
 def _connect(uri: str) -> sqlite3.Connection:
     """Open a connection that can only read, and can run no code that the file brings along."""
-    connection = sqlite3.connect(uri, uri=True, timeout=_LOCK_WAIT_S, isolation_level=None)
+    connection = sqlite3.connect(uri, uri=True, timeout=_LOCK_WAIT_S, isolation_level=None, check_same_thread=False)
     connection.text_factory = lambda stored: stored.decode(errors="replace")
     connection.execute("PRAGMA trusted_schema = OFF")
     connection.execute("PRAGMA cell_size_check = ON")
@@ -195,8 +197,33 @@ class SqliteSource:
             raw = self._read_integers(stored, key, numbers)
         except AdbcRefusedError:
             return self._read_slowly(stored, table, wanted, present)
-        rows = normalise(_beside(raw, self._rows(stored, texts)) if texts else raw, table)
+        rows = normalise(raw.hstack(self._texts(stored, key, texts, raw.height)) if texts else raw, table)
         return replace(rows, missing=key.last - key.first + 1 - raw.height if raw.height else 0)
+
+    def _texts(self, stored: str, key: Key, columns: Sequence[Column], height: int) -> pl.DataFrame:
+        """Read columns of texts beside the numbers of as many rows; mostly few rows have any.
+
+        Raises:
+            sqlite3.DatabaseError: they have different numbers of rows, as only a damaged file can.
+        """
+        if height != key.last - key.first + 1:
+            return _as_many(self._rows(stored, columns), height)
+        return pl.DataFrame([self._sparse(stored, key, column, height) for column in columns])
+
+    def _sparse(self, stored: str, key: Key, column: Column, height: int) -> pl.Series:
+        """Read a column of texts from a table whose rows are numbered without a hole."""
+        name = _quoted(column.source)
+        query = f"SELECT {key.name}, {_bounded(name)} FROM {_quoted(stored)} NOT INDEXED WHERE typeof({name}) = 'text'"
+        found = self._connection.execute(query).fetchmany(height + 1)
+        places = pl.Series([row - key.first for row, _ in found], dtype=pl.Int64)
+        if len(found) == height:
+            return pl.Series(column.name, [text for _, text in found], pl.String)
+        if len(found) > height or not places.is_between(0, height - 1).all():
+            raise sqlite3.DatabaseError(OUT_OF_ORDER)
+        texts = pl.Series(column.name, [text for _, text in found], pl.String)
+        at = np.full(height, NOWHERE, np.int64)
+        at[places.to_numpy()] = np.arange(len(found))
+        return texts.gather(nullable(at))
 
     def _read_integers(self, stored: str, key: Key, columns: Sequence[Column]) -> pl.DataFrame:
         """Read integer columns of a large table: pages that circle hold no more rows than the file has room for.
@@ -338,15 +365,15 @@ class SqliteSource:
         return Key(name, first or 0, last or 0)
 
 
-def _beside(numbers: pl.DataFrame, texts: pl.DataFrame) -> pl.DataFrame:
+def _as_many(texts: pl.DataFrame, height: int) -> pl.DataFrame:
     """Return the columns of one table that were read in two ways.
 
     Raises:
         sqlite3.DatabaseError: they have different numbers of rows, as only a damaged file can.
     """
-    if numbers.height != texts.height:
+    if texts.height != height:
         raise sqlite3.DatabaseError("the columns of a table have different numbers of rows")
-    return numbers.hstack(texts)
+    return texts
 
 
 def _quoted(name: str) -> str:

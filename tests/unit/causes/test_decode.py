@@ -23,10 +23,10 @@ def test_a_lane_counts_the_tail_for_findings_but_not_for_durations() -> None:
 def test_idle_of_a_lane_sums_to_what_its_steps_idle() -> None:
     judged = drawn(CPU)
     (lane,) = lanes(judged.timeline, judged.steps, judged.causes)
-    idle = lane.idle(np.ones(len(lane.piece_index), np.bool_))
+    idle = lane.idle(np.ones(len(lane.pieces.index), np.bool_))
     assert idle.tolist() == [14_000] * 3
     assert lane.share(idle.sum()) == pytest.approx(14 / 21)
-    late = lane.idle(lane.piece_class == IdleClass.HOST_LATE)
+    late = lane.idle(lane.pieces.idle_class == IdleClass.HOST_LATE)
     assert (late <= idle).all()
 
 
@@ -34,8 +34,8 @@ def test_idle_that_a_window_begins_in_is_shared_between_both() -> None:
     judged = drawn(CPU)
     inside = judged.steps.windows.with_columns(pl.col("start_ns", "end_ns") - 5_000)
     (lane,) = lanes(judged.timeline, replace(judged.steps, windows=inside), judged.causes)
-    whole = lane.per_window(lane.piece_window, lane.piece_ns)
-    assert lane.idle(np.ones(len(lane.piece_index), np.bool_)).tolist() == [9_000, 14_000, 14_000]
+    whole = lane.per_window(lane.pieces.window, lane.pieces.ns)
+    assert lane.idle(np.ones(len(lane.pieces.index), np.bool_)).tolist() == [9_000, 14_000, 14_000]
     assert whole.sum() == (judged.timeline.pieces["end_ns"] - judged.timeline.pieces["start_ns"]).sum()
 
 

@@ -40,9 +40,9 @@ def test_causes_never_claim_more_than_a_step_idles(capture: str) -> None:
     judged = samples.analysis(capture)
     facts = judged.facts
     for lane, step in zip(lanes(judged.timeline, judged.steps, judged.causes), facts.steps, strict=True):
-        host = np.isin(lane.piece_class, (IdleClass.HOST_LATE, IdleClass.LAUNCHING)) & ~lane.charged
-        rest = np.isin(lane.piece_class, (IdleClass.QUEUED, IdleClass.INTRA_GRAPH)) & ~lane.charged
-        claimed = lane.idle(lane.charged) + lane.idle(host) + lane.idle(rest)
+        host = np.isin(lane.pieces.idle_class, (IdleClass.HOST_LATE, IdleClass.LAUNCHING)) & ~lane.pieces.charged
+        rest = np.isin(lane.pieces.idle_class, (IdleClass.QUEUED, IdleClass.INTRA_GRAPH)) & ~lane.pieces.charged
+        claimed = lane.idle(lane.pieces.charged) + lane.idle(host) + lane.idle(rest)
         assert (claimed <= lane.idle(np.ones(len(host), np.bool_))).all()
         sites = [site for site in facts.sites if (site.gpu, site.process) == (step.gpu, step.process)]
         assert sum(site.bubble_share or 0 for site in sites) == pytest.approx(step.waits_share)
