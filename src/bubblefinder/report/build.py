@@ -11,6 +11,7 @@ from bubblefinder._version import __version__
 from bubblefinder.causes.accepted import with_accept_length
 from bubblefinder.errors import CannotAnswerError
 from bubblefinder.overhead.model import Source
+from bubblefinder.parallel import aside
 from bubblefinder.pipeline import Analysis, with_names_of
 from bubblefinder.replay.correct import correct
 from bubblefinder.report.chains import chain_reports
@@ -104,10 +105,11 @@ def report_of(analysis: Analysis, options: Options | None = None) -> Report:
         UsageError: an option is wrong.
     """
     asked = options or Options()
-    timeline, steps = analysis.timeline, analysis.steps
+    timeline, steps, _ = analysis.timeline, analysis.steps, analysis.causes
     windows = windows_with_ledger(timeline, steps)
     rank = _rank(timeline, windows, asked)
     packs = load_packs(asked.rules.rules)
+    drawing = aside(detail, analysis, rank, packs.category, launch_shapes=asked.launch_shapes)
     cured = analysis.recoverable
     verdicts = run_rules(
         with_accept_length(cured.fill(analysis.facts), asked.economics.accepted), packs, asked.rules, rank
@@ -132,7 +134,7 @@ def report_of(analysis: Analysis, options: Options | None = None) -> Report:
         wait_chains=chain_reports(cured, verdicts.findings),
         joint=joint(cured, verdicts, rank) if unknown is None else None,
         host=host_report(analysis.facts, cured, rank),
-        detail=detail(analysis, rank, packs.category, launch_shapes=asked.launch_shapes),
+        detail=drawing.result(),
     )
     economics = economics_report(report, timeline.trace.info, asked.economics)
     return replace(report, economics=economics, verdict=verdict(report))

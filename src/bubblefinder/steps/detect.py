@@ -11,6 +11,7 @@ import polars as pl
 
 from bubblefinder.errors import UsageError
 from bubblefinder.intervals import distinct
+from bubblefinder.parallel import aside
 from bubblefinder.steps import thresholds
 from bubblefinder.steps.boundaries import seam_boundaries
 from bubblefinder.steps.by_cadence import find_cadence
@@ -88,8 +89,10 @@ def _best(timeline: Timeline, lane: Detected, asked: _Asked, cadence: Cadence | 
     steady = lane.events.after(set_up_end(timeline, lane.events))
     if not len(steady):
         return None
-    marks = marks_of(timeline, lane.lane, int(steady.launch_ns[0])) if method in (None, "nvtx") else []
-    choice = choose(steady, _segmentations(steady, lane.lane, marks, method, cadence), asked.about)
+    named = aside(marks_of, timeline, lane.lane, int(steady.launch_ns[0])) if method in (None, "nvtx") else None
+    recurs = _recurring(steady, method)
+    marks = named.result() if named else []
+    choice = choose(steady, _segmentations(steady, lane.lane, marks, recurs, method, cadence), asked.about)
     if choice is None:
         return None
     found = replace(lane, confidence=_confidence(choice), rival=_rival(choice))
@@ -106,14 +109,18 @@ def _best(timeline: Timeline, lane: Detected, asked: _Asked, cadence: Cadence | 
 
 
 def _segmentations(
-    events: Events, lane: RankWork, marks: list[Mark], method: str | None, cadence: Cadence | None
+    events: Events,
+    lane: RankWork,
+    marks: list[Mark],
+    recurs: list[Segmentation],
+    method: str | None,
+    cadence: Cadence | None,
 ) -> list[Segmentation]:
     """Return every way to cut the events that has a closed step, of one method or of all."""
-    considered = _considered(events, method)
     order = np.argsort(events.start_ns, kind="stable")
     begun = events.start_ns[order]
     found = [_of_mark(_positions(order, begun, mark.boundaries), mark) for mark in marks]
-    found += [one.at(considered) for one in recurring(events.at(considered))] if method != "nvtx" else []
+    found += recurs
     if cadence is not None and method in (None, "cadence"):
         starts = lane.replays["start_ns"].to_numpy()[cadence.starts]
         begins = _positions(order, begun, starts[starts >= begun[0]])
@@ -122,6 +129,14 @@ def _segmentations(
         begins = _positions(order, begun, passes)
         found.append(Segmentation(begins, 1, solid=True, bonus=thresholds.PASS_POINTS))
     return [one for one in found if len(one) >= _CLOSED]
+
+
+def _recurring(events: Events, method: str | None) -> list[Segmentation]:
+    """Return the segmentations by what recurs, of one method or of all."""
+    if method == "nvtx":
+        return []
+    considered = _considered(events, method)
+    return [one.at(considered) for one in recurring(events.at(considered))]
 
 
 def _rival(choice: Choice) -> Rival | None:

@@ -41,7 +41,7 @@ class Segmentation:
 
     def at(self, considered: Bools) -> Segmentation:
         """Return the segmentation of all events from one of some of them."""
-        return replace(self, begins=np.flatnonzero(considered)[self.begins])
+        return self if considered.all() else replace(self, begins=np.flatnonzero(considered)[self.begins])
 
     def __len__(self) -> int:
         """Return the number of cycles."""

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
 from bubblefinder.errors import CannotAnswerError
+from bubblefinder.parallel import aside
 from bubblefinder.trace import frames, schema
 from bubblefinder.trace.gpus import place
 from bubblefinder.trace.info import read_info
@@ -41,12 +41,11 @@ def build_trace(source: Source, name: str) -> Trace:
         InputError: the file turns out to be damaged.
     """
     tally = Tally()
-    with ThreadPoolExecutor(2) as pool:
-        reading = pool.submit(frames.read_calls, source, tally)
-        stored = pool.submit(lambda: frames.in_time_order(frames.read_operations(source, tally)))
-        ranges, domains = pool.submit(frames.read_nvtx, source, tally).result()
-        calls, operations = reading.result(), stored.result()
+    reading = aside(frames.read_calls, source, tally)
+    operations = frames.in_time_order(frames.read_operations(source, tally))
+    calls = reading.result()
     operations = _placed(operations, source, calls, tally)
+    ranges, domains = frames.read_nvtx(source, tally)
     overheads = frames.read_overheads(source, tally)
     os_calls = frames.read_os_calls(source, tally)
     chains = frames.read_callchains(source, tally, calls)

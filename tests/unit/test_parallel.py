@@ -1,0 +1,20 @@
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from bubblefinder.parallel import aside, each
+
+
+def test_each_keeps_the_order_and_raises_what_was_raised() -> None:
+    assert each(lambda number: number * number, range(9)) == [number * number for number in range(9)]
+    assert each(str, []) == []
+    with pytest.raises(ZeroDivisionError):
+        each(lambda number: 1 // number, [1, 0, 2])
+
+
+def test_work_aside_runs_on_another_thread_and_raises_what_was_raised() -> None:
+    assert aside(threading.get_ident).result() != threading.get_ident()
+    with pytest.raises(ZeroDivisionError):
+        aside(divmod, 1, 0).result()
