@@ -14,9 +14,10 @@ LOCKED  = $(BIN)/uv export --quiet --frozen --no-emit-project --no-default-group
 INSTALL = $(BIN)/pip install -qq --require-hashes --requirement
 
 # A file's tests share what they make, so each file stays on one worker; what a page needs is made again in a second.
-# Tests of servers and pages wait more than they work, so the two runs go on at the same time.
+# Tests of servers and pages wait more than they work, so other tests and the types go on beside them.
 PARALLEL = --numprocesses 2 --dist loadfile
 BROWSERS = --numprocesses 2 --dist worksteal
+ABREAST  = $(MAKE) --no-print-directory --jobs 2 --output-sync=target
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
@@ -30,7 +31,8 @@ demo: $(VENV)/core.stamp ## Analyse a sample capture and write its reports to de
 	@mkdir -p demo
 	$(BIN)/bubblefinder analyze $(SAMPLE) -o demo/report.html -o demo/report.md -o demo/report.json
 
-test: lint types layers tests ## Everything a change must pass: style, types, layers and tests
+test: lint layers system-deps ## Everything a change must pass: style, layers, types and tests
+	@$(ABREAST) tests-without-pages types tests-of-pages
 
 lint: $(VENV)/dev.stamp ## Style and formatting
 	$(BIN)/ruff check .
@@ -43,7 +45,7 @@ layers: $(VENV)/dev.stamp ## Who may import whom
 	$(BIN)/lint-imports
 
 tests: $(VENV)/dev.stamp system-deps ## Every test, on two cores
-	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target tests-without-pages tests-of-pages
+	@$(ABREAST) tests-without-pages tests-of-pages
 
 tests-without-pages:
 	$(BIN)/pytest -q $(PARALLEL) -m "not browser"
