@@ -35,15 +35,16 @@ def nightly(
     """Analyse, judge, store and report. Exit 1 for a broken limit or an alarm, 3 if a limit can't be judged."""
     from bubblefinder.cli.arguments import load_all, today
     from bubblefinder.cli.economics import results_of
+    from bubblefinder.cli.output import make_folder
     from bubblefinder.compare.budget import load_budget
     from bubblefinder.compare.history import Failure
     from bubblefinder.compare.nightly import nightly as judge_night
     from bubblefinder.compare.source import labelled
-    from bubblefinder.render.nightly import make_folder, write_night
+    from bubblefinder.render.nightly import REPORTS, write_night
     from bubblefinder.report.economics_build import with_benches
     from bubblefinder.report.sentences import plain
 
-    make_folder(output)
+    make_folder(output / REPORTS[0])
     try:
         budgets = load_budget(budget)
         results = results_of(bench or (), acceptance)

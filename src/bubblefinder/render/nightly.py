@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from bubblefinder.errors import UsageError
 from bubblefinder.render.formats import write
 
 if TYPE_CHECKING:
@@ -17,20 +16,6 @@ if TYPE_CHECKING:
 REPORTS: Final = ("report.html", "report.json", "report.md")
 CHANGES: Final = ("diff.html", "diff.json", "diff.md")
 VERDICTS: Final = ("budget.html", "budget.json", "budget.md", "budget.xml")
-
-
-def make_folder(folder: Path) -> None:
-    """Make the folder that the files go to.
-
-    Raises:
-        UsageError: it can't be made.
-    """
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UsageError(
-            f"there can be no folder {folder}: {error.strerror}", hint="name a folder for the reports, not a file"
-        ) from error
 
 
 def write_night(report: Report, night: NightlyResult, folder: Path, url: str = "") -> None:

@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 
 from bubblefinder.replay.model import EdgeKind
+from bubblefinder.replay.record import by_block
 from bubblefinder.timeline.apis import CallRole
 from bubblefinder.timeline.launches import LAUNCHES
 
@@ -276,15 +277,8 @@ def kernel_time(
 ) -> tuple[int, ...]:
     """Return how long the kernels whose name matches keep each block busy; overlaps among them count once."""
     wanted = [name for name, text in names.items() if re.search(pattern, text)]
-    numbered = blocks.select("replay_index", "op_index").with_row_index("block")
-    hit = (
-        operations.with_row_index("op_index")
-        .filter(pl.col("name").is_in(wanted))
-        .select("op_index", "replay_index", "start_ns", "end_ns")
-    )
-    inside = hit.join(numbered.drop("op_index").drop_nulls(), on="replay_index")
-    alone = hit.filter(pl.col("replay_index").is_null()).join(numbered.drop("replay_index"), on="op_index")
-    lost = pl.concat([part.select("block", "start_ns", "end_ns") for part in (inside, alone)]).sort("block", "start_ns")
+    hit = operations["name"].is_in(wanted).arg_true()
+    lost = by_block(operations, blocks, operations.select("start_ns", "end_ns")[hit], hit).sort("block", "start_ns")
     reach = pl.col("end_ns").cum_max().shift(1).over("block").fill_null(0)
     once = lost.with_columns(length=(pl.col("end_ns") - pl.max_horizontal("start_ns", reach)).clip(lower_bound=0))
     total = np.zeros(len(blocks), np.int64)

@@ -82,7 +82,9 @@ def recorded_steps(timeline: Timeline, model: Model, rows: pl.DataFrame) -> Reco
 def _idle_before(timeline: Timeline, model: Model) -> Ints:
     """Return the idle before each block that its operations ended, by class; the idle inside it is its own."""
     pieces = timeline.pieces.select("idle_class", "end_ns", idle_ns=pl.col("end_ns") - pl.col("start_ns"))
-    rows = by_block(timeline, model.blocks, pieces, timeline.gaps["after_index"].gather(timeline.pieces["gap_index"]))
+    rows = by_block(
+        timeline.operations, model.blocks, pieces, timeline.gaps["after_index"].gather(timeline.pieces["gap_index"])
+    )
     rows = rows.filter(pl.col("end_ns") <= model.blocks["start_ns"].gather(rows["block"]))
     result = np.zeros((len(model.blocks), len(IdleClass)), np.int64)
     np.add.at(result, (rows["block"].to_numpy(), rows["idle_class"].to_numpy()), rows["idle_ns"].to_numpy())

@@ -70,10 +70,10 @@ def _idle_inside(timeline: Timeline) -> pl.Series:
     return pl.Series(np.concatenate(idle))
 
 
-def by_block(timeline: Timeline, blocks: pl.DataFrame, rows: pl.DataFrame, operation: pl.Series) -> pl.DataFrame:
-    """Return the rows whose operation (a position in `timeline.operations`) belongs to a block, with that block."""
+def by_block(operations: pl.DataFrame, blocks: pl.DataFrame, rows: pl.DataFrame, operation: pl.Series) -> pl.DataFrame:
+    """Return the rows whose operation (a position in the timeline's) belongs to a block, with that block."""
     placed = rows.with_columns(
-        op_index=operation.cast(pl.Int64), replay_index=timeline.operations["replay_index"].gather(operation)
+        op_index=operation.cast(pl.Int64), replay_index=operations["replay_index"].gather(operation)
     )
     numbered = blocks.select(pl.col("op_index").cast(pl.Int64), "replay_index").with_row_index("block")
     alone = placed.filter(pl.col("replay_index").is_null()).join(numbered.drop("replay_index"), on="op_index")

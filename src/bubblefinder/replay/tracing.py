@@ -115,7 +115,7 @@ def _windows(timeline: Timeline, model: Model) -> pl.DataFrame:
     """Return block, start_ns and end_ns of the profiler's windows in the idle that each block ended."""
     pieces = timeline.pieces.filter(pl.col("idle_class") == int(IdleClass.PROFILER))
     ending = timeline.gaps["after_index"].gather(pieces["gap_index"])
-    return by_block(timeline, model.blocks, pieces.select("start_ns", "end_ns"), ending)
+    return by_block(timeline.operations, model.blocks, pieces.select("start_ns", "end_ns"), ending)
 
 
 def _summed(rows: pl.DataFrame, count: int) -> Ints:

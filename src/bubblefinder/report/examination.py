@@ -93,9 +93,7 @@ def examine(trace: Trace) -> Examination:
         _rows(trace),
         answers,
         _ranges(trace),
-        tuple(
-            sorted((*timeline.trace.notes, *timeline.notes, *steps.notes), key=lambda note: _LEVELS.index(note.level))
-        ),
+        _ranked((*timeline.trace.notes, *timeline.notes, *steps.notes)),
         *_more(timeline),
     )
 
