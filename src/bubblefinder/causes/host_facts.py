@@ -29,8 +29,8 @@ def late_calls(timeline: Timeline, lane: RankSteps, thread: int, late: Bools) ->
     total = int(lengths.sum())
     if not total:
         return {}
-    calls = timeline.calls.select("thread", "start_ns", "end_ns", pl.col("api").cast(pl.String))
-    mine = calls.filter(pl.col("thread") == thread)
+    calls = timeline.calls.lazy().filter(pl.col("thread") == thread)
+    mine = calls.select("start_ns", "end_ns", "api").collect()
     inside = _under(starts, starts + lengths, mine)
     parts = {api: _under(starts, starts + lengths, rows) for (api,), rows in mine.group_by("api")}
     named = sorted(((ns, str(api)) for api, ns in parts.items() if ns), key=lambda part: (-part[0], part[1]))

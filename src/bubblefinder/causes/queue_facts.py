@@ -66,19 +66,23 @@ def _held(timeline: Timeline, piece_index: np.ndarray[tuple[int], np.dtype[np.in
         _holders(timeline), left_on="until", right_on="at", by="thread", check_sortedness=False
     )
     inside = (pl.col("at") > pl.col("since")).fill_null(value=False)
-    calls = timeline.calls.select(pl.col("api").cast(pl.String))["api"]
+    api = timeline.calls["api"]
     return held.sort("point").select(
         "process",
         reason=pl.when(inside).then("kind").when("copy").then(pl.lit(_REASONS[2])),
-        api=pl.when(inside).then("held_by").when("copy").then(calls.gather(points["holder"])),
+        api=pl.when(inside).then("held_by").when("copy").then(api.gather(points["holder"]).cast(pl.String)),
         holder=pl.when(inside).then("call").otherwise("holder"),
     )
 
 
 def _holders(timeline: Timeline) -> pl.DataFrame:
     """Return the calls that put something into a queue which later work waits for."""
-    calls = timeline.calls.select("thread", "role", at="start_ns", held_by=pl.col("api").cast(pl.String))
+    apis = timeline.calls["api"].unique().cast(pl.String).drop_nulls()
+    queued = pl.col("api").is_in(apis.filter(apis.str.contains(_HOST_FUNCTION)).to_list())
+    index = timeline.calls.select(queued | (pl.col("role") == CallRole.STREAM_WAIT)).to_series().arg_true()
+    calls = timeline.calls.select("thread", "role", at="start_ns", held_by="api")[index]
+    calls = calls.with_columns(pl.col("held_by").cast(pl.String), call=index)
     host, event = pl.col("held_by").str.contains(_HOST_FUNCTION), pl.col("role") == CallRole.STREAM_WAIT
     kind = pl.when(host).then(pl.lit(_REASONS[0])).when(event).then(pl.lit(_REASONS[1]))
-    placed = calls.with_row_index("call").with_columns(kind=kind).filter(pl.col("kind").is_not_null())
+    placed = calls.with_columns(kind=kind).filter(pl.col("kind").is_not_null())
     return placed.select("thread", "at", "held_by", "kind", "call").sort("at")

@@ -17,6 +17,8 @@ from bubblefinder.steps.signatures import TO_HOST, symbols
 from bubblefinder.steps.subperiods import steps_in_cycle
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from bubblefinder.intervals import Bools, Ints
     from bubblefinder.steps.signatures import Signatures
 
@@ -111,7 +113,7 @@ def _best_period(symbols: Ints) -> tuple[int, float]:
     middle = len(symbols) // 2
     symbols = symbols[max(middle - thresholds.PERIOD_STRETCH, 0) : middle + thresholds.PERIOD_STRETCH]
     longest = min(len(symbols) // 2, thresholds.MAX_PERIOD)
-    scores = np.array([_score(symbols, period) for period in range(1, longest + 1)])
+    scores = np.array(list(_scores(symbols, longest)))
     if not len(scores) or scores.max() < thresholds.GOOD_PERIOD:
         return 0, 0.0
     borne_out = scores * (1 - np.arange(1, longest + 1) / len(symbols))
@@ -119,20 +121,21 @@ def _best_period(symbols: Ints) -> tuple[int, float]:
     return period, float(scores[period - 1])
 
 
-def _score(symbols: Ints, period: int) -> float:
-    """Average, over the symbols, the share of occurrences that recur one period later.
+def _scores(symbols: Ints, longest: int) -> Iterator[float]:
+    """Yield for each period, from 1 on, the average over the symbols of how many of them recur one period later.
 
     A symbol that comes once a cycle counts for less than one that comes often, but not in proportion: else the
     many alike pieces of a step would hide its end.
     """
-    early, late = symbols[:-period], symbols[period:]
-    seen = np.bincount(early, minlength=int(symbols.max()) + 1)
-    again = np.bincount(early, weights=early == late, minlength=len(seen))
-    often = seen >= max(1, min(2, len(symbols) // (4 * period)))
-    if not often.any():
-        return 0.0
-    weights = seen[often] ** thresholds.RARE_WEIGHT
-    return float((again[often] / seen[often]) @ weights / weights.sum())
+    small = symbols.astype(np.min_scalar_type(int(symbols.max(initial=0))))
+    seen = np.bincount(symbols)
+    for period in range(1, longest + 1):
+        seen[symbols[-period]] -= 1
+        early = small[:-period]
+        again = np.bincount(early[early == small[period:]], minlength=len(seen))
+        often = seen >= max(1, min(2, len(symbols) // (4 * period)))
+        weights = seen[often] ** thresholds.RARE_WEIGHT
+        yield float((again[often] / seen[often]) @ weights / weights.sum()) if len(weights) else 0.0
 
 
 def _align(signatures: Signatures, found: Ints, period: int) -> Ints:

@@ -68,12 +68,7 @@ def host_work_before(timeline: Timeline, lane: RankWork) -> Ints:
     call is unknown, and for the first replay.
     """
     work = np.full(len(lane.replays), -1, np.int64)
-    launches = lane.replays.select("call_index").join(
-        timeline.calls.select("start_ns", "end_ns", "thread").with_row_index("call_index"),
-        on="call_index",
-        how="left",
-        maintain_order="left",
-    )
+    launches = timeline.calls.select(pl.col("start_ns", "end_ns", "thread").gather(lane.replays["call_index"]))
     known = launches["thread"].is_not_null().to_numpy()
     begin, end, thread = (launches[name].fill_null(0).to_numpy() for name in ("start_ns", "end_ns", "thread"))
     if len(work) > 1:

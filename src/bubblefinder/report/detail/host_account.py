@@ -9,7 +9,7 @@ import polars as pl
 
 from bubblefinder.causes.places import general
 from bubblefinder.intervals import split
-from bubblefinder.lookup import nullable, positions
+from bubblefinder.lookup import NOWHERE, Timetable, nullable, positions
 from bubblefinder.report.account import CallAccount, IdleAccount
 from bubblefinder.report.detail.tables import class_name, labels
 from bubblefinder.report.sentences import plain
@@ -122,18 +122,18 @@ def _told(timeline: Timeline, steps: Steps, causes: Causes | None, parts: pl.Dat
     late = parts["idle_class"] == int(IdleClass.HOST_LATE)
     launching = parts["idle_class"] == int(IdleClass.LAUNCHING)
     known = parts["thread"].is_not_null()
-    called = timeline.calls["api"].cast(pl.String).gather(parts["call_index"])
+    called = timeline.calls["api"].gather(parts["call_index"])
     during = pl.when(launching).then(called).when(late & known).then(_during(timeline, parts))
     inside = timeline.ranges.innermost(parts["thread"].fill_null(-1).to_numpy(), parts["start_ns"].to_numpy())
     classes = {int(idle_class): class_name(int(idle_class)) for idle_class in IdleClass}
     return parts.select(
         "window",
         "ns",
-        gap_class=pl.col("idle_class").cast(pl.Int64).replace_strict(classes, return_dtype=pl.String),
+        gap_class=pl.col("idle_class").replace_strict(classes, return_dtype=pl.Enum(list(classes.values()))),
         wait=_waits(causes, parts),
         during=during,
         place=pl.when(late | launching).then(_places(timeline, inside)),
-        before=labels(timeline, steps, parts["after_index"]).cast(pl.String),
+        before=labels(timeline, steps, parts["after_index"]),
     )
 
 
@@ -143,34 +143,36 @@ def _short(text: str) -> str:
 
 def _during(timeline: Timeline, parts: pl.DataFrame) -> pl.Series:
     """Return the call that each part's thread sat in: of CUDA, else of the operating system, else none."""
-    found = pl.Series([HOST_WORK] * len(parts), dtype=pl.String)
-    calls = timeline.calls.select("thread", "start_ns", "end_ns", name=pl.col("api").cast(pl.String))
-    for rows in (timeline.trace.os_calls.select("thread", "start_ns", "end_ns", "name"), calls):
-        sat = _outermost(rows, parts)
-        found = pl.select(pl.when(sat.is_not_null()).then(sat).otherwise(found)).to_series()
-    return found
+    threads = parts["thread"].drop_nulls().unique().implode()
+    sources = [timeline.calls.select("thread", "start_ns", "end_ns", name="api"), timeline.trace.os_calls]
+    sat = [_outermost(rows.filter(pl.col("thread").is_in(threads)), parts) for rows in sources]
+    return pl.select(pl.coalesce(*sat, pl.lit(HOST_WORK, pl.Categorical))).to_series()
 
 
 def _outermost(rows: pl.DataFrame, parts: pl.DataFrame) -> pl.Series:
     """Return the name of the outermost row of each part's thread that was open when the part began."""
     earlier = pl.col("end_ns").cum_max().shift(1).over("thread")
-    outer = rows.sort("start_ns").filter(earlier.is_null() | (pl.col("start_ns") >= earlier))
-    points = parts.select("thread", "start_ns").with_row_index("point").sort("start_ns")
-    hits = points.join_asof(outer, on="start_ns", by="thread", check_sortedness=False)
-    return hits.select("point", name=pl.when(pl.col("start_ns") < pl.col("end_ns")).then("name")).sort("point")["name"]
+    ordered = rows.select("thread", "start_ns", "end_ns", "name").sort("thread", "start_ns", maintain_order=True)
+    outer = ordered.filter(earlier.is_null() | (pl.col("start_ns") >= earlier))
+    times = parts["start_ns"].to_numpy()
+    last = Timetable.of(outer, ("thread",), "start_ns").last(parts.select("thread"), times)
+    ended = np.append(outer["end_ns"].to_numpy(), np.iinfo(np.int64).min)[last]
+    return outer["name"].cast(pl.Categorical).gather(nullable(np.where(times < ended, last, NOWHERE)))
 
 
 def _waits(causes: Causes | None, parts: pl.DataFrame) -> pl.Series:
-    """Return the wait that each part of a piece is charged to, in words."""
-    if causes is None or causes.charges.is_empty():
-        return pl.Series([None] * len(parts), dtype=pl.String)
-    named = causes.waits.select(name=wait_name(general(pl.col("nvtx"))))["name"]
-    charged = causes.charges.select(
-        "piece_index", "start_ns", until="end_ns", wait=named.gather(causes.charges["wait_index"])
-    ).sort("start_ns")
-    points = parts.select("piece_index", "start_ns").with_row_index("point").sort("start_ns")
-    found = points.join_asof(charged, on="start_ns", by="piece_index", check_sortedness=False)
-    return found.select("point", wait=pl.when(pl.col("start_ns") < pl.col("until")).then("wait")).sort("point")["wait"]
+    """Return the wait that each part of a piece of one GPU is charged to, in words."""
+    if causes is None or causes.charges.is_empty() or parts.is_empty():
+        return pl.Series([None] * len(parts), dtype=pl.Categorical)
+    named = causes.waits.select(name=wait_name(general(pl.col("nvtx"))).cast(pl.Categorical))["name"]
+    piece = parts["piece_index"].to_numpy()
+    here = pl.col("piece_index").is_between(int(piece.min()), int(piece.max()))
+    charged = causes.charges.filter(here).sort("start_ns")
+    begun, until = (np.append(charged[side].to_numpy(), 0) for side in ("start_ns", "end_ns"))
+    times = parts["start_ns"].to_numpy()
+    last = np.searchsorted(begun[:-1], times, side="right") - 1
+    under = (last >= 0) & (times < until[last]) & (np.append(charged["piece_index"].to_numpy(), 0)[last] == piece)
+    return named.gather(charged["wait_index"].gather(nullable(np.where(under, last, NOWHERE))))
 
 
 def wait_name(place: pl.Expr) -> pl.Expr:
@@ -238,7 +240,8 @@ def _between(timeline: Timeline, calls: pl.DataFrame) -> pl.DataFrame:
 
 def _places(timeline: Timeline, inside: Ints) -> pl.Series:
     """Return what ranges are called by their positions, null for -1, without the numbers in their names."""
-    texts = timeline.ranges.rows["text"].gather(nullable(inside))
+    texts = timeline.ranges.rows["text"].gather(nullable(inside)).cast(pl.Categorical)
     different = texts.unique()
-    short = different.to_frame().select(general(pl.col("text")).map_elements(_short, return_dtype=pl.String))["text"]
-    return texts.replace_strict(different, short)
+    words = different.cast(pl.String).to_frame().select(general(pl.col("text")))["text"]
+    short = words.map_elements(_short, return_dtype=pl.String).cast(pl.Categorical)
+    return texts.to_physical().replace_strict(different.to_physical(), short)
