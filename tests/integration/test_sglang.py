@@ -32,6 +32,7 @@ FUNCTIONS = "sglang/fi_functions.graph"
 ROLES = ["draft", "verify", "draft-extend"]
 READS = {"SGL001", "SGL005", "FI001"}
 """The lengths, the draft's index array, and plan()."""
+PLAN = {"FI001", "FI003", "SGL003"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,24 +137,28 @@ def test_the_joint_answer_is_that_of_the_same_process_with_its_patches_switched_
     assert 0.995 * low <= PATCHED_THERE * MS <= high
 
 
+@pytest.mark.parametrize("name", [SWITCH, SECOND, CHAIN[0], "sglang/fi.graph", FUNCTIONS])
 @pytest.mark.parametrize(
     ("gone", "low", "high"),
     [
         ({"SGL001"}, 8.15, 8.52),
         ({"SGL001", "SGL005"}, 7.95, 8.34),
-        ({"FI001", "FI003"}, 7.63, 7.76),
-        ({"SGL001", "SGL005", "FI001", "FI003"}, 6.86, 7.15),
+        (PLAN, 7.63, 7.76),
+        ({"SGL001", "SGL005", *PLAN}, 6.86, 7.15),
     ],
 )
-def test_on_a_host_as_fast_as_untraced_each_patch_gives_what_it_gave_that_process(
-    gone: set[str], low: float, high: float
+def test_on_a_host_as_fast_as_untraced_each_patch_gives_what_it_gave_one_process(
+    name: str, gone: set[str], low: float, high: float
 ) -> None:
-    """The traced host hides what plan()'s reads cost: there their removal alone gives nothing."""
-    (lane,) = analysis(SWITCH).study.ranks
-    untraced = analysis(SWITCH).study.at_untraced(lane, UNPATCHED_THERE * MS)
-    links = report(SWITCH).wait_chains[0].links
-    sites = analysis(SWITCH).recoverable.chains[lane].links
-    removed = {site for link, held in zip(links, sites, strict=True) if link.rule in gone for site in held.site.sites}
+    """Traced hosts hide what plan()'s reads cost: where theirs is slow, removing these alone gives nothing.
+
+    The process of `switch.graph` was measured with each set of patches. The others had hosts slower by up to a half as
+    captured; brought to the same step, they all answer the same.
+    """
+    (lane,) = analysis(name).study.ranks
+    untraced = analysis(name).study.at_untraced(lane, UNPATCHED_THERE * MS)
+    held = zip(chain(name).links, analysis(name).recoverable.chains[lane].links, strict=True)
+    removed = {site for link, wait in held if link.rule in gone for site in wait.site.sites}
     then = predict(untraced.model, [RemoveWaits(frozenset(removed))])[lane]
     assert low * MS * 0.98 <= then.step_ns <= high * MS * 1.02
 
