@@ -45,6 +45,8 @@ class Contrast:
         pieces: the shorter cycles are of different graphs, each of which comes once a longer cycle.
         prompt: the uploads at the boundaries are far larger than those at the others.
         target: a graph that takes far longer than the others' comes once a longer cycle.
+        hollow: one of the shorter cycles in a longer one does nearly all of its work: the others are none.
+        once: several kinds of graphs come once a longer cycle each, and no other: none is that of a step among several.
         cycles: how many longer cycles there are.
         replayed: graphs run at most of the other boundaries.
     """
@@ -60,6 +62,8 @@ class Contrast:
     pieces: bool
     prompt: bool
     target: bool
+    hollow: bool
+    once: bool
     cycles: int
     replayed: bool
 
@@ -73,9 +77,14 @@ class Contrast:
         work = float(np.clip(np.log(self.work), thresholds.LEAST_WORK, most))
         graphs = thresholds.GRAPH_POINTS * min(self.graphs, 1)
         whole = (thresholds.PREFILL_POINTS if self.prefill else 0) + (thresholds.PIECES_POINTS if self.pieces else 0)
-        drafted = self.target and self.each <= thresholds.DRAFTS and not self.prompt
+        drafted = (self.target or self.hollow) and self.each <= thresholds.DRAFTS and not self.prompted
         whole += thresholds.TARGET_POINTS if drafted else 0
         return thresholds.BASE_POINTS + links + graphs + kernels - lacking + work + whole
+
+    @property
+    def prompted(self) -> bool:
+        """Whether the large uploads may be prompts: a grammar uploads a mask of the vocabulary in every step."""
+        return self.prompt and not (self.hollow or self.once)
 
     @property
     def prefill(self) -> bool:
@@ -86,8 +95,8 @@ class Contrast:
         """
         if self.linked <= thresholds.LINKED:
             apart = self.replayed or self.each > thresholds.DRAFTS
-            return apart and self.prompt and self.passes >= thresholds.PASS_KINDS
-        if self.prompt:
+            return apart and self.prompted and self.passes >= thresholds.PASS_KINDS
+        if self.prompted:
             return self.passes > 0 or self.target
         return self.passes > 0 and self.each > thresholds.DRAFTS
 
@@ -135,6 +144,8 @@ def contrast(events: Events, shorter: Ints, longer: Ints) -> Contrast | None:
         pieces=_pieces(events, longer, each),
         prompt=_prompt(events, shorter, longer),
         target=_target(events, shorter, longer),
+        hollow=_hollow(events, shorter, longer),
+        once=_once(events, longer),
         cycles=len(longer),
         replayed=float(alike.theirs[_are(events.alike, events.what == REPLAY)].sum()) > thresholds.MOSTLY,
     )
@@ -172,6 +183,37 @@ def _target(events: Events, shorter: Ints, longer: Ints) -> bool:
     return bool(len(target)) and any(
         lasts[int(target[0])] >= thresholds.ANOTHER_SIZE * longest for longest in shorter_ns
     )
+
+
+def _once(events: Events, longer: Ints) -> bool:
+    """Tell whether at least three kinds of graphs come once a longer cycle each, and hardly any other replay."""
+    replays = np.flatnonzero(events.what == REPLAY)
+    replays = replays[(replays >= longer[0]) & (replays < longer[-1])]
+    kinds = [replays[events.alike[replays] == kind] for kind in np.unique(events.alike[replays]).tolist()]
+    once = [kind for kind in kinds if alternate(longer, kind)]
+    return len(once) >= thresholds.FEWEST and sum(map(len, once)) >= thresholds.BY_TURNS * len(replays)
+
+
+def _hollow(events: Events, shorter: Ints, longer: Ints) -> bool:
+    """Tell whether in most longer cycles one of the shorter ones runs nearly all of its work, and all of its graphs.
+
+    A step that ends in several reads of results is cut by them into its forward pass and next to nothing.
+    """
+    replayed = events.what == REPLAY
+    took = np.where(events.what <= REPLAY, events.end_ns - events.start_ns, 0)
+    held = np.searchsorted(longer, shorter, side="right") - 1
+    whole = (held >= 0) & (held < len(longer) - 1)
+    if not whole.any():
+        return False
+    edges, held = np.append(shorter, len(events)), held[whole]
+    work, graphs = (np.diff(np.append(0, np.cumsum(each))[edges])[whole] for each in (took, replayed))
+    total, most, without = (np.zeros(len(longer) - 1) for _ in range(3))
+    np.add.at(total, held, work)
+    np.maximum.at(most, held, np.where(graphs > 0, work, 0))
+    np.add.at(without, held, graphs == 0)
+    others = np.bincount(held, minlength=len(total)) - 1
+    nearly_all = (most >= thresholds.NEARLY_ALL_WORK * total) & (without == others) & (others > 0)
+    return bool(np.mean(nearly_all) >= thresholds.FILLED)
 
 
 def _graphs(events: Events, alike: _Present, linked: float) -> int:

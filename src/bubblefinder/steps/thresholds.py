@@ -168,6 +168,10 @@ TARGET_POINTS: Final = 5.0
 ones: the target of their drafts, or of a draft and its extension that come once each. Shown by
 test_a_draft_graph_and_its_target_make_one_step and sglang/chain_2.graph."""
 
+NEARLY_ALL_WORK: Final = 0.95
+"""A cycle that runs so much of the work of a longer one is all of it, and counts as TARGET_POINTS does. Shown by
+test_a_step_with_a_read_after_sampling_and_another_behind_is_one."""
+
 PREFILL_POINTS: Final = -5.0
 """Against longer cycles at whose boundaries a pass of its own runs, where the shorter ones have links of their own:
 these are steps, and the pass is a prefill. Shown by test_prefills_that_come_regularly_make_no_longer_step."""

@@ -104,6 +104,48 @@ def test_a_draft_graph_and_its_target_make_one_step() -> None:
     assert len(step_begins(steps_of(machine.trace()))) == 20
 
 
+def test_a_step_with_a_read_after_sampling_and_another_behind_is_one() -> None:
+    """Tokens and log-probabilities fetched one after the other, as by a scheduler without overlap."""
+    machine = Machine()
+    host = machine.host()
+    begun = []
+    for _ in range(20):
+        for name in ("slots", "positions"):
+            host.kernel(name, 2)
+            host.work(30)
+        host.upload(1024)
+        begun.append(host.replay(Graph(12, LAYER * 24)))
+        for name in ("argmax", "gather"):
+            host.work(20)
+            host.kernel(name, 3)
+        host.read(8)
+        host.work(60)
+        host.read(4)
+        host.work(300)
+        host.kernel("write", 2)
+    assert len(step_begins(steps_of(machine.trace()))) == 20
+
+
+def test_a_mask_uploaded_in_every_step_makes_no_prefill_of_it() -> None:
+    """A grammar's mask of the vocabulary is thousands of times as large as what else is uploaded."""
+    machine = Machine()
+    host = machine.host()
+    for _ in range(20):
+        host.work(200)
+        host.upload(64)
+        host.replay(Graph(11, LAYER * 4))
+        host.read(24)
+        host.work(60)
+        host.upload(1 << 18)
+        host.replay(Graph(12, LAYER * 24))
+        for name in ("mask", "argmax", "publish"):
+            host.kernel(name, 3)
+        host.work(100)
+        host.replay(Graph(13, LAYER * 2))
+        host.read(8)
+    assert len(step_begins(steps_of(machine.trace()))) == 20
+
+
 @pytest.mark.parametrize("layer_us", [30, 220])
 def test_a_step_begins_behind_the_token_and_not_behind_the_last_layers_read(layer_us: float) -> None:
     machine = Machine()
