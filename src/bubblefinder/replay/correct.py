@@ -10,7 +10,7 @@ import numpy as np
 from bubblefinder.overhead.calibration import bundled_calibrations, mismatch
 from bubblefinder.overhead.model import TOLD, WIDEST, ZERO, Calibration, Cost, Costs, Overhead, Source, parameters_of
 from bubblefinder.replay.corrected import TracedSteps, traced_steps, without_tracing
-from bubblefinder.replay.predict import HOST_NOISE
+from bubblefinder.replay.predict import HOST_NOISE, host_noise
 from bubblefinder.replay.reference import Reference, correct_by_reference, read_reference
 from bubblefinder.replay.solve import solve
 from bubblefinder.replay.summary import summarise
@@ -44,7 +44,10 @@ _UNIFORM: Final = Costs(
 """The shape assumed where nothing was measured: the same for every node, and for every launch."""
 _HOST_BOUND_SHARE: Final = 0.1
 """Where so much of the time lies idle outside graphs, the range holds hosts of another speed, as of another run."""
-_NOISY: Final = " The GPU waits for the host here, whose own speed differs between runs: the range allows it an eighth."
+_NOISY: Final = (
+    " The GPU waits for the host here, whose own speed differs between runs: the range allows it an eighth, or twice "
+    "what its work varies from step to step."
+)
 _MOST_IN_A_PROGRAM: Final = {"kernel_call": 6_000.0, "copy_call": 8_000.0, "around_call": 25_000.0}
 """What tracing added to calls of host-bound PyTorch programs on H200s, at most: see docs/overhead.md."""
 _LEAST_GRAPH_LAUNCH: Final = Cost(10_000.0, 10_000.0, 10_000.0)
@@ -146,7 +149,7 @@ def _by_costs(traced: TracedSteps, costs: Costs, method: Method, where: str) -> 
     middle = without_tracing(traced, costs)
     has_replays = not traced.replays.is_empty()
     outside = bubble_share(middle.rows, has_replays=has_replays).inter_graph
-    noise = HOST_NOISE if outside is not None and outside >= _HOST_BOUND_SHARE else 0.0
+    noise = host_noise(traced.model) if outside is not None and outside >= _HOST_BOUND_SHARE else 0.0
     ends = [
         without_tracing(traced, costs.least(), host_speed=1 - noise),
         without_tracing(traced, in_a_program(costs.most()), host_speed=1 + noise),

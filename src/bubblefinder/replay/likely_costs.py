@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from bubblefinder.overhead.calibration import likely_costs
 from bubblefinder.replay.changes import NEVER_LATE, HostSpeed
 from bubblefinder.replay.correct import in_a_program
-from bubblefinder.replay.predict import HOST_NOISE, steps_after
+from bubblefinder.replay.predict import host_noise, steps_after
 from bubblefinder.replay.tracing import remove_tracing, tracing_of
 
 if TYPE_CHECKING:
@@ -32,7 +32,8 @@ def range_without_tracing(
     if costs is None:
         return None
     tracing = tracing_of(timeline, model)
-    ends = ((in_a_program(costs.most()), 1 + HOST_NOISE), (costs.least(), 1 - HOST_NOISE))
+    noise = host_noise(model)
+    ends = ((in_a_program(costs.most()), 1 + noise), (costs.least(), 1 - noise))
     low, high = (
         steps_after(model, [remove_tracing(tracing, end), *changes, HostSpeed(speed)])[rank] for end, speed in ends
     )
