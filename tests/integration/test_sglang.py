@@ -237,6 +237,7 @@ def test_without_speculation_overlap_that_is_off_shows_in_the_tokens_and_log_pro
 @pytest.mark.parametrize("name", PLAIN)
 def test_with_overlap_nobody_waits_for_tokens_penalties_or_log_probabilities(name: str) -> None:
     told = report(name)
+    assert told.verdict is not None
     assert "The host is fine" in told.verdict.blame
     assert not {finding.rule for finding in told.findings} & {"SGL002", "SGL008"}
 
