@@ -28,7 +28,7 @@ def test_every_rule_has_a_case_file_of_its_name() -> None:
 VERIFIED = [(rule.id, one.capture) for rule in load_packs().rules for one in rule.fired_on]
 
 
-@pytest.mark.parametrize(("rule", "capture"), VERIFIED, ids=[rule for rule, _ in VERIFIED])
+@pytest.mark.parametrize(("rule", "capture"), VERIFIED, ids=[f"{rule} {capture}" for rule, capture in VERIFIED])
 def test_a_verified_rule_fires_on_the_capture_that_it_names(rule: str, capture: str) -> None:
     fired = {word for finding in report(capture).findings for word in (finding.rule, *finding.also_matches)}
     assert rule in fired

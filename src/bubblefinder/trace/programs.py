@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
+from bubblefinder.trace.model import process_of
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -51,5 +53,11 @@ def _names(trace: Trace) -> Iterator[str]:
     yield from trace.names.values()
     yield from trace.nvtx["text"].drop_nulls().unique()
     yield from trace.frames["symbol"].drop_nulls().unique()
-    yield from trace.thread_names.values()
+    yield from _threads_at_work(trace)
     yield from (process.name for process in trace.info.processes if process.name)
+
+
+def _threads_at_work(trace: Trace) -> Iterator[str]:
+    """Yield the names of threads of processes that use CUDA: an export names all threads of the machine."""
+    at_work = {int(process) for frame in (trace.operations, trace.calls) for process in frame["process"].unique()}
+    yield from (name for thread, name in trace.thread_names.items() if process_of(thread) in at_work)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
 from bubblefinder.cli.app import app
+from bubblefinder.report.examination import examine
+from bubblefinder.trace.drawn import draw
 
 SAMPLES = Path(__file__).parents[3] / "sample_traces"
 
@@ -35,6 +38,24 @@ def test_kinds_of_personal_data_as_text_and_as_json() -> None:
     kinds = {row["kind"] for row in told["personal"]}
     assert "processes of the machine" in kinds
     assert all(any(line.startswith(kind) for line in asked("--privacy").splitlines()) for kind in kinds)
+
+
+@pytest.mark.parametrize("capture", ["full.graph", "full.node", "piecewise.node", "sync.graph"])
+def test_vllm_is_recognised_and_its_own_switch_told_alone(capture: str) -> None:
+    done = CliRunner().invoke(app, ["doctor", str(SAMPLES / f"vllm/{capture}.sqlite.xz"), "--json"])
+    answers = json.loads(done.stdout)["answers"]
+    assert [question for question in answers if question.startswith("what would name")] == [
+        "what would name vllm's code"
+    ]
+    assert "VLLM_NVTX_SCOPES_FOR_PROFILING=1" in answers["what would name vllm's code"]
+
+
+def test_tensorrt_llm_is_told_its_switch_as_far_as_its_threads_show_it() -> None:
+    trace = draw("api | A.\ngpu0 s7 | .A\nA = kernel gemm", us_per_char=1)
+    named = replace(trace, thread_names={int(trace.calls["thread"][0]): "tensorrt_llm worker"})
+    answers = dict(examine(named).answers)
+    assert "TLLM_LLMAPI_ENABLE_NVTX=1" in answers["what would name tensorrt-llm's code"]
+    assert "cost: not measured" in answers["what would name tensorrt-llm's code"]
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,12 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from bubblefinder.trace.drawn import draw
 from bubblefinder.trace.programs import find_programs, is_llm
+from bubblefinder.trace.sketch import process_key, thread_key
 
 
 @pytest.mark.parametrize(
@@ -26,6 +29,15 @@ def test_a_library_is_told_by_the_names_of_kernels(name: str, programs: tuple[st
 def test_and_by_ranges_and_frames() -> None:
     trace = draw("nvtx | [vllm.step]\napi | A.\ngpu0 s7 | .A\nA = kernel gemm at aten::item", us_per_char=1)
     assert find_programs(trace) == ("pytorch", "vllm", "llm")
+
+
+def test_threads_of_programs_that_dont_use_the_gpu_tell_nothing() -> None:
+    """An export names every thread of the machine, other engines' and the kernel's own among them."""
+    trace = draw("api | A.\ngpu0 s7 | .A\nA = kernel gemm", us_per_char=1)
+    mine, other = int(trace.calls["thread"][0]), thread_key(process_key(4242), 4242)
+    names = {mine: "VLLM::EngineCor", other: "sglang::schedul", thread_key(process_key(86), 86): "khugepaged"}
+    assert find_programs(replace(trace, thread_names=names)) == ("vllm", "llm")
+    assert not is_llm(replace(trace, thread_names={key: name for key, name in names.items() if key != mine}))
 
 
 @pytest.mark.parametrize("name", ["draft", "verify", "decode_step", "prefill_batch", "sglang::scheduler", "token 7"])
