@@ -42,6 +42,8 @@ if TYPE_CHECKING:
 PROFILER_NAMES: Final = re.compile(r"CUDA profiling|CUPTI:? ?buffer flush", re.IGNORECASE)
 PROFILER_TYPES: Final = (3, 4, 5, 9, 10)
 OVERHEAD_TABLE: Final = "CUPTI_ACTIVITY_KIND_OVERHEAD"
+MOST_RANKS: Final = 1_024
+"""Ranks that one report holds: a capture is of one machine, and the largest that share memory have 576 GPUs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +62,7 @@ def build_timeline(trace: Trace) -> Timeline:
     """Return the timeline of a trace.
 
     Raises:
-        CannotAnswerError: there is no GPU activity.
+        CannotAnswerError: there is no GPU activity, or that of more ranks than one report holds.
         InternalError: a ledger doesn't sum to its span.
     """
     operations = drop_doubled_graphs(_in_order(trace.operations))
@@ -76,6 +78,7 @@ def build_timeline(trace: Trace) -> Timeline:
     if len(chosen) < len(operations):
         operations, joined = chosen, _joined(chosen, calls, repeated)
     runs = joined.runs
+    _check_ranks(trace, runs)
     operations = operations.with_columns(runs["call_index"].gather(joined.of))
     operations = operations.with_columns(blocking_copies(operations, calls))
     replays, replay_index = find_replays(runs)
@@ -115,6 +118,17 @@ def _nothing_recorded(trace: Trace) -> CannotAnswerError:
         f"{trace.info.name}: no GPU activity recorded{calls}: nothing can be said about idle time",
         hint="capture with --trace=cuda,nvtx on a machine where CUPTI may trace the GPU (containers often forbid it)",
     )
+
+
+def _check_ranks(trace: Trace, runs: pl.DataFrame) -> None:
+    """Refuse what no machine records, before every rank is looked into: that takes a tenth of a second each."""
+    ranks = runs.select(pl.struct("gpu", "process").n_unique()).item()
+    if ranks > MOST_RANKS:
+        raise CannotAnswerError(
+            f"{trace.info.name}: {ranks:,} ranks (a process on a GPU) did work, and one report holds at most"
+            f" {MOST_RANKS:,}",
+            hint="capture or export the machines apart; `bubblefinder batch` puts the ranks of all side by side",
+        )
 
 
 def _in_order(operations: pl.DataFrame) -> pl.DataFrame:

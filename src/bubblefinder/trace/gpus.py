@@ -116,24 +116,27 @@ def _gpus_of_devices(source: Source, processes: list[int], tally: Tally) -> dict
     listed = source.read(schema.GPUS).frame.drop_nulls(["gpu", "uuid"])
     by_uuid = dict(listed.select("uuid", "gpu").iter_rows())
     rows = source.read(schema.CUDA_DEVICES).frame.drop_nulls(["pid", "device"])
-    entries = defaultdict[tuple[int, int], list[int]](list)
+    entries = defaultdict[tuple[int, int], dict[int, None]](dict)
     slices = defaultdict[int, set[str]](set)
     for pid, device, gpu, uuid in rows.select("pid", "device", "gpu", "uuid").iter_rows():
         found = by_uuid.get(uuid, -1) if gpu is None else gpu
-        if _usable(found) and found not in entries[pid, device]:
-            entries[pid, device].append(found)
+        if _usable(found):
+            entries[pid, device][found] = None
         if uuid and uuid.startswith(_SLICE):
             slices[found].add(uuid)
     tally.sliced_gpus += sum(len(uuids) > 1 for uuids in slices.values())
-    return dict(_shared_out(entries, processes, tally))
+    return dict(_shared_out({place: list(gpus) for place, gpus in entries.items()}, processes, tally))
 
 
 def _shared_out(
     entries: dict[tuple[int, int], list[int]], processes: list[int], tally: Tally
 ) -> Iterator[tuple[tuple[int, int], int]]:
     """Yield the GPU of each process and device; processes of one id share out the entries in order."""
+    by_pid = defaultdict[int, list[int]](list)
+    for process in processes:
+        by_pid[pid_of(process)].append(process)
     for (pid, device), gpus in entries.items():
-        alike = [process for process in processes if pid_of(process) == pid]
+        alike = by_pid.get(pid, [])
         tally.ambiguous_gpu += len(alike) if len(gpus) > 1 and len(alike) > 1 else 0
         for number, process in enumerate(alike):
             yield (process, device), gpus[min(number, len(gpus) - 1)] if len(alike) > 1 else gpus[-1]

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from bubblefinder.trace.schema import Source
 
 _MIGRATIONS: Final = (11, 12, 13)
+_MOST_NAMED: Final = 16
+"""Idle GPUs named one by one: those of a machine."""
 
 
 def capture_notes(source: Source, trace: Trace, tally: Tally, diagnostics: pl.DataFrame) -> list[QualityNote]:
@@ -81,7 +83,9 @@ def _gpus(source: Source, trace: Trace, tally: Tally) -> Iterator[QualityNote]:
         yield QualityNote("gpu-sliced", "warn", message, tally.sliced_gpus)
     unused = sorted(listed.keys() - {gpu.gpu for gpu in trace.info.gpus})
     if unused:
-        message = f"the capture names GPUs without any recorded work: {', '.join(map(str, unused))}"
+        others = f" and {len(unused) - _MOST_NAMED:,} more" if len(unused) > _MOST_NAMED else ""
+        named = ", ".join(map(str, unused[:_MOST_NAMED]))
+        message = f"the capture names GPUs without any recorded work: {named}{others}"
         yield QualityNote("gpus-unused", "info", message, len(unused))
 
 

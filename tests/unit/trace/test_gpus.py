@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING
 
 import pytest
 
 from bubblefinder.errors import CannotAnswerError
+from bubblefinder.timeline.build import build_timeline
 from bubblefinder.trace.open import open_trace
 from tests.unit.trace.rows import DEVICES, GLOBAL, GRAPHS, KERNELS, PID, device, kernel, operation, save
 
@@ -102,3 +104,26 @@ def test_slices_of_one_gpu_are_said(tmp_path: Path) -> None:
     loaded = open_trace(save(tmp_path / "x.sqlite", **rows))
     assert loaded.operations["gpu"].to_list() == [0, 0]
     assert counts(loaded)["gpu-sliced"] == 1
+
+
+@pytest.mark.parametrize("at_work", [1, 17_570])
+def test_as_many_gpus_as_a_hostile_capture_lists_are_read_in_time_and_told_in_a_line(
+    tmp_path: Path, at_work: int
+) -> None:
+    rows = {
+        KERNELS: [kernel(20 + 2 * turn, 21 + 2 * turn, globalPid=GLOBAL + (turn << 24)) for turn in range(at_work)],
+        DEVICES: [device(gpu=number, pid=PID + number, uuid=f"GPU-{number}") for number in range(17_570)],
+    }
+    listed = [GPU | {"id": number, "uuid": f"GPU-{number}"} for number in range(17_570)]
+    path = save(tmp_path / "x.sqlite", TARGET_INFO_GPU=listed, **rows)
+    begun = time.process_time()
+    loaded = open_trace(path)
+    assert time.process_time() - begun < 8
+    assert loaded.operations["gpu"].to_list() == list(range(at_work))
+    assert all(len(note.message) < 300 for note in loaded.notes)
+    if at_work > 1:
+        with pytest.raises(CannotAnswerError, match="17,570 ranks"):
+            build_timeline(loaded)
+    else:
+        assert counts(loaded)["gpus-unused"] == 17_569
+        assert len(build_timeline(loaded).devices) == 1
