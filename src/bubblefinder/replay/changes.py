@@ -120,16 +120,20 @@ class ShortenHost:
     """Some of the host's own work is gone.
 
     Attributes:
-        before_ns: how much of what the thread does before each call of the model.
-        inside_ns: how much of each call.
+        calls: positions of calls in the model, each once.
+        before_ns: how much of what the thread does before each of them.
+        inside_ns: how much of each.
     """
 
+    calls: Ints
     before_ns: Ints
     inside_ns: Ints
 
     def apply(self, edited: EditedGraph) -> None:
         """Edit the edited."""
-        for kind, less in ((EdgeKind.SEGMENT, self.before_ns), (EdgeKind.CALL, self.inside_ns)):
+        less = np.zeros(len(edited.model.calls), np.int64)
+        for kind, gone in ((EdgeKind.SEGMENT, self.before_ns), (EdgeKind.CALL, self.inside_ns)):
+            less[self.calls] = gone
             chosen = edited.model.edges.kind == kind
             edited.lag[chosen] = np.maximum(edited.lag[chosen] - less[edited.model.edges.owner[chosen]], 0)
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from bubblefinder.causes.facts import Facts
     from bubblefinder.causes.host_record import HostTime
     from bubblefinder.causes.model import Causes
-    from bubblefinder.intervals import Ints
+    from bubblefinder.intervals import Bools, Ints
     from bubblefinder.replay.model import Model
     from bubblefinder.replay.predict import Prediction
     from bubblefinder.steps.model import Steps
@@ -88,7 +88,7 @@ def shortenings(
             continue
         pieces = host_pieces(timeline, causes, mine, thread, starts)
         own = _owned(pieces.filter(~pl.col("waiting")), model, thread)
-        found[rank] = _worthwhile_parts(model, own, len(starts) - 1)
+        found[rank] = _worthwhile_parts(own, len(starts) - 1)
     dearest = _dearest(model, found)
     return {rank: tuple(_as_listed(part, hosts.get(rank)) for part in parts) for rank, parts in dearest.items()}
 
@@ -140,11 +140,11 @@ class _Part(NamedTuple):
     change: ShortenHost
 
 
-def _worthwhile_parts(model: Model, own: pl.DataFrame, steps: int) -> list[_Part]:
+def _worthwhile_parts(own: pl.DataFrame, steps: int) -> list[_Part]:
     """Return the parts of a host's work that are long enough to be tried."""
     least = LEAST_SHARE * float(own["ns"].sum())
     return [
-        _Part(kind, name, taken, float(rows["ns"].sum()) / steps, _change(model, rows, taken))
+        _Part(kind, name, taken, float(rows["ns"].sum()) / steps, _change(rows, taken))
         for kind, name, taken, rows in _parts(own)
         if float(rows["ns"].sum()) >= least
     ]
@@ -182,10 +182,14 @@ def _parts(own: pl.DataFrame) -> Iterator[tuple[str, str, float, pl.DataFrame]]:
         yield "call", str(api), 1.0, rows
 
 
-def _change(model: Model, rows: pl.DataFrame, taken: float) -> ShortenHost:
-    def less(chosen: pl.DataFrame) -> Ints:
-        sums = np.bincount(chosen["owner"].to_numpy(), weights=chosen["ns"].to_numpy(), minlength=len(model.calls))
+def _change(rows: pl.DataFrame, taken: float) -> ShortenHost:
+    """Return the change that takes a share of some pieces away; it names the calls concerned, not all of the model."""
+    calls, place = np.unique(rows["owner"].to_numpy(), return_inverse=True)
+
+    def less(chosen: Bools) -> Ints:
+        sums = np.bincount(place[chosen], weights=rows["ns"].to_numpy()[chosen], minlength=len(calls))
         whole: Ints = np.floor(sums * taken).astype(np.int64)
         return whole
 
-    return ShortenHost(less(rows.filter(~pl.col("inside"))), less(rows.filter("inside")))
+    inside = rows["inside"].to_numpy()
+    return ShortenHost(calls, less(~inside), less(inside))

@@ -12,7 +12,6 @@ from bubblefinder.replay.model import EdgeKind
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from bubblefinder.intervals import Ints
     from bubblefinder.replay.model import Model
     from bubblefinder.timeline.rank import Rank
 
@@ -67,13 +66,15 @@ def replayed_at_once(
     found: dict[Rank, list[_Found]] = {rank: [] for rank in wanted}
     for one in rounds:
         ranks = [rank for rank, _ in one.values()]
-        given = run(_sum([change for _, change in one.values()]), ranks)
+        given = run(_together([change for _, change in one.values()]), ranks)
         for rank in ranks:
             found[rank].append(given[rank])
     return found
 
 
-def _sum(changes: Sequence[ShortenHost]) -> ShortenHost:
-    before: Ints = np.sum([change.before_ns for change in changes], axis=0)
-    inside: Ints = np.sum([change.inside_ns for change in changes], axis=0)
-    return ShortenHost(before, inside)
+def _together(changes: Sequence[ShortenHost]) -> ShortenHost:
+    """Return the changes of ranks that share no call as one."""
+    calls, before, inside = (
+        np.concatenate([getattr(change, name) for change in changes]) for name in ("calls", "before_ns", "inside_ns")
+    )
+    return ShortenHost(calls, before, inside)

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from bubblefinder.timeline.apis import CallRole
-from bubblefinder.timeline.rank import Rank
+from bubblefinder.timeline.model import on_gpu
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -50,10 +50,10 @@ def lanes(timeline: Timeline) -> Iterator[RankWork]:
     replays = timeline.replays.with_row_index("replay_index")
     for device in timeline.devices:
         for process in device.processes:
-            alone = len(timeline.devices) == len(device.processes) == 1
-            mine = Rank(device.gpu, process).mine
-            work = operations if alone else operations.filter(mine)
-            yield RankWork(device.gpu, process, device.start_ns, device.end_ns, work, replays.filter(mine))
+            work, graphs = (on_gpu(rows, device.gpu) for rows in (operations, replays))
+            if len(device.processes) > 1:
+                work, graphs = (rows.filter(pl.col("process") == process) for rows in (work, graphs))
+            yield RankWork(device.gpu, process, device.start_ns, device.end_ns, work, graphs)
 
 
 def eager_operations(lane: RankWork) -> pl.DataFrame:

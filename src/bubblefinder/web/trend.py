@@ -98,13 +98,14 @@ def chart(points: Sequence[Point], moved: Sequence[Move] = ()) -> Chart:
 
 
 def commits(points: Sequence[Point], drawn: Chart, moved: Sequence[Move]) -> list[tuple[float, str]]:
-    """Return the commits that fit under the axis, with their places: those of moves first, then from the right."""
+    """Return the commits that fit under the axis with their middles: those of moves first, then from the right."""
     begun = {move.at for move in moved}
     kept: list[tuple[float, str]] = []
     for dot in [*(dot for dot in drawn.dots if dot.index in begun), *reversed(drawn.dots)]:
         commit = points[dot.index].run.commit
-        place = bisect(kept, (dot.x,))
+        middle = min(dot.x, WIDTH - _COMMIT_PX / 2)
+        place = bisect(kept, (middle,))
         beside = kept[max(place - 1, 0) : place + 1]
-        if commit and all(abs(dot.x - x) >= _COMMIT_PX for x, _ in beside):
-            kept.insert(place, (dot.x, printable(commit)[:8]))
+        if commit and all(abs(middle - x) >= _COMMIT_PX for x, _ in beside):
+            kept.insert(place, (middle, printable(commit)[:8]))
     return kept

@@ -152,11 +152,11 @@ def test_changes_are_replayed_together() -> None:
 
 def test_what_the_host_does_before_each_call_is_shortened_call_by_call() -> None:
     model = model_drawn(HOST)
-    calls = len(model.calls)
-    before, inside = np.full(calls, 1_000), np.zeros(calls, np.int64)
+    calls = np.arange(len(model.calls))
+    before, inside = np.full(len(calls), 1_000), np.zeros(len(calls), np.int64)
     # Two calls a step, a microsecond less before each: the read ends with the GPU's work however early it begins.
-    assert steps_us(model, [ShortenHost(before, inside)]) == [19]
-    assert steps_us(model, [ShortenHost(inside, inside)]) == [20]
+    assert steps_us(model, [ShortenHost(calls, before, inside)]) == [19]
+    assert steps_us(model, [ShortenHost(calls, inside, inside)]) == [20]
 
 
 def test_tracing_is_taken_off_the_work_that_paid_for_it() -> None:

@@ -33,10 +33,14 @@ def test_hosts_that_nothing_ties_together_are_changed_in_one_replay(tmp_path: Pa
     assert model is not None
     islands = islands_of(model)
     assert len(set(islands.values())) == 3
-    process, none = model.calls["process"].to_numpy(), np.zeros(len(model.calls), np.int64)
+    process = model.calls["process"].to_numpy()
+    own = {rank: np.flatnonzero(process == rank.process) for rank in model.steps}
     wanted = {
-        rank: [ShortenHost(np.where(process == rank.process, us * 1000, 0), none) for us in (10, 300 + rank.gpu)]
-        for rank in model.steps
+        rank: [
+            ShortenHost(calls, np.full(len(calls), us * 1000), np.zeros(len(calls), np.int64))
+            for us in (10, 300 + rank.gpu)
+        ]
+        for rank, calls in own.items()
     }
     replays = []
 

@@ -5,4 +5,6 @@
   addEventListener("resize", sides);
   document.addEventListener("toggle", sides, true);
   sides();
+  // Of a trend that is wider than the window the newest runs are in sight.
+  document.querySelectorAll("figure.trend").forEach((one) => { one.scrollLeft = one.scrollWidth; });
 })();
