@@ -6,5 +6,5 @@
   document.addEventListener("toggle", sides, true);
   sides();
   // Of a trend that is wider than the window the newest runs are in sight.
-  document.querySelectorAll("figure.trend").forEach((one) => { one.scrollLeft = one.scrollWidth; });
+  document.querySelectorAll(".trend div").forEach((one) => { one.scrollLeft = one.scrollWidth; });
 })();
