@@ -5,12 +5,17 @@ from __future__ import annotations
 import lzma
 import sqlite3
 from contextlib import closing
+from http import HTTPStatus
 from pathlib import Path
 
 import pytest
+from typer.main import get_command
 from typer.testing import CliRunner
 
 from bubblefinder.cli.app import app
+from bubblefinder.render.formats import Document, formats_of
+from bubblefinder.web.process import WORKER
+from tests import web
 
 SAMPLE = Path(__file__).parents[2] / "sample_traces" / "tp2_before.node.sqlite.xz"
 HIDDEN = "hunter2"
@@ -64,6 +69,12 @@ def scrubbed(planted: Path) -> Path:
     return out
 
 
+WITHOUT_A_CAPTURE = {"calibrate", "capture", "metrics", "recipe", "rules"}
+"""Commands that read none: they measure a GPU, print, or are about rules."""
+ELSEWHERE = {"serve", "slice"}
+"""Served pages and slices have tests of their own below."""
+
+
 def run(*arguments: object) -> str:
     """What a command says on both its outputs; a gate that fails is an answer as well."""
     done = CliRunner().invoke(app, list(map(str, arguments)))
@@ -72,30 +83,72 @@ def run(*arguments: object) -> str:
     return done.output
 
 
+def every_file(document: Document, place: Path) -> list[object]:
+    """The options that write a document in every format."""
+    suffixes = [one.suffixes[0] for one in formats_of(document).values()]
+    return [option for suffix in suffixes for option in ("-o", place / f"{document}{suffix}")]
+
+
+def commands(capture: Path, place: Path) -> list[tuple[object, ...]]:
+    """Every command that reads a capture, in every format."""
+    kept = ("--history", place / "runs.db")
+    budget = place / "budget.toml"
+    drafts = ("--draft-steps", 3, "--draft-tokens", 4, "--accept-length", 2)
+    return [
+        ("analyze", capture, "-v", *every_file("report", place)),
+        ("analyze", capture, capture, "-v"),
+        ("batch", capture.parent / capture.name, "-o", place / "batch", "--workers", 1),
+        ("doctor", capture),
+        ("doctor", capture, "--json"),
+        ("doctor", capture, "--privacy"),
+        ("floor", capture, "--model", "sample-loop", "--json"),
+        ("speculation", capture, *drafts, "--plain-ms", 1, "-f", "markdown"),
+        ("whatif", capture),
+        ("whatif", capture, "--json"),
+        ("diff", capture, capture, *every_file("diff", place)),
+        ("report", place / "report.html", "-f", "markdown"),
+        ("budget", "init", capture, "-o", budget),
+        ("budget", "check", capture, "--budget", budget),
+        ("history", "add", capture, *kept, "--commit", "a1"),
+        ("history", "list", *kept),
+        ("history", "show", 1, *kept),
+        ("history", "export", *kept),
+        ("history", "trend", "step.duration.p50", *kept, "-f", "json"),
+        ("nightly", capture, "--budget", budget, *kept, "-o", place / "night"),
+    ]
+
+
 def everything(capture: Path, place: Path) -> str:
     """All that any command says or writes about a capture."""
-    formats = ("html", "json", "md", "xml", "csv", "txt")
-    files = [option for suffix in formats for option in ("-o", place / f"report.{suffix}")]
-    said = [
-        run("analyze", capture, "-v", *files),
-        run("report", place / "report.json", "-f", "github"),
-        run("report", place / "report.json", "-f", "perfetto"),
-        run("doctor", capture),
-        run("doctor", capture, "--privacy"),
-        run("whatif", capture),
-        run("diff", capture, capture, "-o", place / "diff.html", "-o", place / "diff.json"),
-        run("report", place / "report.html", "-f", "markdown"),
-        run("budget", "init", capture, "-o", place / "budget.toml"),
-        run("budget", "check", capture, "--budget", place / "budget.toml"),
-        run("history", "add", capture, "--history", place / "runs.db", "--commit", "a1"),
-        run("history", "list", "--history", place / "runs.db"),
-        run(
-            "nightly", capture, "--budget", place / "budget.toml", "--history", place / "runs.db", "-o", place / "night"
-        ),
-    ]
+    said = [run(*command) for command in commands(capture, place)]
     written = [path.read_bytes().decode(errors="replace") for path in place.rglob("*") if path.is_file()]
-    assert len(written) > len(formats)
+    assert len(written) > len(formats_of("report"))
     return "\n".join([*said, *written])
+
+
+def test_every_command_that_reads_a_capture_is_asked(tmp_path: Path) -> None:
+    names = set(get_command(app).commands)  # type: ignore[attr-defined]
+    asked = {str(command[0]) for command in commands(tmp_path / "x", tmp_path)}
+    assert asked == names - WITHOUT_A_CAPTURE - ELSEWHERE
+
+
+async def served(capture: Path, root: Path) -> str:
+    """All that the server answers about a capture, its log and its folder apart."""
+    async with web.site(root, worker=WORKER) as here:
+        run_id = await here.put(capture.read_bytes(), name="capture.sqlite")
+        settled = await here.settled(run_id)
+        assert settled["state"] == "done", settled
+        run, api = f"/runs/{run_id}", f"/api/runs/{run_id}"
+        pages = ("/", run, f"{run}/timeline", "/server", "/metrics", f"/diff?base={run_id}&head={run_id}")
+        answers = (f"{api}/report.json", f"{api}/report.html", f"{api}/report.md", f"{api}/find?text=e", "/api/runs")
+        said = [await here.client.get(path) for path in (*pages, *answers)]
+        assert {str(answer.url): answer.status_code for answer in said if answer.status_code != HTTPStatus.OK} == {}
+        return "\n".join(answer.text for answer in said)
+
+
+@web.asynchronous
+async def test_no_served_page_tells_what_a_capture_holds_besides_names(planted: Path, tmp_path: Path) -> None:
+    assert HIDDEN not in (await served(planted, tmp_path)).lower()
 
 
 def test_no_command_tells_what_a_capture_holds_besides_names(planted: Path, tmp_path: Path) -> None:

@@ -79,6 +79,8 @@ def _told(model: type[BaseModel], detail: ErrorDetails) -> str:
         return f"unknown key{did_you_mean(str(detail['loc'][-1]), known)}"
     if detail["type"] == "missing":
         return "is missing"
+    if detail["type"] == "tuple_type":
+        return "should be a list"
     told = str(detail["msg"]).removeprefix("Value error, ")
     return told[:1].lower() + told[1:]
 

@@ -53,6 +53,7 @@ def test_a_file_that_was_named_must_be_there(tmp_path: Path) -> None:
         ("slect = []", "slect: unknown key; did you mean 'select'?"),
         ("batch = 0", "batch: input should be greater than or equal to 1"),
         ('[[expected]]\nrule = "SGL001"\nreason = "x"', "expected 1, owner: is missing"),
+        ('[rules]\nignore = ["SGL001"]', "rules: should be a list"),
         ('[[expected]]\nreason = "x"\nowner = "y"', "it would cover everything"),
         ('[[expected]]\nreason = "x"\nowner = "y"\n[expected.wait]\n', "it would cover everything"),
         ('[[expected]]\nreason = "x"\nowner = "y"\n[expected.wait]\nnvtxx = "a"', "did you mean 'nvtx'"),

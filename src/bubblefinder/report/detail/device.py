@@ -101,7 +101,12 @@ def _stream_bars(
     operations: pl.DataFrame, timeline: Timeline, rank: Rank, span: tuple[int, int]
 ) -> tuple[list[TimelineBar], int]:
     length = (pl.col("end_ns") - pl.col("start_ns")).sum()
-    busiest = operations.group_by("stream").agg(length).sort("end_ns", descending=True)["stream"].head(MAX_STREAMS)
+    busiest = (
+        operations.group_by("stream")
+        .agg(length)
+        .sort("end_ns", "stream", descending=[True, False])["stream"]
+        .head(MAX_STREAMS)
+    )
     bars: list[TimelineBar] = []
     for stream in busiest.sort():
         mine = operations.filter(pl.col("stream").eq_missing(stream)).with_columns(label=pl.col("op_index"))

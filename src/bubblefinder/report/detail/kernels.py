@@ -40,13 +40,13 @@ def decode_operations(timeline: Timeline, steps: Steps, decode: pl.DataFrame, ra
 def kernel_rows(
     work: pl.DataFrame, steps: int, names: Mapping[int, str], category: Callable[[str], str | None]
 ) -> list[KernelRow]:
-    """Return the kernel names that run longest in a step; times of overlapping kernels both count."""
+    """Return the kernel names that run longest in a step, of equals the first; overlapping times count twice."""
     length = pl.col("end_ns") - pl.col("start_ns")
     grouped = (
         work.filter(pl.col("kind") == KERNEL)
-        .group_by("role", "name")
+        .group_by("role", "name", maintain_order=True)
         .agg(count=pl.len(), total=length.sum(), p50_ns=length.median())
-        .sort("total", "name", descending=[True, False], nulls_last=True)
+        .sort("total", descending=True, maintain_order=True)
         .head(MAX_KERNELS)
     )
     return [
@@ -63,7 +63,7 @@ def kernel_rows(
 
 
 def kernel_runs(work: pl.DataFrame, steps: int, names: Mapping[int, str]) -> list[KernelRun]:
-    """Return the runs of three or more consecutive small kernels of one replay, the costliest first."""
+    """Return the runs of three or more consecutive small kernels of one replay, the costliest, then the first."""
     start, end = pl.col("start_ns"), pl.col("end_ns")
     small = (end - start) <= SMALL_NS
     rows = (
@@ -87,9 +87,9 @@ def kernel_runs(work: pl.DataFrame, steps: int, names: Mapping[int, str]) -> lis
         .filter(pl.col("kernels") >= MIN_RUN)
     )
     grouped = (
-        runs.group_by("role", "first", "last", "kernels")
+        runs.group_by("role", "first", "last", "kernels", maintain_order=True)
         .agg(count=pl.len(), busy=pl.col("busy").sum(), span=pl.col("span").sum())
-        .sort("span", "first", descending=[True, False])
+        .sort("span", descending=True, maintain_order=True)
         .head(MAX_RUNS)
     )
     return [

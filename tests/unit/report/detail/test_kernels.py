@@ -66,3 +66,20 @@ def test_overlap_counts_kernels_that_begin_before_the_one_before_ends() -> None:
 def test_a_kernel_without_a_name_and_one_with_a_long_one() -> None:
     assert kernels.kernel_name(None, {}) == "unnamed"
     assert len(kernels.kernel_name(1, {1: "k" * 5000})) == kernels.NAME_LENGTH
+
+
+def test_runs_that_last_the_same_come_in_the_order_of_the_step() -> None:
+    """Else a slice, whose names are counted anew, could order them otherwise than the whole."""
+    starts = [start + 10 * number for start in (0, 1_000, 2_000) for number in range(3)]
+    work = pl.DataFrame(
+        {
+            "kind": [KERNEL] * 9,
+            "start_ns": starts,
+            "end_ns": [start + 5 for start in starts],
+            "name": [3, 2, 1] * 3,
+            "replay_index": [0, 0, 0, 1, 1, 1, 2, 2, 2],
+            "role": ["draft"] * 3 + ["extend"] * 3 + ["after"] * 3,
+        }
+    )
+    found = kernels.kernel_runs(work, 1, {1: "a", 2: "b", 3: "c"})
+    assert [run.role for run in found] == ["draft", "extend", "after"]
