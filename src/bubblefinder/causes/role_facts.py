@@ -245,7 +245,7 @@ def _small_runs(timeline: Timeline, kernels: pl.DataFrame, spans: int) -> tuple[
         .sort("total", "name", descending=[True, False])
         .head(_MOST_RUNS)
     )
-    return tuple(f"{name} x {count / spans:.4g}" for name, count, _ in runs.rows())
+    return tuple(f"{name} x {max(round(count / spans), 1)}" for name, count, _ in runs.rows())
 
 
 def _long_kernels(timeline: Timeline, kernels: pl.DataFrame) -> tuple[str, ...]:

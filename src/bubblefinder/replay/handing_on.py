@@ -72,11 +72,12 @@ def preparing_of(model: Model, rank: Rank, head: Part) -> tuple[int, int]:
     """Return how long the host works behind a wait until it is ahead again, and for how much of it the GPU waits.
 
     That is from the wait's return to the begin of the last launch call, before the next such wait, that began after the
-    end of all work launched before it; medians over the steps, 0 where the host is ahead at once.
+    end of all work launched before it; medians over the steps, 0 where the host is ahead at once. What the GPU waits
+    before the return is no part of either.
     """
     chosen = model.waits["site"].is_in(list(head)).to_numpy() & _in_steps(model, rank)
     calls = distinct(model.waits["call"].cast(pl.Int64).to_numpy()[chosen])
-    launch, begun, idle = _late(model, rank)
+    launch, begun, since = _late(model, rank)
     returned, thread = (model.calls[name].to_numpy() for name in ("end_ns", "thread"))
     lengths, waited = [0], [0]
     for call, end in zip(calls[:-1].tolist(), returned[calls][1:].tolist(), strict=True):
@@ -85,12 +86,13 @@ def preparing_of(model: Model, rank: Rank, head: Part) -> tuple[int, int]:
         if len(mine):
             until = int(first) + int(mine[-1])
             lengths.append(int(begun[until] - returned[call]))
-            waited.append(int(idle[first : until + 1].sum()))
+            idle = begun[first : until + 1] - np.maximum(since[first : until + 1], returned[call])
+            waited.append(int(idle.sum()))
     return round(float(np.median(lengths[1:] or lengths))), round(float(np.median(waited[1:] or waited)))
 
 
 def _late(model: Model, rank: Rank) -> tuple[Ints, Ints, Ints]:
-    """Return the launch calls that began after the end of all work launched before: call, begin, the idle till then."""
+    """Return the launch calls that began after the end of all work launched before: call, begin, and that end."""
     mine = model.blocks.filter((pl.col("gpu") == rank.gpu) & pl.col("call").is_not_null())
     launch = mine["call"].cast(pl.Int64).to_numpy()
     begun = model.calls["start_ns"].to_numpy()[launch]
@@ -98,4 +100,4 @@ def _late(model: Model, rank: Rank) -> tuple[Ints, Ints, Ints]:
     launch, begun, ends = launch[order], begun[order], mine["end_ns"].to_numpy()[order]
     reach = np.concatenate((begun[:1], np.maximum.accumulate(ends)[:-1]))
     late = np.flatnonzero(begun > reach)
-    return launch[late], begun[late], begun[late] - reach[late]
+    return launch[late], begun[late], reach[late]

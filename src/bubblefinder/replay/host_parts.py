@@ -40,6 +40,33 @@ LEAST_SHARE: Final = 0.01
 """A part that holds less of the host's step isn't tried, nor a host that is late for less of the step."""
 
 
+SURE: Final = 0.95
+"""Where less of what a cure gives surely remains without the profiler there is a range of it, but no value."""
+
+
+@dataclass(frozen=True, slots=True)
+class Doubt:
+    """How much of a gain may be the profiler's own time.
+
+    Attributes:
+        profilers_ns: how much of the step may be, where that can't be told; null where it can.
+        sure: which part of the gain surely remains without the profiler.
+    """
+
+    profilers_ns: int | None = None
+    sure: float = 1.0
+
+    @property
+    def told(self) -> bool:
+        """Whether there is a value, and not a range alone."""
+        return self.profilers_ns is None and self.sure >= SURE
+
+    def gains(self, then: Prediction) -> tuple[int, int]:
+        """Return the least and the most that a change gives, by the host's speed and by what may be the profiler's."""
+        least = min(then.now_ns - then.high_ns - (self.profilers_ns or 0), round(self.sure * then.recoverable_ns))
+        return max(least, 0), then.now_ns - then.low_ns
+
+
 @dataclass(frozen=True, slots=True)
 class Shortening:
     """One part of the host's own work, and the step that less of it would give.
@@ -60,11 +87,19 @@ class Shortening:
     work_ns: float
     then: Prediction
 
-    @property
-    def text(self) -> str:
-        """What to do and what it gives."""
+    def text(self, doubt: Doubt) -> str:
+        """Return what to do and what it gives: between which ends, and where no part may be the profiler's a value."""
         how = f"no {self.name} calls" if self.kind == "call" else f"half the work in {code_name(self.name)}"
-        return f"{how} ({duration(self.work_ns)} now): {duration(self.then.recoverable_ns)} a step"
+        low, high = (duration(end) for end in self.range_ns(doubt))
+        if not doubt.told:
+            gives = f"between {low} and {high}"
+        else:
+            gives = duration(self.then.recoverable_ns) + (f" ({low} to {high})" if low != high else "")
+        return f"{how} ({duration(self.work_ns)} now): {gives} a step"
+
+    def range_ns(self, doubt: Doubt) -> tuple[int, int]:
+        """Return the least and the most that it gives, where part of it may be the profiler's."""
+        return doubt.gains(self.then)
 
 
 def late_hosts(facts: Facts) -> frozenset[Rank]:

@@ -11,6 +11,7 @@ from bubblefinder.causes.facts import SiteFacts, StepFacts
 from bubblefinder.causes.places import general
 from bubblefinder.causes.step_parts import HoleFacts, RoleFacts
 from bubblefinder.replay.changes import NEVER_LATE, CaptureEager, RemovePauses, RemoveWaits
+from bubblefinder.replay.host_parts import Doubt
 from bubblefinder.replay.predict import Prediction, predict
 from bubblefinder.timeline.rank import Rank
 
@@ -50,6 +51,7 @@ class Recoverable:
         pauses: by the pauses of a finding, as in `HoleFacts.pauses`: without them.
         together: by rank: without the waits and pauses of all findings.
         left: by rank: which part of what a late host costs surely remains without the profiler.
+        untold_ns: how much of the step may be the profiler's, where that can't be told; null where it can.
     """
 
     sites: dict[tuple[int, ...], Prediction] = field(default_factory=dict)
@@ -60,6 +62,7 @@ class Recoverable:
     shorter: dict[Rank, tuple[Shortening, ...]] = field(default_factory=dict)
     chains: dict[Rank, WaitChain] = field(default_factory=dict)
     left: dict[Rank, float] = field(default_factory=dict)
+    untold_ns: int | None = None
 
     def fill(self, facts: Facts) -> Facts:
         """Return the facts with what is recoverable of each, and with the waits of chains that drained nothing."""
@@ -93,6 +96,10 @@ class Recoverable:
         links = chain.links if chain else ()
         return next((link for link in links if not set(link.site.sites).isdisjoint(site.sites)), None)
 
+    def doubt(self, rank: Rank | None) -> Doubt:
+        """Return how much of what a faster host would give a rank may be the profiler's."""
+        return Doubt(self.untold_ns, self.left.get(rank, 1.0) if rank else 1.0)
+
     def _filled(self, site: SiteFacts) -> SiteFacts:
         found, link = self.of(site), self.link(site)
         site = replace(site, in_turn_ns=link.in_turn_ns if link else None)
@@ -115,7 +122,8 @@ class Recoverable:
             roles=tuple(self._filled_role(role) for role in step.roles),
         )
         parts = self.shorter.get(rank, ())
-        step = _left(replace(step, host_shorten=tuple(part.text for part in parts)), self.left.get(rank, 1.0))
+        shorten = tuple(part.text(self.doubt(rank)) for part in parts)
+        step = _left(replace(step, host_shorten=shorten), self.left.get(rank, 1.0))
         return replace(step, host_slow_recoverable_ns=found.recoverable_ns) if found else step
 
 

@@ -55,12 +55,14 @@ class Link:
         site: what is known of it.
         alone: the step without it.
         in_turn_ns: what the median step loses by it when the links before it are gone; these sum to what all give.
+        in_turn_range_ns: between which ends that lies, by the speed of the host in other captures.
         moves_to: position of the link that waits in its place when it alone is gone, null if none does.
     """
 
     site: SiteFacts
     alone: Prediction
     in_turn_ns: int
+    in_turn_range_ns: tuple[int, int]
     moves_to: int | None
 
 
@@ -110,12 +112,15 @@ def _chain(timeline: Timeline, causes: Causes, model: Model, mine: RankSteps, ra
         return None
     removed = RemoveWaits(on_every_rank(causes, (site for part in ordered for site in part)))
     gone, links, held = frozenset[int](), list[Link](), blocked(model, rank)
+    before = None
     for part in ordered:
-        before, gone = gains.of(gone), gone | set(part)
-        alone = RemoveWaits(on_every_rank(causes, part))
+        gone |= set(part)
+        alone, so_far = (RemoveWaits(on_every_rank(causes, sites)) for sites in (part, gone))
         next_one = moved_to(ordered, part, held, blocked(model, rank, alone))
         facts = facts_of_sites(timeline, causes, mine, part)
-        links.append(Link(facts, predict(model, [alone])[rank], gains.of(gone) - before, next_one))
+        then = predict(model, [so_far])[rank]
+        links.append(Link(facts, predict(model, [alone])[rank], *_between(before, then), next_one))
+        before = then
     preparing, idle = preparing_of(model, rank, ordered[0])
     return WaitChain(
         links=tuple(links),
@@ -126,6 +131,13 @@ def _chain(timeline: Timeline, causes: Causes, model: Model, mine: RankSteps, ra
         both=predict(model, [removed, HALF_THE_WORK])[rank],
         untraced_ns=range_without_tracing(timeline, model, rank, [removed]),
     )
+
+
+def _between(before: Prediction | None, then: Prediction) -> tuple[int, tuple[int, int]]:
+    """Return what the step loses from one prediction to the next, and between which ends, each at one host's speed."""
+    told = [(one.step_ns, one.high_ns, one.low_ns) if one else (then.now_ns,) * 3 for one in (before, then)]
+    lost, slow, fast = (earlier - later for earlier, later in zip(*told, strict=True))
+    return lost, (min(lost, max(min(slow, fast), 0)), max(lost, slow, fast))
 
 
 def _linked(

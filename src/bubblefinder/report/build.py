@@ -110,13 +110,13 @@ def report_of(analysis: Analysis, options: Options | None = None) -> Report:
     rank = _rank(timeline, windows, asked)
     packs = load_packs(asked.rules.rules)
     drawing = aside(detail, analysis, rank, packs.category, launch_shapes=asked.launch_shapes)
-    cured = analysis.recoverable
-    verdicts = run_rules(
-        with_accept_length(cured.fill(analysis.facts), asked.economics.accepted), packs, asked.rules, rank
-    )
     analysis.progress("overhead")
     overhead = correct(timeline, steps, analysis.model, _decode(windows, rank), asked.overhead)
     unknown = overhead.untold_ns
+    cured = replace(analysis.recoverable, untold_ns=unknown)
+    verdicts = run_rules(
+        with_accept_length(cured.fill(analysis.facts), asked.economics.accepted), packs, asked.rules, rank
+    )
     analysis.progress("report")
     report = Report(
         schema=SCHEMA,
@@ -131,7 +131,7 @@ def report_of(analysis: Analysis, options: Options | None = None) -> Report:
         findings=[finding(match, cured, unknown) for match in verdicts.findings],
         benign=[] if timeline.mode is CaptureMode.UNSEEN else benign(analysis),
         expected=[expected(covered, cured, unknown) for covered in verdicts.expected],
-        wait_chains=chain_reports(cured, verdicts.findings),
+        wait_chains=chain_reports(cured, verdicts.findings, unknown),
         joint=joint(cured, verdicts, rank) if unknown is None else None,
         host=host_report(analysis.facts, cured, rank),
         detail=drawing.result(),

@@ -9,7 +9,8 @@ import polars as pl
 
 from bubblefinder.causes.facts import SiteFacts, StepFacts
 from bubblefinder.causes.step_parts import HoleFacts, RoleFacts, SkewFacts
-from bubblefinder.report.chains import chain_words, in_turn_ns
+from bubblefinder.replay.host_parts import Doubt
+from bubblefinder.report.chains import chain_words, in_turn
 from bubblefinder.report.found import Benign, DeviceRef, Expected, Finding, Joint, Quantiles, Site
 from bubblefinder.timeline.rank import Rank
 from bubblefinder.trace.model import pid_of
@@ -19,14 +20,11 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from bubblefinder.pipeline import Analysis
-    from bubblefinder.replay.predict import Prediction
     from bubblefinder.replay.recoverable import Recoverable
     from bubblefinder.rules.model import ExpectedMatch, Match, Verdicts
     from bubblefinder.rules.subjects import Subject
     from bubblefinder.timeline.model import Timeline
 
-_SURE = 0.95
-"""Where less of what a cure gives surely remains without the profiler there is a range of it, but no value."""
 _SITE = ("api", "copy_kind", "memory_kind", "nvtx", "frame", "after_role", "before_role")
 
 
@@ -40,10 +38,11 @@ def finding(match: Match, cured: Recoverable, profilers_ns: int | None = None) -
             no value.
     """
     subject = match.subject
-    sure = getattr(subject, "left_share", 1.0)
+    doubt = Doubt(profilers_ns, getattr(subject, "left_share", 1.0))
     rare = isinstance(subject, StepFacts | SiteFacts | HoleFacts | RoleFacts) and match.recoverable_ns is None
     told = None if rare else cured.of(subject)
-    then = told if profilers_ns is None and sure >= _SURE else None
+    then = told if doubt.told else None
+    turn = in_turn(subject, cured, profilers_ns)
     return Finding(
         rule=match.rule,
         title=match.title,
@@ -60,24 +59,19 @@ def finding(match: Match, cured: Recoverable, profilers_ns: int | None = None) -
         bubble_ns=Quantiles(p50=match.bubble_p50_ns, p95=getattr(subject, "bubble_p95_ns", None)),
         recoverable_ns=then.recoverable_ns if then else None,
         evidence=list(match.evidence),
-        message=" ".join((match.message, *chain_words(subject, cured))),
+        message=" ".join((match.message, *chain_words(subject, cured, profilers_ns))),
         remedy=match.remedy,
         references=list(match.references),
         also_matches=list(match.also_matches),
         step_after_ns=then.step_ns if then else None,
         bound_after=then.bound.value if then else None,
-        in_turn_ns=in_turn_ns(subject),
+        in_turn_ns=turn.ns,
+        in_turn_range_ns=turn.range_ns,
         idle_share=_idle_share(subject, match.bubble_p50_ns),
-        recoverable_range_ns=_range_ns(told, profilers_ns or 0, sure) if told else None,
+        recoverable_range_ns=list(doubt.gains(told)) if told else None,
         step_after_range_ns=[then.low_ns, then.high_ns] if then else None,
         caveats=list(told.notes) if told else [],
     )
-
-
-def _range_ns(then: Prediction, profilers_ns: int, sure: float) -> list[int]:
-    """Return the least and the most that a cure may give: by the host's speed and by what may be the profiler's."""
-    least = min(then.now_ns - then.high_ns - profilers_ns, round(sure * then.recoverable_ns))
-    return [max(least, 0), then.now_ns - then.low_ns]
 
 
 def _idle_share(subject: Subject, bubble_ns: float | None) -> float | None:

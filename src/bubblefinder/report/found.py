@@ -71,6 +71,8 @@ class Finding:
     bound_after: str | None = None
     in_turn_ns: int | None = None
     """Of a wait in `wait_chains`: what the median step loses without it when the waits before it are gone too."""
+    in_turn_range_ns: list[int] | None = None
+    """The same at least and at most; where the profiler's part of the step can't be told there is this range alone."""
     idle_share: float | None = None
     recoverable_range_ns: list[int] | None = None
     """What the median step loses at least and at most: a host's speed differs between captures of one program. Where
@@ -113,11 +115,16 @@ class Expected:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Predicted:
-    """The median step after a change, by the what-if replay: `range_ns` is its low and its high end."""
+    """The median step after a change, by the what-if replay.
 
-    recoverable_ns: int
-    step_after_ns: int
+    `range_ns` is its low and its high end, `recoverable_range_ns` the least and the most that the change gives. Where
+    the profiler's part of the step can't be told there are ranges alone, with that part in them.
+    """
+
+    recoverable_ns: int | None
+    step_after_ns: int | None
     range_ns: list[int]
+    recoverable_range_ns: list[int]
     bound_after: str
 
 
@@ -131,13 +138,17 @@ class ChainLink:
         recoverable_ns: what the median step loses without this wait alone: the next one then waits instead.
         in_turn_ns: what it loses when the links before this one are gone too; they sum to what all together give.
         moves_to: position of the link that waits in its place when it alone is gone; null if none does.
+        recoverable_range_ns: between which ends `recoverable_ns` lies; alone where the profiler's part can't be told.
+        in_turn_range_ns: the same of `in_turn_ns`.
     """
 
     rule: str | None
     title: str
-    recoverable_ns: int
-    in_turn_ns: int
+    recoverable_ns: int | None
+    in_turn_ns: int | None
     moves_to: int | None = None
+    recoverable_range_ns: list[int] | None = None
+    in_turn_range_ns: list[int] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,14 +156,16 @@ class WaitChainReport:
     """The waits that hold a rank's launching thread one after the other, and what removing them together gives.
 
     From the return of the first the host works for `preparing_ns`, until it is ahead of the GPU or waits in it again;
-    for `idle_ns` of that the GPU has nothing to do; both are medians. `joint` is the step without any of the waits,
-    `half_work` the step with a host that needs half the time for its own work, `both` the step with neither the waits
-    nor that half. Without the waits and without the profiler the step lies in `untraced_range_ns`, as wide as what is
-    known of the profiler's cost and of hosts' speed; null where nothing is known of that cost.
+    for `idle_ns` of that the GPU has nothing to do; both are medians. `step_ns` is the step as recorded, `joint` the
+    step without any of the waits, `half_work` the step with a host that needs half the time for its own work, `both`
+    the step with neither the waits nor that half. Without the waits and without the profiler the step lies in
+    `untraced_range_ns`, as wide as what is known of the profiler's cost and of hosts' speed; null where nothing is
+    known of that cost.
     """
 
     gpu: int
     pid: int
+    step_ns: int
     joint: Predicted
     half_work: Predicted
     both: Predicted

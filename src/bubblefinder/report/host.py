@@ -10,7 +10,7 @@ from bubblefinder.timeline.rank import Rank
 
 if TYPE_CHECKING:
     from bubblefinder.causes.facts import Facts
-    from bubblefinder.replay.host_parts import Shortening
+    from bubblefinder.replay.host_parts import Doubt, Shortening
     from bubblefinder.replay.recoverable import Recoverable
 
 
@@ -25,18 +25,20 @@ class HostPart:
         taken: the share of the work that is taken away.
         work_ns: what the host spends on it in a step, without waiting: the medians of `phases`, `ranges` and `calls`;
             the mean of a part that they don't list.
-        recoverable_ns: what the median step loses.
-        step_after_ns: the step then.
+        recoverable_ns: what the median step loses; null where the profiler's part of that can't be told.
+        step_after_ns: the step then; null there too.
         bound_after: what bounds it then: `gpu`, `host` or `wait`.
+        recoverable_range_ns: the least and the most that the median step loses.
     """
 
     kind: str
     name: str
     taken: float
     work_ns: float
-    recoverable_ns: int
-    step_after_ns: int
+    recoverable_ns: int | None
+    step_after_ns: int | None
     bound_after: str
+    recoverable_range_ns: list[int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,17 +82,18 @@ def host_report(facts: Facts, cured: Recoverable, rank: Rank | None) -> HostRepo
         phases=list(host.phases),
         calls=list(host.calls),
         ranges=list(host.ranges),
-        shorten=[_part(part) for part in cured.shorter.get(rank, ())],
+        shorten=[_part(part, cured.doubt(rank)) for part in cured.shorter.get(rank, ())],
     )
 
 
-def _part(part: Shortening) -> HostPart:
+def _part(part: Shortening, doubt: Doubt) -> HostPart:
     return HostPart(
         kind=part.kind,
         name=part.name,
         taken=part.taken,
         work_ns=part.work_ns,
-        recoverable_ns=part.then.recoverable_ns,
-        step_after_ns=part.then.step_ns,
+        recoverable_ns=part.then.recoverable_ns if doubt.told else None,
+        step_after_ns=part.then.step_ns if doubt.told else None,
         bound_after=part.then.bound.value,
+        recoverable_range_ns=list(part.range_ns(doubt)),
     )

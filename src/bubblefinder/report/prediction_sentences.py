@@ -28,9 +28,24 @@ def to_recover_words(finding: Finding) -> str:
 
 def in_turn_words(finding: Finding) -> str:
     """Return what a wait in a row gives once those before it are gone, to stand behind its gain; empty if no more."""
-    if finding.recoverable_ns is None or (finding.in_turn_ns or 0) <= finding.recoverable_ns:
-        return ""
-    return f", in its turn {duration(finding.in_turn_ns)}"
+    spread, turn = finding.recoverable_range_ns, finding.in_turn_range_ns
+    if finding.recoverable_ns is None:
+        more = spread is not None and turn is not None and turn[1] > spread[1]
+    else:
+        more = (finding.in_turn_ns or 0) > finding.recoverable_ns
+    return f", in its turn {in_turn_gain(finding)}" if more else ""
+
+
+def in_turn_gain(finding: Finding) -> str:
+    """Return what a wait in a row gives in its turn: a value with its range, or the range alone."""
+    if finding.in_turn_ns is None:
+        return between(finding.in_turn_range_ns)
+    return duration(finding.in_turn_ns) + between_words(finding.in_turn_range_ns)
+
+
+def between(ends: Sequence[int] | None) -> str:
+    """Return a range that stands for a value which can't be told."""
+    return f"between {duration(ends[0])} and {duration(ends[1])}" if ends else ""
 
 
 def between_words(ends: Sequence[int] | None) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from bubblefinder.report.model import Verdict
-from bubblefinder.report.prediction_sentences import between_words, gain_words
+from bubblefinder.report.prediction_sentences import between, between_words, gain_words, in_turn_gain
 from bubblefinder.report.sentences import CLASS_LABELS, bound_words, counted_in, few_words, place_words, plain
 from bubblefinder.rules.packs import OTHER
 from bubblefinder.timeline.model import INTER_CLASSES
@@ -159,7 +159,7 @@ def _gain(report: Report) -> str:
     most = "at most" if traced else "about"
     doubt = f" But up to {duration(traced)} of the step may be the profiler's own time." if traced else ""
     if is_handed_on(finding):
-        turn = f"once the waits before it are gone it gives {duration(finding.in_turn_ns)}"
+        turn = f"once the waits before it are gone it gives {in_turn_gain(finding)}"
         return f"Alone it would give {gain_words(finding)} a step, since another wait takes its place; {turn}.{doubt}"
     gives = f"{most} {gain_words(finding)} a step{where}{part}"
     return f"{_cure(finding)} would give {gives}.{bound}{doubt}"
@@ -180,7 +180,10 @@ def _cure(finding: Finding) -> str:
 
 def is_handed_on(finding: Finding) -> bool:
     """Return whether a wait gives much more when those before it in a chain are gone too."""
-    return finding.in_turn_ns is not None and finding.in_turn_ns > _HANDED * (finding.recoverable_ns or 0)
+    if finding.in_turn_ns is None:
+        turn, alone = finding.in_turn_range_ns, finding.recoverable_range_ns
+        return turn is not None and turn[1] > _HANDED * (alone[1] if alone else 0)
+    return finding.in_turn_ns > _HANDED * (finding.recoverable_ns or 0)
 
 
 def _at_most(finding: Finding, report: Report) -> str:
@@ -190,7 +193,10 @@ def _at_most(finding: Finding, report: Report) -> str:
         return ""
     most = f"up to {duration(traced)}" if traced else "part"
     doubt = f"{most} of the traced step may be the profiler's own time"
-    return f"{_cure(finding)} would give between {duration(spread[0])} and {duration(spread[1])} a step: {doubt}."
+    if is_handed_on(finding):
+        turn = f"once the waits before it are gone {in_turn_gain(finding)}"
+        return f"Alone it would give {between(spread)} a step, since another wait takes its place; {turn}: {doubt}."
+    return f"{_cure(finding)} would give {between(spread)} a step: {doubt}."
 
 
 def is_fed(report: Report) -> bool:

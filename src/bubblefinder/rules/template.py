@@ -6,6 +6,7 @@ when a field in it is unknown: ``Blocking read[ after {after_role}]``.
 
 from __future__ import annotations
 
+import math
 import re
 from typing import TYPE_CHECKING, Final
 
@@ -39,6 +40,10 @@ def fill(text: str, subject: Subject) -> str:
     return _FIELD.sub(field, _OPTIONAL.sub(optional, text))
 
 
+_COUNTS: Final = frozenset({"glue_kernels", "nodes"})
+"""Medians of things that are counted: one between two of them is no number of kernels."""
+
+
 def bare(text: str) -> str:
     """Return the text without optional pieces and with an ellipsis for every field, for lists of rules."""
     return _FIELD.sub("…", _OPTIONAL.sub("", text))
@@ -56,4 +61,7 @@ def written(name: str, value: object) -> str:
         return units.duration(value)
     if name.endswith("_share"):
         return units.share(value)
-    return f"{units.count(value)} B" if name == "bytes" else units.count(value)
+    number = units.count(value)
+    if name in _COUNTS and value % 1:
+        number = f"{math.floor(value)} to {math.ceil(value)}"
+    return f"{number} B" if name == "bytes" else number

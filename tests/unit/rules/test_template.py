@@ -3,8 +3,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import pytest
+
 from bubblefinder.causes.facts import SiteFacts
-from bubblefinder.rules.template import bare, fill, names
+from bubblefinder.rules.template import bare, fill, names, written
 
 SITE = SiteFacts(gpu=0, process=1, sites=(1,), api="cudaMemcpyAsync", steps=4, steps_affected=4, occurrences=4)
 
@@ -51,3 +53,9 @@ def test_a_list_of_rules_shows_titles_without_their_fields() -> None:
 def test_kernels_are_written_without_arguments_and_once() -> None:
     names = ("void cub::DeviceReduce<int>(int)", "void cub::DeviceReduce<long>(long)")
     assert fill("{kernels_before}", site(kernels_before=names)) == "cub::DeviceReduce"
+
+
+@pytest.mark.parametrize(("value", "said"), [(15.5, "15 to 16"), (15.0, "15"), (0.5, "0 to 1")])
+def test_a_median_between_two_numbers_of_kernels_is_said_as_both(value: float, said: str) -> None:
+    assert written("glue_kernels", value) == said
+    assert written("per_step_count", 1.5) == "1.5"

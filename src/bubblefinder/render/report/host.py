@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from bubblefinder.render.kit.table import Table
-from bubblefinder.report.prediction_sentences import between_words
+from bubblefinder.report.prediction_sentences import between, between_words
 from bubblefinder.report.sentences import bound_words, plain
-from bubblefinder.units import code_name, count, duration, milliseconds, share
+from bubblefinder.units import UNKNOWN, code_name, count, duration, milliseconds, share
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -45,27 +45,39 @@ def sections(report: Report, *, verbose: bool = False) -> Iterator[Section]:
 
 
 def _waits(chain: WaitChainReport) -> Section:
-    now = chain.joint.step_after_ns + chain.joint.recoverable_ns
     rows = [
         (
             f"{place}. {plain(link.title, 110)}" + (f" [{link.rule}]" if link.rule else ""),
-            duration(link.recoverable_ns),
-            duration(link.in_turn_ns),
-            share(link.in_turn_ns / now),
+            _told(link.recoverable_ns, link.recoverable_range_ns),
+            _told(link.in_turn_ns, link.in_turn_range_ns),
+            _shares(link.in_turn_ns, link.in_turn_range_ns, chain.step_ns),
         )
         for place, link in enumerate(chain.links, start=1)
     ]
-    whole, half = chain.joint.recoverable_ns, _then(chain.half_work)
-    rows.append(("all of them together", "", duration(whole), share(whole / now)))
+    whole = chain.joint.recoverable_ns, chain.joint.recoverable_range_ns
+    rows.append(("all of them together", "", _told(*whole), _shares(*whole, chain.step_ns)))
     header = ("wait", "alone", "in its turn", "of the step")
-    all_gone = f"Without all of them a step takes {_then(chain.joint)}; with half the host's own work instead {half};"
+    half = f"with half the host's own work instead {_then(chain.half_work)}"
     said = (
         "Without one alone the next holds the host; in its turn is what each gives when those above it are gone too.",
-        f"{all_gone} with both {_then(chain.both)}.",
+        f"Without all of them a step takes {_then(chain.joint)}; {half}; with both {_then(chain.both)}.",
         *_untraced(chain),
     )
-    heading = f"Waits that hold the launching thread one after the other in a step of {duration(now)}"
+    heading = f"Waits that hold the launching thread one after the other in a step of {duration(chain.step_ns)}"
     return Section("waits", heading, said, (Table("", header, rows, left=frozenset(header[:1])),))
+
+
+def _told(ns: int | None, ends: list[int] | None) -> str:
+    """Return a value with its range behind it, or the range alone where there is no value."""
+    if ns is None:
+        return f"{duration(ends[0])} to {duration(ends[1])}" if ends else UNKNOWN
+    return duration(ns) + between_words(ends)
+
+
+def _shares(ns: int | None, ends: list[int] | None, step_ns: int) -> str:
+    if ns is None:
+        return f"{share(ends[0] / step_ns)} to {share(ends[1] / step_ns)}" if ends else UNKNOWN
+    return share(ns / step_ns)
 
 
 def _untraced(chain: WaitChainReport) -> Iterator[str]:
@@ -76,7 +88,9 @@ def _untraced(chain: WaitChainReport) -> Iterator[str]:
 
 def _then(change: Predicted) -> str:
     limit = bound_words(change.bound_after)
-    return f"{duration(change.step_after_ns)}{between_words(change.range_ns)}, bound by the {limit}"
+    then = between(change.range_ns) if change.step_after_ns is None else duration(change.step_after_ns)
+    ends = "" if change.step_after_ns is None else between_words(change.range_ns)
+    return f"{then}{ends}, bound by the {limit}"
 
 
 def _host_sentence(host: HostReport) -> str:
