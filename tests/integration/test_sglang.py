@@ -32,6 +32,7 @@ FUNCTIONS = "sglang/fi_functions.graph"
 PLAIN = ("sglang/batch_8.graph", "sglang/logprob.graph")
 """Decoding without speculation, overlap on."""
 GRAMMAR, OFF_LOGPROB, DSPARK = "sglang/grammar.graph", "sglang/off_logprob.graph", "sglang/dspark.graph"
+ARRIVE = "sglang/arrive.graph"
 MANY, FEW, SLOW = "sglang/functions_many.graph", "sglang/functions_few.graph", "sglang/slow_host.graph"
 ROLES = ["draft", "verify", "draft-extend"]
 READS = {"SGL001", "SGL005", "FI001"}
@@ -65,6 +66,7 @@ UNTRACED = {
     "sglang/overlap_off.graph": Untraced(8.87, 9.23),
     GRAMMAR: Untraced(9.00, 10.23),
     OFF_LOGPROB: Untraced(5.78, 6.06),
+    ARRIVE: Untraced(8.29, 8.45),
     DSPARK: Untraced(7.41, 7.79),
     MANY: Untraced(9.34, 10.31),
     FEW: Untraced(7.76, 9.95),
@@ -92,7 +94,7 @@ def chain(name: str) -> WaitChainReport:
 
 
 @pytest.mark.parametrize(
-    "name", [*FLASHINFER, *TRITON, *CHAIN, FUNCTIONS, SECOND, OVERLAP_OFF, GRAMMAR, MANY, FEW, SLOW]
+    "name", [*FLASHINFER, *TRITON, *CHAIN, FUNCTIONS, SECOND, OVERLAP_OFF, GRAMMAR, MANY, FEW, SLOW, ARRIVE]
 )
 def test_a_step_replays_draft_verify_and_draft_extend(name: str) -> None:
     told = report(name)
@@ -250,6 +252,13 @@ def test_a_grammar_leaves_overlap_on() -> None:
     assert (told.findings[0].rule, told.findings[0].severity) == ("CUDA101", "high")
     assert not named(told, "SGL002")
     assert {link.rule for link in chain(GRAMMAR).links} >= READS
+
+
+def test_a_prompt_that_arrives_between_steps_is_a_prefill_with_the_compiling_of_its_kernels() -> None:
+    told = report(ARRIVE)
+    assert {reason: count for reason, count in told.steps.excluded.items() if reason != "tail"} == {"prefill": 1}
+    assert 270 * MS < told.steps.excluded_ns["prefill"] < 290 * MS
+    assert {link.rule for link in chain(ARRIVE).links} >= READS
 
 
 def test_dspark_replays_a_draft_and_a_target_and_has_no_draft_extend() -> None:

@@ -125,19 +125,34 @@ def _whole(content: Content, events: Ints, usual: Ints) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """When the launching threads slept in calls of the operating system."""
+    """What the launching threads did while the GPU had nothing to do.
+
+    Attributes:
+        starts: when they slept in calls of the operating system ...
+        ends: ... and until when.
+        called: the starts of their CUDA calls, in order.
+        loads: which of these load code.
+    """
 
     starts: Ints
     ends: Ints
+    called: Ints
+    loads: Bools
 
     def covers(self, start: int, end: int) -> bool:
         """Tell whether one call lasted nearly all of a pause."""
         overlap = np.minimum(self.ends, end) - np.maximum(self.starts, start)
         return bool(len(overlap) and overlap.max() >= thresholds.ASLEEP * (end - start))
 
+    def compiles(self, start: int, end: int) -> bool:
+        """Tell whether the longest time without a call, in a pause, ends in loading code: it was made meanwhile."""
+        first, last = np.searchsorted(self.called, (start, end), side="right")
+        times = np.append(start, self.called[first:last])
+        return bool(len(times) > 1 and self.loads[first:last][np.argmax(np.diff(times))])
+
 
 def _with_lulls(pieces: Pieces, work: Work, waiting: Waiting, lull: float) -> Pieces:
-    """Make waits for requests windows of their own."""
+    """Make waits for requests windows of their own; a prefill for which kernels are compiled begins with that."""
     found = Pieces()
     following = [*zip(pieces.starts[1:], pieces.reasons[1:], strict=True), (None, None)]
     for start, reason, (then, why) in zip(pieces.starts, pieces.reasons, following, strict=True):
@@ -146,7 +161,7 @@ def _with_lulls(pieces: Pieces, work: Work, waiting: Waiting, lull: float) -> Pi
             found.add(start, reason)
         elif why == PREFILL or waiting.covers(idle, then):
             found.add(start, reason or TAIL)
-            found.add(idle, NO_LOAD)
+            found.add(idle, PREFILL if why == PREFILL and waiting.compiles(idle, then) else NO_LOAD)
         else:
             found.add(start, reason)
     return found

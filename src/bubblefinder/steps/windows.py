@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 _PREFILL_TEXT: Final = r"(?i)prefill|execute_context_[1-9]\d*\("
 _SLEEPS: Final = r"^(e?poll|p?select|recv|accept|pthread_cond|sem_|futex|nanosleep|clock_nanosleep|read)"
+_LOADS: Final = r"^(cuda|cu)(Module|Library)Load"
 _FEWEST: Final = 2
 
 
@@ -95,12 +96,18 @@ def _above_the_rest(values: Ints) -> bool:
 
 
 def _waiting(timeline: Timeline, lane: RankWork) -> Waiting:
-    """Return the calls in which threads that launch the lane's work slept."""
+    """Return the calls in which threads that launch the lane's work slept, and what they called."""
     launched = timeline.calls["thread"].gather(lane.operations["call_index"].drop_nulls().unique()).unique()
-    calls = timeline.trace.os_calls.filter(
-        pl.col("thread").is_in(launched.implode()) & pl.col("name").str.contains(_SLEEPS)
+    mine = pl.col("thread").is_in(launched.implode())
+    slept = timeline.trace.os_calls.filter(mine & pl.col("name").str.contains(_SLEEPS))
+    called = timeline.calls.filter(mine).select("start_ns", loads=pl.col("api").cast(pl.String).str.contains(_LOADS))
+    called = called.sort("start_ns")
+    return Waiting(
+        slept["start_ns"].to_numpy(),
+        slept["end_ns"].to_numpy(),
+        called["start_ns"].to_numpy(),
+        called["loads"].to_numpy(),
     )
-    return Waiting(calls["start_ns"].to_numpy(), calls["end_ns"].to_numpy())
 
 
 def _prefill_by_nvtx(timeline: Timeline, lane: RankWork, starts: Ints) -> Bools:

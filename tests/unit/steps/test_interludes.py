@@ -51,6 +51,21 @@ def test_waits_for_requests_are_windows_of_their_own(told_by: str) -> None:
     assert lulls.min() > 390_000_000  # type: ignore[operator]
 
 
+def test_a_prefill_for_which_kernels_are_compiled_is_no_wait_for_requests() -> None:
+    machine = Machine()
+    host = machine.host()
+    for request in range(3):
+        if request:
+            host.work(130_000)
+            host.call("cuModuleLoadData", 100)
+        prefill(host)
+        decode(host, 30)
+    found = reasons(steps_of(machine.trace()))
+    assert "no_load" not in found
+    assert found.count("prefill") == 3
+    assert found.count(None) == 87
+
+
 def test_a_pause_of_the_host_is_a_slow_step() -> None:
     machine = Machine()
     host = machine.host()
