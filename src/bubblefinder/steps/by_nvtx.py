@@ -24,6 +24,9 @@ KNOWN: Final = (
     r"^\[Executor\] _forward_step",
 )
 
+_PART: Final = re.compile(r"layer|block|attention|mlp|expert|moe", re.IGNORECASE)
+"""What names a part of a forward pass."""
+
 
 @dataclass(frozen=True, slots=True)
 class Mark:
@@ -70,7 +73,8 @@ def marks_of(timeline: Timeline, lane: RankWork, since_ns: int) -> list[Mark]:
         if len(boundaries) < thresholds.FEWEST - 1 or any(mark.text == text for mark in found):
             continue
         covers = _covers(launches, marks, thresholds.NEARLY_ALL)
-        bonus = thresholds.KNOWN_POINTS if known else thresholds.OUTER_POINTS if covers and not covered else 0.0
+        outer = covers and not covered and not _PART.search(text)
+        bonus = thresholds.KNOWN_POINTS if known else thresholds.OUTER_POINTS if outer else 0.0
         covered |= covers
         found.append(Mark(text, boundaries, bonus))
     return found

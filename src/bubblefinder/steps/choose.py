@@ -10,6 +10,7 @@ import numpy as np
 from bubblefinder.steps import thresholds
 from bubblefinder.steps.contrast import Contrast, contrast
 from bubblefinder.steps.events import COMPUTE, REPLAY
+from bubblefinder.steps.passes import whole_passes
 from bubblefinder.steps.recurrence import counted
 
 if TYPE_CHECKING:
@@ -68,9 +69,18 @@ def _margins(events: Events, levels: Sequence[Segmentation], linked: Sequence[bo
             if apart and (compared := _either(stretch, shorter, longer)):
                 margins[j] = min(margins[j], compared.points)
                 margins[i] = min(margins[i], -compared.points)
+                if margins[i] >= thresholds.HIGH and _as_layers(stretch, shorter, longer):
+                    margins[i] = thresholds.UNLINKED
     if len(levels) == 1 and not linked[0] and _others_recur(events, levels[0]):
         margins[0] = 0.0
     return np.asarray(margins + [one.bonus for one in levels], np.float64)
+
+
+def _as_layers(events: Events, shorter: Ints, longer: Ints) -> bool:
+    """Tell whether shorter cycles may be layers: all longer ones hold as many, and none is a forward pass by itself."""
+    held = np.diff(np.searchsorted(shorter, longer))
+    even = len(held) > 0 and np.ptp(held) == 0 and held[0] >= thresholds.LAYERS
+    return bool(even) and not whole_passes(events, shorter)
 
 
 def _others_recur(events: Events, one: Segmentation) -> bool:
@@ -115,7 +125,7 @@ def _levels(events: Events, found: Sequence[Segmentation]) -> list[Segmentation]
     begun = np.array([0, len(events)])
     worked = counted(events.what <= REPLAY)
     levels: list[Segmentation] = []
-    for one in found:
+    for one in sorted(found, key=lambda one: -one.members):
         filled = np.count_nonzero(np.diff(computing[np.insert(begun, 1, one.begins)]))
         if not one.solid or filled < thresholds.FILLED * len(one):
             continue

@@ -9,7 +9,7 @@ import numpy as np
 
 from bubblefinder.intervals import different, overlap_with, union
 from bubblefinder.steps import thresholds
-from bubblefinder.steps.events import COMPUTE, REPLAY
+from bubblefinder.steps.events import COMPUTE, REPLAY, UPLOAD
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -28,7 +28,7 @@ class Content:
         starts, ends: of the windows; the last is the tail.
         begin_ns, end_ns, window: one value an event that computes; window -1 before the first step.
         alike: what is like it, see `Events`.
-        foreign: the event is of a kind that few windows have.
+        foreign: the event is of a kind that few windows have, or of prefills without such: of a graph that few have.
         usual: kinds that most windows have.
         own: kinds that more than a few windows have.
         prefill: windows with work that is not a decode step's.
@@ -50,8 +50,8 @@ def content_of(events: Events, starts: Ints, ends: Ints) -> Content:
     """Return what the windows compute.
 
     A window carries prefill work where kinds of kernels or graphs that few windows have run for a quarter of a usual
-    step: beside all that a step does; instead of it, kernel by kernel or far longer; or as half of far longer work,
-    or of what steps do by graphs.
+    step: beside all that a step does; instead of it, kernel by kernel, far longer or with a prompt; or as half of far
+    longer work, or of what steps do by graphs.
     Busy time alone tells nothing: a step whose own kernel was slow is a slow step. A larger batch brings other graphs
     and kernels instead of the usual ones, and takes little longer.
     """
@@ -72,13 +72,26 @@ def content_of(events: Events, starts: Ints, ends: Ints) -> Content:
     instead = (lacking >= thresholds.ALL_LACKING) & (far | (eager >= thresholds.ALL_LACKING * busy))
     mixed = far & (of_foreign >= thresholds.HALF * busy)
     counts, strangers = (np.bincount(rows, minlength=len(starts)) for rows in (window[window >= 0], window[strange]))
-    rewritten = far & (strangers >= thresholds.HALF * np.maximum(counts, 1))
+    replaced = strangers >= thresholds.HALF * np.maximum(counts, 1)
+    rewritten = replaced & (far | _prompted(events, starts))
     beside_graphs = (eager >= thresholds.HALF * busy) & (np.median(replayed) >= thresholds.HALF * np.median(busy))
     worth = of_foreign > thresholds.WORTH * np.median(ends - starts)
     told = np.mean(counts > 0) >= thresholds.HALF
     prefill = ((worth & (beside | instead | mixed | beside_graphs)) | rewritten) & told
     prefill &= far | ~_in_a_row(prefill & ~far)
+    untold = np.bincount(window[foreign], minlength=len(starts)) == 0
+    foreign |= strange & (prefill & untold)[window]
     return Content(starts, ends, begin, end, window, alike, foreign, usual, own, prefill)
+
+
+def _prompted(events: Events, starts: Ints) -> Bools:
+    """Tell which windows upload far more than is usual, as a prompt is."""
+    uploads = events.what == UPLOAD
+    window = np.searchsorted(starts, events.start_ns[uploads], side="right") - 1
+    size = np.zeros(len(starts), np.int64)
+    np.maximum.at(size, window[window >= 0], events.size[uploads][window >= 0])
+    usual = max(float(np.median(size)), thresholds.TOKEN_BYTES)
+    return np.asarray(size >= thresholds.PROMPT * usual, np.bool_)
 
 
 def _in_a_row(chosen: Bools) -> Bools:

@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from bubblefinder.intervals import distinct
 from bubblefinder.steps import thresholds
-from bubblefinder.steps.events import COMPUTE, REPLAY, UPLOAD
-from bubblefinder.steps.recurrence import alternate
+from bubblefinder.steps.events import COMPUTE, REPLAY
+from bubblefinder.steps.passes import Passes
+from bubblefinder.steps.recurrence import counted
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
 
 
 _MOST_LINKS: Final = 2
-_MOST_KERNELS: Final = 4
+_MOST_KERNELS: Final = 8
 _HOST_NS: Final = 500
 """Added to host work, so that ratios of next to nothing stay small."""
 
@@ -35,18 +37,15 @@ class Contrast:
 
     Attributes:
         each: shorter cycles in a longer one.
-        links: kinds of reads, uploads and waits, by direction or to the byte, whichever tells more.
+        links: kinds of reads, uploads and waits, by direction or to the byte, whichever tells more; at least one, if
+            the longer cycles have links and some of the shorter have none.
         kernels: kinds of kernels.
         kernels_back: those that the other boundaries have instead.
-        passes: kinds of kernels or graphs that come several times: a forward pass of its own.
+        passes: what runs there as a forward pass of its own.
         work: host work before the boundary, in multiples of that at the others.
         linked: reads, uploads and waits at the other boundaries.
         graphs: kinds of graphs, where the other boundaries have no graphs, reads, uploads or waits.
         pieces: the shorter cycles are of different graphs, each of which comes once a longer cycle.
-        prompt: the uploads at the boundaries are far larger than those at the others.
-        target: a graph that takes far longer than the others' comes once a longer cycle.
-        hollow: one of the shorter cycles in a longer one does nearly all of its work: the others are none.
-        once: several kinds of graphs come once a longer cycle each, and no other: none is that of a step among several.
         cycles: how many longer cycles there are.
         replayed: graphs run at most of the other boundaries.
     """
@@ -55,15 +54,11 @@ class Contrast:
     links: int
     kernels: int
     kernels_back: int
-    passes: int
+    passes: Passes
     work: float
     linked: float
     graphs: int
     pieces: bool
-    prompt: bool
-    target: bool
-    hollow: bool
-    once: bool
     cycles: int
     replayed: bool
 
@@ -71,34 +66,19 @@ class Contrast:
     def points(self) -> float:
         """How much speaks for the longer cycles; what speaks for the shorter ones is negative."""
         links = thresholds.LINK_POINTS * min(max(self.links, -_MOST_LINKS), _MOST_LINKS)
-        kernels = thresholds.KERNEL_POINTS * min(self.kernels, _MOST_KERNELS)
+        kernels = 0 if self.prefill else thresholds.KERNEL_POINTS * min(self.kernels, _MOST_KERNELS)
         lacking = thresholds.LACKING_POINTS * min(self.kernels_back, _MOST_KERNELS)
         most = thresholds.MOST_WORK if self.cycles >= thresholds.MANY else thresholds.MOST_WORK_OF_FEW
         work = float(np.clip(np.log(self.work), thresholds.LEAST_WORK, most))
         graphs = thresholds.GRAPH_POINTS * min(self.graphs, 1)
         whole = (thresholds.PREFILL_POINTS if self.prefill else 0) + (thresholds.PIECES_POINTS if self.pieces else 0)
-        drafted = (self.target or self.hollow) and self.each <= thresholds.DRAFTS and not self.prompted
-        whole += thresholds.TARGET_POINTS if drafted else 0
+        whole += thresholds.TARGET_POINTS if self.passes.drafted(self.each) else 0
         return thresholds.BASE_POINTS + links + graphs + kernels - lacking + work + whole
 
     @property
-    def prompted(self) -> bool:
-        """Whether the large uploads may be prompts: a grammar uploads a mask of the vocabulary in every step."""
-        return self.prompt and not (self.hollow or self.once)
-
-    @property
     def prefill(self) -> bool:
-        """Whether the longer cycles are prefills with the steps behind each.
-
-        Of steps that pass nothing between host and GPU that needs a whole pass of several kinds and its prompt: the
-        boundaries of layers have sorts of many passes, and uploads.
-        """
-        if self.linked <= thresholds.LINKED:
-            apart = self.replayed or self.each > thresholds.DRAFTS
-            return apart and self.prompted and self.passes >= thresholds.PASS_KINDS
-        if self.prompted:
-            return self.passes > 0 or self.target
-        return self.passes > 0 and self.each > thresholds.DRAFTS
+        """Whether the longer cycles are prefills with the steps behind each."""
+        return self.passes.prefill(self.each, self.linked, replayed=self.replayed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,88 +112,30 @@ def contrast(events: Events, shorter: Ints, longer: Ints) -> Contrast | None:
     to_the_byte = _are(events.exact, events.links)
     linked = float(exact.theirs[to_the_byte].sum())
     host = np.maximum.reduceat(events.host_ns, edges[:-1])
+    beside = _beside(events, shorter, major)
+    of_one_make = not ((alike.more | alike.fewer) & link).any() and _of_one_make(events, shorter)
+    by_turns = each <= thresholds.ALTERNATING and of_one_make
+    given_up = by_turns and _given_up(events, beside)
+    links = max(_net(alike, link, by_turns=by_turns), _net(exact, to_the_byte, by_turns=by_turns))
     return Contrast(
         each=each,
-        links=max(_net(alike, link, each), _net(exact, to_the_byte, each)),
-        kernels=int((alike.more & kernel).sum()),
-        kernels_back=int((alike.fewer & kernel).sum()) if each <= thresholds.ALTERNATING else 0,
-        passes=_passes(events, shorter, major),
+        links=max(links, 1) if _linked(events, longer) and not _linked(events, shorter) else links,
+        kernels=0 if given_up else int((alike.more & kernel).sum()),
+        kernels_back=_lacking(alike, beside, kernel) if by_turns else 0,
+        passes=Passes.of(events, shorter, longer, 0 if given_up else _passes(events, beside)),
         work=float((np.median(host[major]) + _HOST_NS) / (np.median(host[~major]) + _HOST_NS)),
         linked=linked,
         graphs=_graphs(events, alike, linked),
         pieces=_pieces(events, longer, each),
-        prompt=_prompt(events, shorter, longer),
-        target=_target(events, shorter, longer),
-        hollow=_hollow(events, shorter, longer),
-        once=_once(events, longer),
         cycles=len(longer),
         replayed=float(alike.theirs[_are(events.alike, events.what == REPLAY)].sum()) > thresholds.MOSTLY,
     )
 
 
-def _prompt(events: Events, shorter: Ints, longer: Ints) -> bool:
-    """Tell whether one shorter cycle of each longer one uploads far more than is usual: a prompt."""
-    uploads = np.where(events.what == UPLOAD, events.size, 0)
-    uploaded = np.maximum.reduceat(uploads, np.append(0, shorter))[1:]
-    usual = max(float(np.quantile(uploaded, 1 - thresholds.MORE, method="lower")), thresholds.TOKEN_BYTES)
-    prompts = shorter[uploaded >= thresholds.PROMPT * usual]
-    held = np.unique(np.searchsorted(longer, prompts, side="right"))
-    return bool(thresholds.FILLED * len(longer) <= len(held) and len(prompts) * thresholds.FILLED <= len(longer))
-
-
-def _target(events: Events, shorter: Ints, longer: Ints) -> bool:
-    """Tell whether one kind of graph comes once a longer cycle, and others by which it is drafted are far shorter.
-
-    Those come at most of the boundaries that only the shorter cycles have, or once a longer cycle as well: a draft and
-    its extension on either side of the target. Batch sizes by turns differ less.
-    """
-    held = np.diff(np.searchsorted(shorter, longer))
-    replays = np.flatnonzero(events.what == REPLAY)
-    if not len(held) or np.median(held) < 2:  # noqa: PLR2004 - a draft and its target
-        return False
-    kinds = [replays[events.alike[replays] == kind] for kind in np.unique(events.alike[replays]).tolist()]
-    most = thresholds.MORE * (len(shorter) - len(longer))
-    once = [kind for kind in kinds if alternate(longer, kind)]
-    often = [kind for kind in kinds if len(kind) >= most and not any(kind is one for one in once)]
-    took = events.end_ns - events.start_ns
-    lasts = {int(kind[0]): float(np.median(took[kind])) for kind in kinds}
-    *others, target = sorted(once, key=lambda kind: lasts[int(kind[0])]) if once else [replays[:0]]
-    beside = [drafts for drafts in (often, [*often, *others]) if sum(map(len, drafts)) >= max(most, 1)]
-    shorter_ns = [max(lasts[int(kind[0])] for kind in drafts) for drafts in beside]
-    return bool(len(target)) and any(
-        lasts[int(target[0])] >= thresholds.ANOTHER_SIZE * longest for longest in shorter_ns
-    )
-
-
-def _once(events: Events, longer: Ints) -> bool:
-    """Tell whether at least three kinds of graphs come once a longer cycle each, and hardly any other replay."""
-    replays = np.flatnonzero(events.what == REPLAY)
-    replays = replays[(replays >= longer[0]) & (replays < longer[-1])]
-    kinds = [replays[events.alike[replays] == kind] for kind in np.unique(events.alike[replays]).tolist()]
-    once = [kind for kind in kinds if alternate(longer, kind)]
-    return len(once) >= thresholds.FEWEST and sum(map(len, once)) >= thresholds.BY_TURNS * len(replays)
-
-
-def _hollow(events: Events, shorter: Ints, longer: Ints) -> bool:
-    """Tell whether in most longer cycles one of the shorter ones runs nearly all of its work, and all of its graphs.
-
-    A step that ends in several reads of results is cut by them into its forward pass and next to nothing.
-    """
-    replayed = events.what == REPLAY
-    took = np.where(events.what <= REPLAY, events.end_ns - events.start_ns, 0)
-    held = np.searchsorted(longer, shorter, side="right") - 1
-    whole = (held >= 0) & (held < len(longer) - 1)
-    if not whole.any():
-        return False
-    edges, held = np.append(shorter, len(events)), held[whole]
-    work, graphs = (np.diff(np.append(0, np.cumsum(each))[edges])[whole] for each in (took, replayed))
-    total, most, without = (np.zeros(len(longer) - 1) for _ in range(3))
-    np.add.at(total, held, work)
-    np.maximum.at(most, held, np.where(graphs > 0, work, 0))
-    np.add.at(without, held, graphs == 0)
-    others = np.bincount(held, minlength=len(total)) - 1
-    nearly_all = (most >= thresholds.NEARLY_ALL_WORK * total) & (without == others) & (others > 0)
-    return bool(np.mean(nearly_all) >= thresholds.FILLED)
+def _linked(events: Events, begins: Ints) -> bool:
+    """Tell whether nearly every cycle passes something between host and GPU, wherever it does so."""
+    held = np.diff(counted(events.links)[begins])
+    return bool(len(held)) and bool(np.mean(held > 0) >= thresholds.FILLED)
 
 
 def _graphs(events: Events, alike: _Present, linked: float) -> int:
@@ -223,15 +145,49 @@ def _graphs(events: Events, alike: _Present, linked: float) -> int:
     return int((alike.more & graph).sum()) if alone else 0
 
 
-def _passes(events: Events, shorter: Ints, major: Bools) -> int:
-    """Count the kinds of kernels and graphs that come several times beside the longer cycles' boundaries alone."""
-    often = np.zeros(int(events.alike.max()) + 1, np.bool_)
+def _beside(events: Events, shorter: Ints, major: Bools) -> list[_Present]:
+    """Return what the shorter cycles before and behind the longer cycles' boundaries have."""
+    found = []
     for side in (0, 1):
-        beside = np.zeros(len(shorter) - 1, np.bool_)
-        beside[np.flatnonzero(major) + side] = True
-        present = _present(events.alike, shorter, beside)
-        often |= (present.often >= thresholds.MORE) & (present.theirs <= thresholds.RARE)
-    return int(often[_are(events.alike, events.what <= REPLAY)].sum())
+        mine = np.zeros(len(shorter) - 1, np.bool_)
+        mine[np.flatnonzero(major) + side] = True
+        found.append(_present(events.alike, shorter, mine))
+    return found
+
+
+def _passes(events: Events, beside: list[_Present]) -> int:
+    """Count the kinds of kernels and graphs that come several times beside the longer cycles' boundaries alone."""
+    often = [(one.often >= thresholds.MORE) & (one.theirs <= thresholds.RARE) for one in beside]
+    return int((often[0] | often[1])[_are(events.alike, events.what <= REPLAY)].sum())
+
+
+def _given_up(events: Events, beside: list[_Present]) -> bool:
+    """Tell whether cycles beside the boundaries have kernels for a graph of the others: these tell nothing."""
+    graph, kernel = (_are(events.alike, events.what == what) for what in (REPLAY, COMPUTE))
+    instead = [(one.fewer & graph, one.more & kernel, one.more & graph) for one in beside]
+    return any(graphs.any() and kernels.any() and not others.any() for graphs, kernels, others in instead)
+
+
+def _lacking(present: _Present, beside: list[_Present], chosen: Bools) -> int:
+    """Count what the boundaries lack, and a whole cycle beside them: what only lies further off isn't lacking."""
+    return int((present.fewer & (beside[0].fewer | beside[1].fewer) & chosen).sum())
+
+
+def _of_one_make(events: Events, shorter: Ints) -> bool:
+    """Tell whether many a shorter cycle computes most of what the one before it does.
+
+    So do steps, of whatever batch size and with prefills between them, and layers. Parts of a step share little.
+    """
+    cycles = len(shorter) - 1
+    cycle = np.repeat(np.arange(cycles), np.diff(shorter))
+    first, last = shorter[0], shorter[-1]
+    computes = events.what[first:last] <= REPLAY
+    kinds = int(events.alike.max()) + 1
+    pairs = distinct((cycle * kinds + events.alike[first:last])[computes])
+    again = pairs[np.isin(pairs, pairs + kinds)]
+    had, shared = (np.bincount(found // kinds, minlength=cycles) for found in (pairs, again))
+    alike = shared[1:] / np.maximum(np.maximum(had[1:], had[:-1]), 1) >= thresholds.ONE_MAKE
+    return bool(np.mean(alike) > thresholds.RARE)
 
 
 def _middles(events: Events, begins: Ints) -> Ints:
@@ -249,9 +205,9 @@ def _pieces(events: Events, longer: Ints, each: float) -> bool:
     return each > thresholds.ALTERNATING and int(once.sum()) >= each
 
 
-def _net(present: _Present, chosen: Bools, each: float) -> int:
+def _net(present: _Present, chosen: Bools, *, by_turns: bool) -> int:
     """Count what the boundaries have more than the others, less what they lack: batch sizes by turns have both."""
-    lack = int((present.fewer & chosen).sum()) if each <= thresholds.ALTERNATING else 0
+    lack = int((present.fewer & chosen).sum()) if by_turns else 0
     return int((present.more & chosen).sum()) - lack
 
 

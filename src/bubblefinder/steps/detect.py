@@ -207,7 +207,7 @@ def _as_cadence(
 def _settled(lane: RankWork, starts: Ints, boundaries: Ints, *, first_is_whole: bool) -> Ints:
     """Begin the few cycles that lost a replay, or follow other ones, where the events do, if nearly all agree.
 
-    So with the first cycle, if the events say that it is whole.
+    So with the first cycle, if the events say that it is whole. A cycle with as many replays as two holds two.
     """
     begun = lane.replays["start_ns"].to_numpy()
     firsts = np.searchsorted(begun, boundaries)
@@ -217,7 +217,9 @@ def _settled(lane: RankWork, starts: Ints, boundaries: Ints, *, first_is_whole: 
         return starts
     place = np.searchsorted(boundaries, begun[starts], side="right") - 1
     instead = firsts[np.maximum(place, 0)]
-    return np.unique(np.where(odd & (place >= 0) & ~np.isin(instead, starts), instead, starts))
+    replays = np.diff(np.append(firsts, len(begun)))
+    one = (replays < 2 * np.median(replays))[np.maximum(place, 0)]
+    return np.unique(np.where(odd & (place >= 0) & (one | ~np.isin(instead, starts)), instead, starts))
 
 
 def _by_replays(lane: RankWork, boundaries: Ints) -> bool:

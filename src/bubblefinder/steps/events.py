@@ -87,6 +87,11 @@ class Events:
         """Return which events pass something between host and GPU: uploads, reads and waits."""
         return np.isin(self.what, (UPLOAD, READ, WAIT))
 
+    @property
+    def waits(self) -> Bools:
+        """Return which events may give the host a result: reads and waits."""
+        return np.asarray((self.what == READ) | (self.what == WAIT), np.bool_)
+
 
 def lane_events(timeline: Timeline, lane: RankWork, signatures: Signatures | None) -> Events:
     """Return the events of a lane; `signatures` of its replays, null if it has none."""

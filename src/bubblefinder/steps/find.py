@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
 from bubblefinder.errors import CannotAnswerError, UsageError
 from bubblefinder.parallel import each
-from bubblefinder.steps import thresholds
 from bubblefinder.steps.detect import detect
+from bubblefinder.steps.doubts import less_sure
 from bubblefinder.steps.kept import take_up
 from bubblefinder.steps.lane import lanes
-from bubblefinder.steps.model import NO_LOAD, OTHER_WORK, PREFILL, REGIME, SET_UP, StepDetection, Steps
+from bubblefinder.steps.model import OTHER_WORK, PREFILL, StepDetection, Steps
 from bubblefinder.steps.windows import lane_windows
 from bubblefinder.timeline.model import CaptureMode
 from bubblefinder.timeline.rank import Rank
@@ -59,7 +58,7 @@ def find_steps(timeline: Timeline, step_by: str | None = None) -> Steps:
         return _none(timeline)
     of_lane = each(lambda steps: lane_windows(timeline, steps.lane, steps.events, steps.boundaries, steps.roles), found)
     windows = _in_its_own_words(pl.concat(of_lane), timeline)
-    found = [_less_sure(steps, mine) for steps, mine in zip(found, of_lane, strict=True)]
+    found = [less_sure(steps, mine) for steps, mine in zip(found, of_lane, strict=True)]
     confidence = _least_sure(found)
     return Steps(
         detections={Rank(steps.lane.gpu, steps.lane.process): _detection(steps, confidence) for steps in found},
@@ -74,19 +73,6 @@ def _in_its_own_words(windows: pl.DataFrame, timeline: Timeline) -> pl.DataFrame
     if not (windows["excluded"] == PREFILL).any() or is_llm(timeline.trace):
         return windows
     return windows.with_columns(pl.col("excluded").replace(PREFILL, OTHER_WORK))
-
-
-def _less_sure(steps: Detected, windows: pl.DataFrame) -> Detected:
-    """Doubt steps beside which more than a few percent of the windows is left out, other than for good reasons."""
-    mine = windows.with_columns(length=pl.col("end_ns") - pl.col("start_ns"))
-    counted = mine.filter(~pl.col("excluded").fill_null("").is_in([SET_UP, NO_LOAD, PREFILL, REGIME]))
-    usual = counted.filter(pl.col("excluded").is_null())["length"].median()
-    if not isinstance(usual, float):
-        return replace(steps, confidence="low")
-    excess = counted.filter(pl.col("excluded").is_not_null()).select((pl.col("length") - usual).clip(lower_bound=0))
-    left_out = float(excess.to_series().sum()) > thresholds.LEFT_OUT * float(counted["length"].sum())
-    lower: Confidence = "medium" if steps.confidence == "high" else "low"
-    return replace(steps, confidence=lower) if left_out else steps
 
 
 def _least_sure(found: list[Detected]) -> dict[str, Confidence]:

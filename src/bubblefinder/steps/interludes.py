@@ -118,9 +118,10 @@ def _usual_near(content: Content, number: int) -> Ints:
 
 
 def _whole(content: Content, events: Ints, usual: Ints) -> bool:
-    """Tell whether events make up a step: nearly all kinds that steps have."""
+    """Tell whether events make up a step: nearly all kinds that steps have, or all but one of a few."""
     found = np.isin(usual, content.alike[events])
-    return bool(len(found) and found.mean() >= thresholds.WHOLE_STEP)
+    few = len(found) >= thresholds.FEWEST and found.sum() >= len(found) - 1
+    return bool(len(found) and (few or found.mean() >= thresholds.WHOLE_STEP))
 
 
 @dataclass(frozen=True, slots=True)

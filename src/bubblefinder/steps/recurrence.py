@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from bubblefinder.intervals import distinct
 from bubblefinder.steps import thresholds
-from bubblefinder.steps.events import READ, REPLAY, WAIT
+from bubblefinder.steps.events import COMPUTE, READ, REPLAY, UPLOAD, WAIT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from bubblefinder.intervals import Bools, Ints
     from bubblefinder.steps.events import Events
 
-_DIGIT_BITS: Final = 16
+_DIGIT_BITS: Final = 0x10
 _DIGIT: Final = (1 << _DIGIT_BITS) - 1
 
 
@@ -71,9 +72,39 @@ def _candidates(events: Events) -> Iterator[tuple[Ints, bool]]:
     found = []
     for symbols, single in ((events.exact, True), (events.alike, True), (pairs, False)):
         found += [(part, single) for part in places_of(symbols) if len(part) >= thresholds.FEWEST]
+    known = {part.tobytes() for part, _ in found}
+    runs = [part for part in (*_passes(events), _uploads(events)) if part.tobytes() not in known]
+    found += [(part, True) for part in runs if len(part) >= thresholds.FEWEST]
     told = [counted(chosen) for chosen in (events.links, events.what == REPLAY)]
     wide = [(part, single) for part, single in found if _wide(part, told, len(events))]
     yield from sorted(wide, key=lambda one: (-len(one[0]), int(one[0][0])))
+
+
+def _passes(events: Events) -> list[Ints]:
+    """Return what follows forward passes that compute the same, each between two reads or waits.
+
+    A target's kernels may be called as its draft's are: only the whole pass is another.
+    """
+    waits = events.waits
+    number: Ints = np.cumsum(waits) - waits
+    computes = events.what == COMPUTE
+    kinds = int(events.alike.max()) + 1
+    pairs, counts = np.unique((number * kinds + events.alike)[computes], return_counts=True)
+    layered = distinct(pairs[counts >= thresholds.LAYERS] // kinds)
+    mine = np.isin(pairs // kinds, layered)
+    weights = np.random.default_rng(0).integers(1, 2**62, kinds)
+    content = np.zeros(len(layered), np.int64)
+    np.add.at(content, np.searchsorted(layered, pairs[mine] // kinds), weights[pairs[mine] % kinds])
+    bounds = np.concatenate(([0], np.flatnonzero(waits) + 1, [len(events)]))
+    alike = [layered[content == one] for one in distinct(content).tolist()]
+    ends = [bounds[one + 1] for one in alike if len(one) < len(bounds) - 1]
+    return [place[place < len(events)] for place in ends]
+
+
+def _uploads(events: Events) -> Ints:
+    """Return the first of the uploads in a row."""
+    uploads = events.what == UPLOAD
+    return np.flatnonzero(uploads & ~np.append(False, uploads[:-1]))
 
 
 def places_of(symbols: Ints) -> list[Ints]:
@@ -123,16 +154,27 @@ def _begins(events: Events, members: list[Ints], single: list[bool]) -> Ints:
     """
     places = [(one + distance, distance) for distance in thresholds.NEARBY for one in members]
     worked = [_worked(events, place) * (thresholds.AT_A_THING if distance else 1.0) for place, distance in places]
-    best = int(np.argmax(worked))
+    order = np.argsort(np.negative(worked), kind="stable").tolist()
+    best: int = next((number for number in order if not _as_elsewhere(events, places[number][0])), order[0])
     results = [one for one, alone in zip(members, single, strict=True) if alone]
-    behind = [
-        _behind(events, one) for one in results if np.mean(np.isin(events.what[one], (READ, WAIT))) > thresholds.MOSTLY
-    ]
+    behind = [_behind(events, one) for one in results if np.mean(events.waits[one]) > thresholds.MOSTLY]
     goes_on = max(behind, key=lambda place: _worked(events, place), default=None)
     if goes_on is not None and _worked(events, goes_on) >= thresholds.GOES_ON * worked[best]:
         return goes_on
-    place = places[best][0]
-    return place[(place >= 0) & (place < len(events))]
+    longest = places[best][0]
+    return longest[(longest >= 0) & (longest < len(events))]
+
+
+def _as_elsewhere(events: Events, place: Ints) -> bool:
+    """Tell whether the host works as long behind the same reads elsewhere: those of every layer, not of the last."""
+    read = place[(place > 0) & (place < len(events))] - 1
+    if not len(read) or np.mean(events.waits[read]) <= thresholds.MOSTLY:
+        return False
+    reads = np.flatnonzero(events.exact[:-1] == np.bincount(events.exact[read]).argmax())
+    others = np.setdiff1d(reads, read)
+    if len(others) <= thresholds.MOSTLY * len(read):
+        return False
+    return _worked(events, read + 1) < thresholds.ELSEWHERE * _worked(events, others + 1)
 
 
 def _worked(events: Events, place: Ints) -> float:
@@ -143,7 +185,7 @@ def _worked(events: Events, place: Ints) -> float:
 
 def _behind(events: Events, links: Ints) -> Ints:
     """Return what follows reads and waits, and the reads and waits right behind them."""
-    following = np.append(np.flatnonzero(~np.isin(events.what, (READ, WAIT))), len(events))
+    following = np.append(np.flatnonzero(~events.waits), len(events))
     place = following[np.searchsorted(following, links, side="right")]
     return distinct(place[place < len(events)])
 
@@ -171,18 +213,21 @@ def _with_one_more(events: Events, begins: Ints) -> Ints:
         nearest = same[-min(max(usual, 1), len(same))]
         whole = first_is_whole(events, np.append(nearest, begins))
         return np.append(nearest if whole else same[0], begins)
-    nearest = same[-1:]
+    worked = events.host_ns[same] >= thresholds.COMPARABLE * np.median(events.host_ns[begins])
+    worked[same == 0] = True
+    nearest = (same[worked] if worked.any() else same)[-1:]
     if len(nearest) and first_is_whole(events, np.append(nearest, begins)):
         return np.append(nearest, begins)
     return np.append(0, begins) if _computes_the_same(events, begins) else begins
 
 
 def first_is_whole(events: Events, begins: Ints) -> bool:
-    """Tell whether the first cycle launches all kinds that the two behind it do, and hardly more."""
+    """Tell whether the first cycle launches all kinds that the two behind it do, and neither far more nor far less."""
     if len(begins) <= thresholds.FEWEST:
         return False
     done = np.diff(np.concatenate(([0], np.cumsum(events.what <= REPLAY)))[begins])
-    return bool(done[0] <= 2 * done[1:].max()) and _share_of_kinds(events, begins[1:], int(begins[0])) == 1
+    as_much = done[1:].min() <= 2 * done[0] <= 4 * done[1:].max()
+    return bool(as_much) and _share_of_kinds(events, begins[1:], int(begins[0])) == 1
 
 
 def _computes_the_same(events: Events, begins: Ints) -> bool:
@@ -195,10 +240,11 @@ def _computes_the_same(events: Events, begins: Ints) -> bool:
 
 
 def _share_of_kinds(events: Events, begins: Ints, since: int = 0) -> float:
-    """Return the share of what the first two cycles both launch that comes before them as well, but for reads."""
-    parts = [slice(since, begins[0]), slice(begins[0], begins[1]), slice(begins[1], begins[2])]
+    """Return the share of what most of the first cycles launch that comes before them as well, but for reads."""
     launched = (events.what != READ) & (events.what != WAIT)
     kinds = np.where(events.what <= REPLAY, events.alike, -events.what)
-    here, second, third = (np.unique(kinds[part][launched[part]]) for part in parts)
-    both = np.intersect1d(second, third)
-    return float(np.isin(both, here).mean()) if len(both) else 0.0
+    edges = [since, *begins[: thresholds.MANY + 1].tolist()]
+    here, *cycles = (distinct(kinds[low:high][launched[low:high]]) for low, high in pairwise(edges))
+    found, counts = np.unique(np.concatenate(cycles), return_counts=True)
+    usual = found[counts > thresholds.MOSTLY * len(cycles)]
+    return float(np.isin(usual, here).mean()) if len(usual) else 0.0

@@ -1,0 +1,53 @@
+"""What the windows of a lane tell against the steps that they were cut by."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import polars as pl
+
+from bubblefinder.steps import thresholds
+from bubblefinder.steps.events import REPLAY
+from bubblefinder.steps.model import NO_LOAD, PREFILL, REGIME, SET_UP
+
+if TYPE_CHECKING:
+    from bubblefinder.steps.detect import Detected
+    from bubblefinder.steps.events import Events
+    from bubblefinder.steps.model import Confidence
+
+
+def less_sure(steps: Detected, windows: pl.DataFrame) -> Detected:
+    """Doubt steps beside which much is left out for no good reason, and those some of which are several, or parts."""
+    mine = windows.with_columns(length=pl.col("end_ns") - pl.col("start_ns"))
+    counted = mine.filter(~pl.col("excluded").fill_null("").is_in([SET_UP, NO_LOAD, PREFILL, REGIME]))
+    usual = counted.filter(pl.col("excluded").is_null())["length"].median()
+    if not isinstance(usual, float):
+        return replace(steps, confidence="low")
+    excess = counted.filter(pl.col("excluded").is_not_null()).select((pl.col("length") - usual).clip(lower_bound=0))
+    left_out = float(excess.to_series().sum()) > thresholds.LEFT_OUT * float(counted["length"].sum())
+    lower: Confidence = "medium" if steps.confidence == "high" else "low"
+    if left_out:
+        return replace(steps, confidence=lower)
+    odd = steps.confidence == "high" and _odd(steps.events, windows)
+    return replace(steps, confidence="medium") if odd else steps
+
+
+def _odd(events: Events, windows: pl.DataFrame) -> bool:
+    """Tell whether more than a few steps have twice, or not at all, nearly all of what comes once in a step.
+
+    So do steps between which a record was lost, and the parts of one that was cut. Chores and batch sizes change less.
+    """
+    begun, alike = (values[events.what <= REPLAY] for values in (events.start_ns, events.alike))
+    steps = windows["excluded"].is_null().to_numpy()
+    window = np.searchsorted(windows["start_ns"].to_numpy(), begun, side="right") - 1
+    inside = (window >= 0) & steps[window]
+    kinds, kind = np.unique(alike[inside], return_inverse=True)
+    keys = window[inside] * len(kinds) + kind.reshape(-1)
+    of_step = np.bincount(keys, minlength=len(steps) * len(kinds)).reshape(len(steps), len(kinds))[steps]
+    once = np.mean(of_step == 1, axis=0) >= thresholds.USUAL
+    if not once.any():
+        return False
+    doubled, lacking = (np.mean(told[:, once], axis=1) >= thresholds.FILLED for told in (of_step > 1, of_step < 1))
+    return bool(np.mean(doubled | lacking) > thresholds.LEFT_OUT)

@@ -1,0 +1,169 @@
+"""Whether a pass of its own runs where longer cycles begin, and whose: a prefill's, or the target's of some drafts.
+
+Both come once a longer cycle, in kernels that the shorter ones lack. A prefill uploads its prompt and runs the layers
+that a step runs; a target has more layers than its draft, and takes no more ids from the host than any step does.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from bubblefinder.intervals import distinct
+from bubblefinder.steps import thresholds
+from bubblefinder.steps.events import COMPUTE, REPLAY, UPLOAD
+from bubblefinder.steps.recurrence import alternate
+
+if TYPE_CHECKING:
+    from bubblefinder.intervals import Ints
+    from bubblefinder.steps.events import Events
+
+
+@dataclass(frozen=True, slots=True)
+class Passes:
+    """What runs where longer cycles begin, and what was uploaded for it.
+
+    Attributes:
+        kinds: kinds of kernels or graphs that come several times there, and hardly elsewhere.
+        prompt: one shorter cycle of each longer one uploads far more than is usual, as prompts are and a grammar's mask
+            of the vocabulary isn't, which is uploaded in every step.
+        uploads: something is uploaded in nearly each longer cycle: a prompt would have been.
+        target: a graph that takes far longer than the others' comes once a longer cycle, or one of the shorter cycles
+            does nearly all of its work: the others are none.
+        larger: one shorter cycle of each longer one launches far more kernels than is usual.
+        whole: beside prompts, shorter cycles are forward passes by themselves.
+    """
+
+    kinds: int
+    prompt: bool
+    uploads: bool
+    target: bool
+    larger: bool
+    whole: bool
+
+    @classmethod
+    def of(cls, events: Events, shorter: Ints, longer: Ints, kinds: int) -> Passes:
+        """Look at shorter cycles and at the longer ones that they make up."""
+        uploads = np.maximum.reduceat(np.where(events.what == UPLOAD, events.size, 0), shorter)
+        usual = max(float(np.quantile(uploads, 1 - thresholds.MORE, method="lower")), thresholds.TOKEN_BYTES)
+        hollow = _hollow(events, shorter, longer)
+        prompt = _once_each(shorter[uploads >= thresholds.PROMPT * usual], longer)
+        prompt = prompt and not (hollow or _once(events, longer))
+        launched = np.add.reduceat(events.what == COMPUTE, shorter, dtype=np.int64)
+        replayed = np.add.reduceat(events.what == REPLAY, shorter, dtype=np.int64)
+        few = np.quantile(launched, thresholds.RARE, method="lower")
+        many = launched >= thresholds.LENGTH_RATIO * few
+        return cls(
+            kinds=kinds,
+            prompt=prompt,
+            uploads=_in_each(shorter[uploads > 0], longer),
+            target=hollow or _target(events, shorter, longer),
+            larger=not np.median(replayed) and _once_each(shorter[many], longer),
+            whole=prompt and kinds > 0 and whole_passes(events, shorter),
+        )
+
+    def drafted(self, each: float) -> bool:
+        """Tell whether a target runs behind `each` - 1 drafts."""
+        if self.prompt:
+            return False
+        passed = self.larger and self.kinds >= thresholds.PASS_KINDS
+        return (self.target or passed) if each <= thresholds.DRAFTS else passed and self.uploads
+
+    def prefill(self, each: float, linked: float, *, replayed: bool) -> bool:
+        """Tell whether the longer cycles are prefills with `each` steps behind them.
+
+        Of steps that pass nothing between host and GPU that needs a whole pass of several kinds and its prompt: the
+        boundaries of layers have sorts of many passes, and uploads.
+        """
+        if linked <= thresholds.LINKED:
+            apart = replayed or (each > thresholds.DRAFTS and self.whole)
+            return apart and self.prompt and self.kinds >= thresholds.PASS_KINDS
+        if self.prompt:
+            return self.kinds > 0 or self.target
+        return self.kinds > 0 and each > thresholds.DRAFTS and not self.larger
+
+
+def whole_passes(events: Events, shorter: Ints) -> bool:
+    """Tell whether usual cycles run graphs, the kernels of several layers, or one kernel that takes most of their time.
+
+    Layers do none of this.
+    """
+    if np.median(np.add.reduceat(events.what == REPLAY, shorter, dtype=np.int64)):
+        return True
+    took = np.where(events.what == COMPUTE, events.end_ns - events.start_ns, 0)
+    longest, total = (times.reduceat(took, shorter) for times in (np.maximum, np.add))
+    cycle = np.repeat(np.arange(len(shorter)), np.diff(np.append(shorter, len(events))))
+    computes = events.what[shorter[0] :] == COMPUTE
+    kinds = int(events.alike.max()) + 1
+    pairs, counts = np.unique((cycle * kinds + events.alike[shorter[0] :])[computes], return_counts=True)
+    layers = np.zeros(len(shorter), np.int64)
+    np.maximum.at(layers, pairs // kinds, counts)
+    return bool(np.median(layers) >= thresholds.LAYERS or np.median(longest / np.maximum(total, 1)) > thresholds.HALF)
+
+
+def _in_each(chosen: Ints, longer: Ints) -> bool:
+    """Tell whether nearly each longer cycle has some of the shorter ones; the last may end early."""
+    held = distinct(np.searchsorted(longer, chosen, side="right"))
+    return len(held) >= max(thresholds.FILLED * (len(longer) - 1), 1)
+
+
+def _once_each(chosen: Ints, longer: Ints) -> bool:
+    """Tell whether some shorter cycles come once in nearly each longer one."""
+    return _in_each(chosen, longer) and len(chosen) * thresholds.FILLED <= len(longer)
+
+
+def _target(events: Events, shorter: Ints, longer: Ints) -> bool:
+    """Tell whether one kind of graph comes once a longer cycle, and others by which it is drafted are far shorter.
+
+    Those come at most of the boundaries that only the shorter cycles have, or once a longer cycle as well: a draft and
+    its extension on either side of the target. Batch sizes by turns differ less.
+    """
+    held = np.diff(np.searchsorted(shorter, longer))
+    replays = np.flatnonzero(events.what == REPLAY)
+    if not len(held) or np.median(held) < 2:  # noqa: PLR2004 - a draft and its target
+        return False
+    kinds = [replays[events.alike[replays] == kind] for kind in np.unique(events.alike[replays]).tolist()]
+    most = thresholds.MORE * (len(shorter) - len(longer))
+    once = [kind for kind in kinds if alternate(longer, kind)]
+    often = [kind for kind in kinds if len(kind) >= most and not any(kind is one for one in once)]
+    took = events.end_ns - events.start_ns
+    lasts = {int(kind[0]): float(np.median(took[kind])) for kind in kinds}
+    *others, target = sorted(once, key=lambda kind: lasts[int(kind[0])]) if once else [replays[:0]]
+    beside = [drafts for drafts in (often, [*often, *others]) if sum(map(len, drafts)) >= max(most, 1)]
+    shorter_ns = [max(lasts[int(kind[0])] for kind in drafts) for drafts in beside]
+    return bool(len(target)) and any(
+        lasts[int(target[0])] >= thresholds.ANOTHER_SIZE * longest for longest in shorter_ns
+    )
+
+
+def _once(events: Events, longer: Ints) -> bool:
+    """Tell whether at least three kinds of graphs come once a longer cycle each, and hardly any other replay."""
+    replays = np.flatnonzero(events.what == REPLAY)
+    replays = replays[(replays >= longer[0]) & (replays < longer[-1])]
+    kinds = [replays[events.alike[replays] == kind] for kind in np.unique(events.alike[replays]).tolist()]
+    once = [kind for kind in kinds if alternate(longer, kind)]
+    return len(once) >= thresholds.FEWEST and sum(map(len, once)) >= thresholds.BY_TURNS * len(replays)
+
+
+def _hollow(events: Events, shorter: Ints, longer: Ints) -> bool:
+    """Tell whether in most longer cycles one of the shorter ones runs nearly all of its work, and all of its graphs.
+
+    A step that ends in several reads of results is cut by them into its forward pass and next to nothing.
+    """
+    replayed = events.what == REPLAY
+    took = np.where(events.what <= REPLAY, events.end_ns - events.start_ns, 0)
+    held = np.searchsorted(longer, shorter, side="right") - 1
+    whole = (held >= 0) & (held < len(longer) - 1)
+    if not whole.any():
+        return False
+    edges, held = np.append(shorter, len(events)), held[whole]
+    work, graphs = (np.diff(np.append(0, np.cumsum(each))[edges])[whole] for each in (took, replayed))
+    total, most, without = (np.zeros(len(longer) - 1) for _ in range(3))
+    np.add.at(total, held, work)
+    np.maximum.at(most, held, np.where(graphs > 0, work, 0))
+    np.add.at(without, held, graphs == 0)
+    others = np.bincount(held, minlength=len(total)) - 1
+    nearly_all = (most >= thresholds.NEARLY_ALL_WORK * total) & (without == others) & (others > 0)
+    return bool(np.mean(nearly_all) >= thresholds.FILLED)
