@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 NOWHERE: Final = -1
 _SPARSE: Final = 8
 _SMALL: Final = 1 << 16
+_FEW_GROUPS: Final = 16
+"""So few groups are told apart by comparing all points with each of them, quicker than by a join."""
 
 
 def joint_keys(frames: Sequence[pl.DataFrame], group: str, number: str) -> tuple[list[Ints], int] | None:
@@ -102,13 +104,16 @@ class Timetable:
     @classmethod
     def of(cls, frame: pl.DataFrame, by: Sequence[str], time: str, chosen: pl.Series | None = None) -> Timetable:
         """Return the timetable of a frame sorted by `by` and `time`, or of some of its rows."""
-        rows = np.arange(len(frame)) if chosen is None else chosen.arg_true().to_numpy().astype(np.int64)
-        keys = [_comparable(frame[name])[rows] for name in by]
+        picked: slice | Ints = slice(None)
+        if chosen is not None and not chosen.all():
+            picked = chosen.arg_true().to_numpy().astype(np.int64)
+        rows = np.arange(len(frame))[picked]
+        keys = [_comparable(frame[name])[picked] for name in by]
         new = np.ones(len(rows), np.bool_)
         new[1:] = np.logical_or.reduce([key[1:] != key[:-1] for key in keys])
         first = np.flatnonzero(new)
         groups = frame.select(by)[rows[first]].with_row_index("group")
-        return cls(groups, np.append(first, len(rows)), rows, frame[time].to_numpy()[rows])
+        return cls(groups, np.append(first, len(rows)), rows, frame[time].to_numpy()[picked])
 
     def last(self, points: pl.DataFrame, times: Ints) -> Ints:
         """Return for each point the last row of its group at or before a time, NOWHERE if there is none."""
@@ -129,6 +134,15 @@ class Timetable:
     def _parts(self, points: pl.DataFrame) -> Iterator[tuple[int, int, Ints]]:
         """Yield the bounds of each group that points are of, and which points these are."""
         by = [name for name in self.groups.columns if name != "group"]
+        if len(self.groups) <= _FEW_GROUPS:
+            for number, named in enumerate(self.groups.select(by).iter_rows()):
+                if None in named:
+                    continue
+                mine = points.select(
+                    pl.all_horizontal(pl.col(name) == one for name, one in zip(by, named, strict=True))
+                )
+                yield int(self.bounds[number]), int(self.bounds[number + 1]), mine.to_series().arg_true().to_numpy()
+            return
         group = points.select(by).join(self.groups, on=by, how="left", maintain_order="left")["group"]
         numbers = group.cast(pl.Int64).fill_null(NOWHERE).to_numpy()
         order = np.argsort(numbers, kind="stable")

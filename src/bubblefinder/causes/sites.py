@@ -90,11 +90,10 @@ def _seams(waits: pl.DataFrame, submitted: pl.DataFrame) -> pl.Series:
 
 def _group_place(heads: pl.DataFrame, timeline: Timeline, submitted: pl.DataFrame) -> pl.Series:
     """Return what waits of one group share: an NVTX range that launches no phase of the step, else the seam."""
-    ranges = timeline.ranges.rows.select("thread", "start_ns", "end_ns").with_row_index("range_index")
-    phases = submitted.filter(pl.col("role").is_not_null()).select("thread", "start_ns").sort("start_ns")
-    used = ranges.join(
-        heads.select(pl.col("range_index").cast(pl.UInt32)).drop_nulls().unique(), on="range_index", how="semi"
-    )
+    index = heads["range_index"].cast(pl.UInt32).drop_nulls().unique()
+    used = timeline.ranges.rows.select("thread", "start_ns", "end_ns")[index].with_columns(index)
+    launched = submitted.select("thread", "start_ns").filter(submitted["role"].is_not_null() & (len(index) > 0))
+    phases = launched.sort("start_ns")
     first = used.sort("start_ns").join_asof(
         phases.with_columns(first_ns="start_ns"),
         on="start_ns",

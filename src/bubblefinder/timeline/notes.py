@@ -75,8 +75,8 @@ def timeline_notes(
 
 def stack_walked(calls: pl.DataFrame) -> bool:
     """Tell whether most launch calls have a call chain: walking the stack at each doubles a step and more."""
-    launches = calls.filter(pl.col("role").is_in([int(role) for role in LAUNCHES]))
-    return launches["callchain"].count() > _MOSTLY * len(launches)
+    launches = calls["callchain"].filter(calls["role"].is_in([int(role) for role in LAUNCHES]))
+    return launches.count() > _MOSTLY * len(launches)
 
 
 def settled(notes: Sequence[QualityNote], calls: pl.DataFrame, operations: pl.DataFrame) -> tuple[QualityNote, ...]:

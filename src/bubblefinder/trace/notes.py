@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-import polars as pl
-
 from bubblefinder.lookup import again, joint_keys
 from bubblefinder.trace import schema
 from bubblefinder.trace.info import gpu_names
@@ -14,6 +12,8 @@ from bubblefinder.trace.quality import diagnostic_notes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    import polars as pl
 
     from bubblefinder.trace.model import Level, Trace
     from bubblefinder.trace.quality import Tally
@@ -92,7 +92,7 @@ def _gpus(source: Source, trace: Trace, tally: Tally) -> Iterator[QualityNote]:
 def _silent_processes(trace: Trace) -> Iterator[QualityNote]:
     """Say which processes launched work of which nothing was recorded, while others' work was."""
     launches = [number for number, name in trace.names.items() if "Launch" in name and "HostFunc" not in name]
-    launching = trace.calls.filter(pl.col("name").is_in(launches))["process"].drop_nulls().unique()
+    launching = trace.calls["process"].filter(trace.calls["name"].is_in(launches)).drop_nulls().unique()
     silent = sorted(set(launching) - set(trace.operations["process"].unique()))
     if silent and trace.operations.height:
         pids = ", ".join(str(pid_of(process)) for process in silent)
