@@ -68,10 +68,11 @@ def analyze(
         Path | None, typer.Option(metavar="TRACE", help="The same workload captured in graph mode, to correct by.")
     ] = None,
     untraced_step_ms: Annotated[
-        float | None, typer.Option(metavar="MS", help="How long a decode step takes with no profiler.")
+        float | None, typer.Option(metavar="MS", help="How long a decode step takes with no profiler: the median.")
     ] = None,
     tpot_ms: Annotated[
-        float | None, typer.Option(metavar="MS", help="Time per output token with no profiler, with --accept-length.")
+        float | None,
+        typer.Option(metavar="MS", help="Mean time per output token with no profiler, with --accept-length."),
     ] = None,
     accept_length: Annotated[
         float | None, typer.Option(metavar="N", help="Tokens accepted a step; a step takes --tpot-ms times this.")

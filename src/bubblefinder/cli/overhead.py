@@ -24,8 +24,8 @@ def overhead_source(
 
     Args:
         reference: a graph-mode capture of the same workload.
-        untraced_step_ms: length of an untraced decode step.
-        tokens: time per output token in ms, and tokens accepted a step; both or neither.
+        untraced_step_ms: median length of an untraced decode step.
+        tokens: mean time per output token in ms, and tokens accepted a step; both or neither.
         calibration: a file that `bubblefinder calibrate` wrote.
 
     Raises:
@@ -39,6 +39,7 @@ def overhead_source(
     return Source(
         reference=open_trace(reference) if reference else None,
         untraced_step_ns=_step_ns(untraced_step_ms, *tokens),
+        untraced_is_mean=untraced_step_ms is None,
         calibration=read_calibration(calibration) if calibration else None,
     )
 

@@ -147,12 +147,14 @@ class Source:
     Attributes:
         reference: the same workload captured in graph mode.
         untraced_step_ns: how long a decode step takes with no profiler.
+        untraced_is_mean: whether that is a mean, as a benchmark's time per token is, and not a median.
         calibration: costs measured by `bubblefinder calibrate`.
         bundled: whether the calibrations that come with the product may be assumed to hold.
     """
 
     reference: Trace | None = None
     untraced_step_ns: float | None = None
+    untraced_is_mean: bool = False
     calibration: Calibration | None = None
     bundled: bool = True
 

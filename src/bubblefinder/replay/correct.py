@@ -9,7 +9,7 @@ import numpy as np
 
 from bubblefinder.overhead.calibration import bundled_calibrations, mismatch
 from bubblefinder.overhead.model import TOLD, WIDEST, ZERO, Calibration, Cost, Costs, Overhead, Source, parameters_of
-from bubblefinder.replay.corrected import TracedSteps, traced_steps, without_tracing
+from bubblefinder.replay.corrected import Corrected, TracedSteps, traced_steps, without_tracing
 from bubblefinder.replay.predict import HOST_NOISE, host_noise
 from bubblefinder.replay.reference import Reference, correct_by_reference, read_reference
 from bubblefinder.replay.solve import solve
@@ -87,7 +87,7 @@ def correct(timeline: Timeline, steps: Steps, model: Model | None, rows: pl.Data
         reference = read_reference(source.reference, traced.gpu)
         return _as_sure_as_its_host(correct_by_reference(timeline, traced, reference, costs), reference, source)
     if source.untraced_step_ns is not None:
-        return _by_untraced_step(traced, costs, source.untraced_step_ns, why)
+        return _by_untraced_step(traced, costs, source.untraced_step_ns, why, mean=source.untraced_is_mean)
     if costs is None:
         return _nothing(step, f"Raw numbers only: {why}. {_BETTER}")
     return _by_costs(traced, costs, method, why)
@@ -195,10 +195,17 @@ def _only_range(overhead: Overhead, message: str) -> Overhead:
     )
 
 
-def _by_untraced_step(traced: TracedSteps, measured: Costs | None, step_ns: float, where: str) -> Overhead:
+def _by_untraced_step(
+    traced: TracedSteps, measured: Costs | None, step_ns: float, where: str, *, mean: bool
+) -> Overhead:
+    """Return the correction that gives a known step: a mean is held against the mean, a median against the median."""
     costs = measured or _UNIFORM
     limit = _MEASURED_LIMIT if measured else _UNIFORM_LIMIT
-    factor = solve(lambda scale: without_tracing(traced, costs, scale).step_ns, step_ns, limit)
+
+    def length(found: Corrected) -> float:
+        return found.mean_step_ns if mean else found.step_ns
+
+    factor = solve(lambda scale: length(without_tracing(traced, costs, scale)), step_ns, limit)
     middle = without_tracing(traced, costs, factor)
     ends = [
         without_tracing(traced, replace(costs, gap_share=costs.gap_share.fixed(which)), factor)
@@ -207,15 +214,17 @@ def _by_untraced_step(traced: TracedSteps, measured: Costs | None, step_ns: floa
     shape = f"in the proportions measured on {where}" if measured else "the same for every graph node"
     parameters = {**parameters_of(costs.scaled(factor)), "factor": factor, "untraced_step_ns": step_ns, "from": shape}
     summary = summarise(traced, middle, [middle, *ends], "untraced_step", parameters)
-    left = middle.step_ns - step_ns
+    left = length(middle) - step_ns
+    median = middle.step_ns - left
     summary = replace(
         summary,
-        corrected_step_ns=round(step_ns),
-        range_ns=(round(step_ns), round(step_ns)),
-        inflation=(summary.traced_step_ns or 0) / step_ns,
+        corrected_step_ns=round(median),
+        range_ns=(round(median), round(median)),
+        inflation=(summary.traced_step_ns or 0) / median,
         unexplained_ns=round(left),
     )
-    return replace(summary, message=_sentence(summary, f"Costs are solved for the untraced step given, {shape}."))
+    given = "mean" if mean else "median"
+    return replace(summary, message=_sentence(summary, f"Costs are solved for the {given} untraced step, {shape}."))
 
 
 def _sentence(overhead: Overhead, source: str) -> str:

@@ -56,6 +56,11 @@ class Corrected:
         """p50 of the steps."""
         return float(np.median(self.rows["duration_ns"].to_numpy()))
 
+    @property
+    def mean_step_ns(self) -> float:
+        """Mean of the steps."""
+        return float(np.mean(self.rows["duration_ns"].to_numpy()))
+
 
 def traced_steps(timeline: Timeline, steps: Steps, model: Model, rows: pl.DataFrame) -> TracedSteps:
     """Collect what those decode steps consist of that can be replayed.

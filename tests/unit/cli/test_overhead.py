@@ -22,6 +22,8 @@ def test_a_step_is_the_time_a_token_times_the_accepted_tokens() -> None:
     assert overhead_source(None, None, (2.0, 3.5), None).untraced_step_ns == pytest.approx(7e6)
     assert overhead_source(None, 7.01, NONE, None).untraced_step_ns == pytest.approx(7.01e6)
     assert overhead_source(None, None, NONE, None).untraced_step_ns is None
+    assert overhead_source(None, None, (2.0, 3.5), None).untraced_is_mean
+    assert not overhead_source(None, 7.01, NONE, None).untraced_is_mean
 
 
 @pytest.mark.parametrize(
