@@ -53,7 +53,8 @@ def content_of(events: Events, starts: Ints, ends: Ints) -> Content:
     step: beside all that a step does; instead of it, kernel by kernel, far longer or with a prompt; or as half of far
     longer work, or of what steps do by graphs.
     Busy time alone tells nothing: a step whose own kernel was slow is a slow step. A larger batch brings other graphs
-    and kernels instead of the usual ones, and takes little longer.
+    and kernels instead of the usual ones, and takes little longer. A step that gave a graph up runs its kernels one by
+    one, for about as long, and no prompt arrives.
     """
     computes = events.what <= REPLAY
     order = np.argsort(events.start_ns[computes], kind="stable")
@@ -72,26 +73,35 @@ def content_of(events: Events, starts: Ints, ends: Ints) -> Content:
     instead = (lacking >= thresholds.ALL_LACKING) & (far | (eager >= thresholds.ALL_LACKING * busy))
     mixed = far & (of_foreign >= thresholds.HALF * busy)
     counts, strangers = (np.bincount(rows, minlength=len(starts)) for rows in (window[window >= 0], window[strange]))
+    uploads, usually = _uploads(events, starts)
     replaced = strangers >= thresholds.HALF * np.maximum(counts, 1)
-    rewritten = replaced & (far | _prompted(events, starts))
+    rewritten = replaced & (far | (uploads >= thresholds.PROMPT * usually))
     beside_graphs = (eager >= thresholds.HALF * busy) & (np.median(replayed) >= thresholds.HALF * np.median(busy))
     worth = of_foreign > thresholds.WORTH * np.median(ends - starts)
     told = np.mean(counts > 0) >= thresholds.HALF
     prefill = ((worth & (beside | instead | mixed | beside_graphs)) | rewritten) & told
     prefill &= far | ~_in_a_row(prefill & ~far)
+    graphs = np.intersect1d(usual, alike[what == REPLAY])
+    by_kernels = _lacking(alike, window, graphs, len(starts)) > 0
+    prefill &= ~(by_kernels & (uploads <= usually) & _about_as_long(busy))
     untold = np.bincount(window[foreign], minlength=len(starts)) == 0
     foreign |= strange & (prefill & untold)[window]
     return Content(starts, ends, begin, end, window, alike, foreign, usual, own, prefill)
 
 
-def _prompted(events: Events, starts: Ints) -> Bools:
-    """Tell which windows upload far more than is usual, as a prompt is."""
+def _uploads(events: Events, starts: Ints) -> tuple[Ints, float]:
+    """Return the largest upload of each window, and how large it usually is, at least a few ids."""
     uploads = events.what == UPLOAD
     window = np.searchsorted(starts, events.start_ns[uploads], side="right") - 1
     size = np.zeros(len(starts), np.int64)
     np.maximum.at(size, window[window >= 0], events.size[uploads][window >= 0])
-    usual = max(float(np.median(size)), thresholds.TOKEN_BYTES)
-    return np.asarray(size >= thresholds.PROMPT * usual, np.bool_)
+    return size, max(float(np.median(size)), thresholds.TOKEN_BYTES)
+
+
+def _about_as_long(busy: Ints) -> Bools:
+    """Tell which windows are busy about as long as usual."""
+    ratio = busy / max(float(np.median(busy)), 1)
+    return np.asarray((ratio <= thresholds.LENGTH_RATIO) & (ratio >= 1 / thresholds.LENGTH_RATIO), np.bool_)
 
 
 def _in_a_row(chosen: Bools) -> Bools:

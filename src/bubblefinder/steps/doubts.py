@@ -37,7 +37,8 @@ def less_sure(steps: Detected, windows: pl.DataFrame) -> Detected:
 def _odd(events: Events, windows: pl.DataFrame) -> bool:
     """Tell whether more than a few steps have twice, or not at all, nearly all of what comes once in a step.
 
-    So do steps between which a record was lost, and the parts of one that was cut. Chores and batch sizes change less.
+    So do steps between which a record was lost, and the parts of one that was cut. Chores and batch sizes change less,
+    and a step that lacks the only such thing may have given that graph up.
     """
     begun, alike = (values[events.what <= REPLAY] for values in (events.start_ns, events.alike))
     steps = windows["excluded"].is_null().to_numpy()
@@ -49,5 +50,6 @@ def _odd(events: Events, windows: pl.DataFrame) -> bool:
     once = np.mean(of_step == 1, axis=0) >= thresholds.USUAL
     if not once.any():
         return False
+    several = once.sum() >= thresholds.FEWEST
     doubled, lacking = (np.mean(told[:, once], axis=1) >= thresholds.FILLED for told in (of_step > 1, of_step < 1))
-    return bool(np.mean(doubled | lacking) > thresholds.LEFT_OUT)
+    return bool(np.mean(doubled | (lacking & several)) > thresholds.LEFT_OUT)

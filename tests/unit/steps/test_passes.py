@@ -103,8 +103,26 @@ def test_a_graph_given_up_for_some_steps_makes_no_longer_step(node_mode: bool) -
         host.replay(Graph(7, nodes("extend_attention", "extend_mlp") * 2))
         host.read(8)
     steps = steps_of(machine.trace())
-    assert len(begins(steps)) == 30
+    assert reasons(steps) == [None] * 29 + ["tail"]
     assert (steps.confidence, steps.of().rival) == ("high", None)
+
+
+@pytest.mark.parametrize("prompt", [0, 1 << 14])
+def test_a_step_that_gave_its_graph_up_is_no_prefill_unless_a_prompt_arrives(prompt: int) -> None:
+    machine = Machine(node_mode=False)
+    host = machine.host()
+    for number in range(30):
+        alone = number % 7 == 4
+        host.work(300)
+        host.upload(prompt if alone and prompt else 64)
+        if alone:
+            run(host, LAYER * 12)
+        else:
+            host.replay(Graph(6, LAYER * 12))
+        host.kernel("argmax", 3)
+        host.read(8)
+    counts = [reason in ("prefill", "other_work") for reason in reasons(steps_of(machine.trace()))]
+    assert sum(counts) == (4 if prompt else 0)
 
 
 @pytest.mark.parametrize("node_mode", [True, False], ids=["node", "graph"])
