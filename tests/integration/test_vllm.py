@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from tests.samples import report
+from bubblefinder.overhead.model import Source
+from bubblefinder.pipeline import Analysis
+from bubblefinder.report.build import Options, report_of
+from tests.samples import analysis, report
 
 MS = 1_000_000
 FULL, NODE, PIECEWISE, SYNC = "vllm/full.graph", "vllm/full.node", "vllm/piecewise.node", "vllm/sync.graph"
@@ -36,6 +39,17 @@ def test_without_its_wait_the_synchronous_engine_takes_what_the_asynchronous_one
     assert (results.rule, results.site.api) == ("VLLM002", "cudaEventSynchronize")
     least, most = ASYNC
     assert least * MS <= (results.step_after_ns or 0) <= most * MS
+
+
+def test_a_reference_that_graph_mode_slowed_by_a_fifth_gives_a_range_alone_which_holds_its_step() -> None:
+    asked = Options(overhead=Source(reference=analysis(FULL).trace))
+    overhead = report_of(Analysis(analysis(NODE).trace), asked).overhead
+    low, high = overhead.range_ns or (0, 0)
+    least, most = UNTRACED[FULL]
+    assert overhead.corrected_step_ns is None
+    assert low <= least * MS
+    assert most * MS <= high
+    assert "--reference" not in (overhead.message or "")
 
 
 def test_a_thread_that_is_woken_late_is_no_sign_of_work_without_a_record() -> None:

@@ -57,6 +57,10 @@ _HOST_UNKNOWN: Final = (
     "What the profiler added can't be told from this capture: the GPU waits for the host, and tracing adds 2 to 21 us "
     "to each API call of such a program. Give --untraced-step-ms or --reference."
 )
+_SLOWED: Final = (
+    " The step without the profiler can't be told even so: the GPU waits for the host, which graph mode slows as well. "
+    "Give --untraced-step-ms."
+)
 _MEASURED_LIMIT: Final = 2.5
 """Measured costs of one kind differ by no more than this between chains; beyond it the difference has another cause."""
 _UNIFORM_LIMIT: Final = 10.0
@@ -111,7 +115,7 @@ def _as_sure_as_its_host(found: Overhead, reference: Reference, source: Source) 
     step = found.corrected_step_ns or 0
     held = replace(found, range_ns=(min(own.range_ns[0], step), max(own.range_ns[1], step)))
     if _untold(held):
-        return _only_range(held, f"{found.message} {_HOST_UNKNOWN}")
+        return _only_range(held, found.message + _SLOWED)
     return replace(held, message=found.message + _NOISY)
 
 
