@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from bubblefinder.economics.traffic import step_traffic
 
@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from bubblefinder.economics.shape import Shape
     from bubblefinder.economics.traffic import Load, Traffic
 
-SCHEMA: Final = "bubblefinder.floor/1"
 MOST_BELIEVED: Final = 1.0
 """An achieved share above this can't be: the model that ran moved fewer bytes than the shape says."""
 NEAR_RIDGE: Final = 0.5
@@ -150,48 +149,3 @@ def _waterfall(floor_ns: float, means: Mapping[str, float | None]) -> dict[str, 
         return None
     idle = {name: value for name, value in means.items() if name not in ("duration", "busy")}
     return {"floor": floor_ns, "above_floor": busy - floor_ns, **idle}
-
-
-def as_document(floor: Floor) -> dict[str, Any]:
-    """Return the floor as plain values for JSON: times in ns, bytes, bytes a second, shares."""
-    return {
-        "schema": SCHEMA,
-        "model": floor.model,
-        "source": floor.source,
-        "tp": floor.load.ranks,
-        "context": floor.load.context,
-        "batch": floor.load.batch,
-        "draft_steps": floor.load.draft_steps,
-        "draft_tokens": floor.load.draft_tokens,
-        "bandwidth": floor.bandwidth.bytes_per_second,
-        "bandwidth_source": floor.bandwidth.source,
-        "achievable_share": floor.bandwidth.achievable,
-        "ridge": floor.bandwidth.ridge,
-        "bytes": round(floor.bytes),
-        "floor_ns": round(floor.floor_ns),
-        "step_ns": _whole(floor.step_ns),
-        "effective_bandwidth": floor.effective_bandwidth,
-        "achieved_share": floor.achieved_share,
-        "roles": [_role_document(role) for role in floor.roles],
-        "waterfall_ns": {name: _whole(value) for name, value in floor.waterfall.items()} if floor.waterfall else None,
-    }
-
-
-def _role_document(role: RoleFloor) -> dict[str, Any]:
-    return {
-        "role": role.traffic.role,
-        "passes": role.traffic.passes,
-        "tokens": role.traffic.tokens,
-        "bytes": round(role.traffic.total),
-        "parts": {name: round(size) for name, size in role.traffic.parts.items() if size},
-        "floor_ns": round(role.floor_ns),
-        "least_ns": round(role.least_ns),
-        "length_ns": _whole(role.length_ns),
-        "effective_bandwidth": role.effective_bandwidth,
-        "achieved_share": role.achieved_share,
-        "intensity": role.traffic.intensity,
-    }
-
-
-def _whole(value: float | None) -> int | None:
-    return None if value is None else round(value)

@@ -5,9 +5,11 @@ from __future__ import annotations
 import json as stdlib_json
 from typing import TYPE_CHECKING, Final
 
-from bubblefinder.economics.floor import as_document
+import msgspec
+
 from bubblefinder.render.kit.sheet import Sheet
 from bubblefinder.render.kit.table import Table
+from bubblefinder.report.economics_build import floor_report
 from bubblefinder.report.sentences import plain
 from bubblefinder.units import UNKNOWN, count, duration, share
 
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
 
     from bubblefinder.economics.floor import Floor
 
+SCHEMA: Final = "bubblefinder.floor/1"
 _GB: Final = 1e9
 _SOURCES: Final = {"given": "as given", "capture": "as the capture states", "datasheet": "by the datasheet"}
 _PARTS: Final = {
@@ -60,7 +63,14 @@ def records(floor: Floor) -> list[dict[str, object]]:
 
 def json(floor: Floor) -> str:
     """Return the floor as JSON; `docs/floor.md` lists the names."""
-    return stdlib_json.dumps(as_document(floor), indent=2, sort_keys=True) + "\n"
+    document = msgspec.to_builtins(floor_report(floor))
+    del document["impossible"]
+    rate = floor.bandwidth
+    document |= {"schema": SCHEMA, "achievable_share": rate.achievable, "ridge": rate.ridge}
+    for told, traffic in zip(document["roles"], (role.traffic for role in floor.roles), strict=True):
+        told |= {"passes": traffic.passes, "tokens": traffic.tokens, "intensity": traffic.intensity}
+        told["parts"] = {name: round(size) for name, size in traffic.parts.items() if size}
+    return stdlib_json.dumps(document, indent=2, sort_keys=True) + "\n"
 
 
 def _headline(floor: Floor) -> str:

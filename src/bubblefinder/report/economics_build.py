@@ -56,7 +56,7 @@ def economics_report(report: Report, info: TraceInfo, question: Question) -> Eco
     if question.shape is None and not question.benches:
         return None
     return EconomicsReport(
-        floor=_floor(floor_under(report, info, question.shape, question)) if question.shape else None,
+        floor=floor_report(floor_under(report, info, question.shape, question)) if question.shape else None,
         served=[_served(one) for one in served(question.benches, captured(report))],
     )
 
@@ -99,7 +99,8 @@ def captured(report: Report) -> Capture:
     )
 
 
-def _floor(floor: Floor) -> FloorReport:
+def floor_report(floor: Floor) -> FloorReport:
+    """Return a floor in plain values: times in ns, bytes, bytes a second, shares."""
     return FloorReport(
         model=floor.model,
         source=floor.source,

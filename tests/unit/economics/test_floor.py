@@ -1,12 +1,15 @@
 from __future__ import annotations
 
+import json
+
 import pytest
 
-from bubblefinder.economics.floor import as_document, floor_of
+from bubblefinder.economics.floor import floor_of
 from bubblefinder.economics.hardware import Bandwidth, bandwidth_of
 from bubblefinder.economics.shapes import load_shape
 from bubblefinder.economics.traffic import Load
 from bubblefinder.errors import CannotAnswerError
+from bubblefinder.render.floor import json as rendered
 
 LOOP = load_shape("sample-loop")
 LOAD = Load(draft_steps=3, draft_tokens=4)
@@ -64,7 +67,7 @@ def test_many_tokens_come_near_the_ridge() -> None:
 
 
 def test_the_document_has_floor_bytes_and_shares_by_role() -> None:
-    document = as_document(floor_of(LOOP, LOAD, H200, {"verify": 6.61e6}, MEANS))
+    document = json.loads(rendered(floor_of(LOOP, LOAD, H200, {"verify": 6.61e6}, MEANS)))
     assert document["schema"] == "bubblefinder.floor/1"
     assert {"floor_ns", "bytes", "effective_bandwidth", "achieved_share", "roles", "waterfall_ns"} <= set(document)
     assert document["bytes"] == sum(role["bytes"] for role in document["roles"])
