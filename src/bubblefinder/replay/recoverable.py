@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import polars as pl
 
 from bubblefinder.causes.facts import SiteFacts, StepFacts
-from bubblefinder.causes.places import general
 from bubblefinder.causes.step_parts import HoleFacts, RoleFacts
 from bubblefinder.replay.changes import NEVER_LATE, CaptureEager, RemovePauses, RemoveWaits
 from bubblefinder.replay.host_parts import Doubt
 from bubblefinder.replay.predict import Prediction, predict
+from bubblefinder.replay.wait_chains import on_every_rank
 from bubblefinder.timeline.rank import Rank
 
 if TYPE_CHECKING:
@@ -24,18 +24,6 @@ if TYPE_CHECKING:
     from bubblefinder.replay.host_parts import Shortening
     from bubblefinder.replay.model import Model
     from bubblefinder.replay.wait_chains import Link, WaitChain
-
-_ALIKE: Final = (
-    "api",
-    "copy_kind",
-    "memory_kind",
-    "size_class",
-    "place",
-    "frame",
-    "after_role",
-    "before_role",
-    "order",
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,14 +196,8 @@ def _by_role(model: Model, facts: Facts) -> Iterable[tuple[tuple[Rank, str], Pre
 
 def everywhere(causes: Causes, sites: tuple[int, ...]) -> frozenset[int]:
     """Return some sites, the same of other ranks, and the blocking copies of their groups: one cure removes all."""
-    every = causes.sites.with_columns(place=general(pl.col("nvtx")))
-    chosen = every.filter(pl.col("site").is_in(sites))
-    groups = chosen["group"].unique().implode()
-    copies = pl.col("group").is_in(groups) & pl.col("site").is_in(_copying(causes).implode())
-    chosen = every.filter(pl.col("site").is_in(sites) | copies)
-    return frozenset(every.join(chosen.select(_ALIKE).unique(), on=list(_ALIKE), how="semi", nulls_equal=True)["site"])
-
-
-def _copying(causes: Causes) -> pl.Series:
-    """Return the sites whose waits are blocking copies."""
-    return causes.waits.filter(~pl.col("synchronises"))["site"].unique()
+    mine = pl.col("site").is_in(sites)
+    groups = causes.sites.filter(mine)["group"].unique().implode()
+    copying = causes.waits.filter(~pl.col("synchronises"))["site"].unique().implode()
+    copies = pl.col("group").is_in(groups) & pl.col("site").is_in(copying)
+    return on_every_rank(causes, causes.sites.filter(mine | copies)["site"])

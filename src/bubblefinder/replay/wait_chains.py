@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from bubblefinder.causes.decode import lanes
+from bubblefinder.causes.places import general
 from bubblefinder.causes.recurring import recurring_groups
 from bubblefinder.causes.site_facts import facts_of_sites
 from bubblefinder.replay.changes import HostSpeed, RemoveWaits
@@ -43,7 +44,7 @@ LEADING: Final = 0.5
 HALF_THE_WORK: Final = HostSpeed(2.0)
 
 _ALIKE: Final = (
-    "api", "copy_kind", "memory_kind", "size_class", "nvtx", "frame", "after_role", "before_role", "order",
+    "api", "copy_kind", "memory_kind", "size_class", "place", "frame", "after_role", "before_role", "order",
 )  # fmt: skip
 
 
@@ -187,5 +188,6 @@ class _Gains:
 
 def on_every_rank(causes: Causes, sites: Iterable[int]) -> frozenset[int]:
     """Return some sites and the same of other ranks."""
-    chosen = causes.sites.filter(pl.col("site").is_in(list(sites))).select(_ALIKE).unique()
-    return frozenset(causes.sites.join(chosen, on=list(_ALIKE), how="semi", nulls_equal=True)["site"])
+    every = causes.sites.with_columns(place=general(pl.col("nvtx")))
+    chosen = every.filter(pl.col("site").is_in(list(sites))).select(_ALIKE).unique()
+    return frozenset(every.join(chosen, on=list(_ALIKE), how="semi", nulls_equal=True)["site"])
