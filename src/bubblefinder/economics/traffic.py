@@ -71,25 +71,6 @@ def distinct_experts(count: int, top: int, tokens: int) -> float:
     return count * (1.0 - (1.0 - top / count) ** tokens)
 
 
-def kv_bytes_a_token(shape: Shape) -> float:
-    """Return what the target's caches hold for one token of context, over all ranks' heads."""
-    return sum(_size(part.layers * part.kv_values, shape.dtype.kv) for part in shape.attention)
-
-
-def plain_bytes(shape: Shape, context: int = 0) -> float:
-    """Return the bytes of a plain decode step of one request on one rank by the published active parameters.
-
-    Active parameters at the weights' width, the LM head at its own, and the KV cache. None of it is rounded up.
-
-    Raises:
-        ValueError: the shape states no active parameters.
-    """
-    if shape.active_parameters is None:
-        raise ValueError(f"{shape.name} states no active parameters")
-    head = _size(shape.vocabulary * shape.hidden, shape.dtype.head)
-    return _size(shape.active_parameters, shape.dtype.weights) + head + context * kv_bytes_a_token(shape)
-
-
 def step_traffic(shape: Shape, load: Load) -> tuple[Traffic, ...]:
     """Return what each role of a step moves on one rank: decode, or draft, verify and draft-extend."""
     if not load.draft_steps or shape.speculative is None:

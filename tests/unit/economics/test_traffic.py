@@ -1,13 +1,36 @@
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bubblefinder.economics.shape import BITS
 from bubblefinder.economics.shapes import load_shape
-from bubblefinder.economics.traffic import Load, distinct_experts, kv_bytes_a_token, plain_bytes, step_traffic
+from bubblefinder.economics.traffic import Load, distinct_experts, step_traffic
+
+if TYPE_CHECKING:
+    from bubblefinder.economics.shape import Dtype, Shape
 
 GB = 1e9
+
+
+def size(values: float, dtype: Dtype) -> float:
+    return values * BITS[dtype] / 8
+
+
+def kv_bytes_a_token(shape: Shape) -> float:
+    """What the target's caches hold for one token of context, over all ranks' heads."""
+    return sum(size(part.layers * part.kv_values, shape.dtype.kv) for part in shape.attention)
+
+
+def plain_bytes(shape: Shape, context: int = 0) -> float:
+    """A plain decode step of one request on one rank by the published active parameters; none of it rounded up."""
+    if shape.active_parameters is None:
+        raise ValueError(f"{shape.name} states no active parameters")
+    head = size(shape.vocabulary * shape.hidden, shape.dtype.head)
+    return size(shape.active_parameters, shape.dtype.weights) + head + context * kv_bytes_a_token(shape)
 
 
 def test_four_tokens_of_top_eight_use_31_of_512_experts() -> None:
