@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 _NO_DEVICE: Final = 0x7FFF_FFFF
 _SLICE: Final = "MIG-"
+_NAMED_SLICE: Final = r"\bMIG\b"
 _PLACE: Final = ["process", "context", "device"]
 _PLACED: Final = {"process": pl.Int64, "context": pl.Int32, "device": pl.Int64, "used": pl.Int32, "gpu": pl.Int32}
 
@@ -113,30 +114,35 @@ def _gpus_of_devices(source: Source, processes: list[int], tally: Tally) -> dict
     An entry without an index is matched by the GPU's unique id. The table knows processes by their id alone, which two
     containers may share: then each of them gets one of the entries, in order, and that is a guess.
     """
-    listed = source.read(schema.GPUS).frame.drop_nulls(["gpu", "uuid"])
-    by_uuid = dict(listed.select("uuid", "gpu").iter_rows())
+    listed = source.read(schema.GPUS).frame.drop_nulls("gpu")
+    by_uuid = dict(listed.drop_nulls("uuid").select("uuid", "gpu").iter_rows())
+    cut = set(listed.filter(pl.col("name").str.contains(_NAMED_SLICE))["gpu"])
     rows = source.read(schema.CUDA_DEVICES).frame.drop_nulls(["pid", "device"])
-    entries = defaultdict[tuple[int, int], dict[int, None]](dict)
+    entries = defaultdict[tuple[int, int], list[int]](list)
     slices = defaultdict[int, set[str]](set)
     for pid, device, gpu, uuid in rows.select("pid", "device", "gpu", "uuid").iter_rows():
         found = by_uuid.get(uuid, -1) if gpu is None else gpu
         if _usable(found):
-            entries[pid, device][found] = None
-        if uuid and uuid.startswith(_SLICE):
-            slices[found].add(uuid)
+            entries[pid, device].append(found)
+        if found in cut or (uuid and uuid.startswith(_SLICE)):
+            slices[found].add(uuid or f"{pid}, {device}")
     tally.sliced_gpus += sum(len(uuids) > 1 for uuids in slices.values())
-    return dict(_shared_out({place: list(gpus) for place, gpus in entries.items()}, processes, tally))
+    return dict(_shared_out(entries, listed["gpu"].n_unique(), processes, tally))
 
 
 def _shared_out(
-    entries: dict[tuple[int, int], list[int]], processes: list[int], tally: Tally
+    entries: dict[tuple[int, int], list[int]], listed: int, processes: list[int], tally: Tally
 ) -> Iterator[tuple[tuple[int, int], int]]:
-    """Yield the GPU of each process and device; processes of one id share out the entries in order."""
+    """Yield the GPU of each process and device; processes of one id share out the entries in order.
+
+    One entry for several processes may be one's own alone, unless the capture lists a single GPU.
+    """
     by_pid = defaultdict[int, list[int]](list)
     for process in processes:
         by_pid[pid_of(process)].append(process)
-    for (pid, device), gpus in entries.items():
-        alike = by_pid.get(pid, [])
-        tally.ambiguous_gpu += len(alike) if len(gpus) > 1 and len(alike) > 1 else 0
+    for (pid, device), told in entries.items():
+        alike, gpus = by_pid.get(pid, []), list(dict.fromkeys(told))
+        unsure = len(gpus) > 1 or (len(told) < len(alike) and listed != 1)
+        tally.ambiguous_gpu += len(alike) if unsure and len(alike) > 1 else 0
         for number, process in enumerate(alike):
             yield (process, device), gpus[min(number, len(gpus) - 1)] if len(alike) > 1 else gpus[-1]

@@ -74,8 +74,8 @@ def _gpus(source: Source, trace: Trace, tally: Tally) -> Iterator[QualityNote]:
         yield QualityNote("gpu-assumed", level, message, tally.assumed_gpu)
     if tally.ambiguous_gpu:
         message = (
-            f"{tally.ambiguous_gpu} processes share an id (containers) and were given a GPU each, in order; which of "
-            "them used which, the capture doesn't say"
+            f"{tally.ambiguous_gpu} processes share an id (containers) and were given the GPUs of that id in order; "
+            "which of them used which, the capture doesn't say, and what is shown as one GPU may be several"
         )
         yield QualityNote("gpu-ambiguous", "warn", message, tally.ambiguous_gpu)
     if tally.sliced_gpus:

@@ -106,6 +106,44 @@ def test_slices_of_one_gpu_are_said(tmp_path: Path) -> None:
     assert counts(loaded)["gpu-sliced"] == 1
 
 
+@pytest.mark.parametrize(("gpus", "entries", "said"), [(2, 1, True), (1, 1, False), (2, 2, False), (8, 1, True)])
+def test_one_entry_for_processes_that_share_an_id_may_be_one_of_theirs_alone(
+    tmp_path: Path, gpus: int, entries: int, said: bool
+) -> None:
+    other = GLOBAL + (1 << 48)
+    rows = {
+        KERNELS: [kernel(20, 30), kernel(21, 31, globalPid=other)],
+        DEVICES: [device(gpu=0, uuid=f"GPU-{number}") for number in range(entries)],
+        "TARGET_INFO_GPU": [GPU | {"id": number} for number in range(gpus)],
+    }
+    loaded = open_trace(save(tmp_path / "x.sqlite", **rows))
+    assert loaded.operations["gpu"].to_list() == [0, 0]
+    assert counts(loaded).get("gpu-ambiguous") == (2 if said else None)
+
+
+def test_containers_that_number_their_devices_apart_are_told_apart(tmp_path: Path) -> None:
+    other = GLOBAL + (1 << 48)
+    rows = {
+        KERNELS: [kernel(20, 30), kernel(21, 31, globalPid=other, deviceId=1)],
+        DEVICES: [device(gpu=0), device(gpu=0), device(gpu=1, cuda=1), device(gpu=1, cuda=1)],
+        "TARGET_INFO_GPU": [GPU | {"id": number} for number in range(2)],
+    }
+    loaded = open_trace(save(tmp_path / "x.sqlite", **rows))
+    assert loaded.operations["gpu"].to_list() == [0, 1]
+    assert "gpu-ambiguous" not in counts(loaded)
+
+
+@pytest.mark.parametrize("processes", [1, 2, 3])
+def test_slices_are_told_by_the_name_of_their_gpu_too(tmp_path: Path, processes: int) -> None:
+    rows = {
+        KERNELS: [kernel(20 + number, 30 + number, globalPid=GLOBAL + (number << 24)) for number in range(processes)],
+        DEVICES: [device(gpu=0, pid=PID + number) for number in range(processes)],
+        "TARGET_INFO_GPU": [GPU | {"id": 0, "name": "NVIDIA H200 MIG 1g.18gb"}],
+    }
+    loaded = open_trace(save(tmp_path / "x.sqlite", **rows))
+    assert counts(loaded).get("gpu-sliced") == (1 if processes > 1 else None)
+
+
 @pytest.mark.parametrize("at_work", [1, 17_570])
 def test_as_many_gpus_as_a_hostile_capture_lists_are_read_in_time_and_told_in_a_line(
     tmp_path: Path, at_work: int
