@@ -283,3 +283,133 @@ def test_two_healthy_ranks_have_nothing_above_low() -> None:
             ahead(host, number, mine)
     report = analyze_trace(machine.trace())
     assert {finding.severity for finding in report.findings} <= {"info", "low"}
+
+
+# A full launch queue
+
+
+LIMIT = 1_024
+"""Launches that the driver takes ahead of the GPU."""
+
+
+class Full:
+    """A launching thread whose calls wait for room once so many launches and host functions are pending."""
+
+    def __init__(self, host: Host) -> None:
+        self.host = host
+        self.left: list[int] = []
+
+    def _room(self) -> int:
+        return self.left[-LIMIT] if len(self.left) >= LIMIT else 0
+
+    def kernel(self, name: str, us: float) -> None:
+        begun, room = self.host.now, self._room()
+        correlation = self.host.call("cudaLaunchKernel_v7000", 3, until=room)
+        start = max(self.host._start(begun, None, 0), self.host.now - 2 * US if room > begun else 0)
+        self.host._run(0, start, start + self.host.machine.ns(us), correlation, None, name=name)
+        self.left.append(start)
+
+    def function(self, us: float) -> None:
+        self.host.call("cudaLaunchHostFunc_v10000", 2, until=self._room())
+        start = max(self.host.queued_until(), self.host.now)
+        self.host.occupy(start + self.host.machine.ns(us))
+        self.left.append(start)
+
+
+def deep(step: Callable[[Full], None], steps: int = 16) -> Report:
+    machine = Machine(seed=2)
+    host = machine.host()
+    full = Full(host)
+    for _ in range(steps):
+        with host.range("decode_step"):
+            host.work(60)
+            step(full)
+    return analyze_trace(machine.trace())
+
+
+def test_launches_that_wait_for_room_under_a_busy_gpu_are_no_finding() -> None:
+    def step(full: Full) -> None:
+        for number in range(300):
+            full.kernel(f"layer_{number % 6}", 6)
+
+    report = deep(step)
+    assert {finding.severity for finding in report.findings} <= {"info", "low"}
+    assert verdict(report).blame.startswith("The host is fine")
+
+
+@pytest.mark.parametrize("functions", [(1, 6_000), (1_300, 3)], ids=["one long", "many short"])
+def test_behind_a_full_launch_queue_what_holds_the_stream_is_named_and_no_gain_promised(
+    functions: tuple[int, float],
+) -> None:
+    count, us = functions
+
+    def step(full: Full) -> None:
+        for number in range(100):
+            full.kernel(f"attn_{number % 6}", 5)
+        for _ in range(count):
+            full.function(us)
+        for number in range(1_500 if count == 1 else 20):
+            full.kernel(f"mlp_{number % 6}", 5)
+
+    found = leader(deep(step))
+    assert (found.rule, found.site.api, found.severity) == ("CUDA161", "cudaLaunchHostFunc", "high")
+    assert found.recoverable_ns is None
+    assert "the launch queue is full" in found.message
+
+
+# What is queued behind something else, and what it gives
+
+
+def function(host: Host) -> None:
+    host.call("cudaLaunchHostFunc_v10000", 5)
+    host.occupy(host.queued_until() + 400 * US)
+
+
+def other_gpu(host: Host) -> None:
+    """An event that something without a record, such as another GPU's work, fires late."""
+    host.call("cudaStreamWaitEvent_v3020", 2)
+    host.occupy(host.queued_until() + 250 * US)
+
+
+def engine(host: Host) -> None:
+    """A copy whose engine is busy for another process."""
+    host.occupy(host.queued_until() + 300 * US)
+    host.upload(1 << 20, us=20)
+
+
+QUEUES = [
+    (function, "CUDA161", "cudaLaunchHostFunc"),
+    (other_gpu, "CUDA162", "cudaStreamWaitEvent"),
+    (engine, "CUDA163", "cudaMemcpyAsync"),
+]
+
+
+def released(host: Host) -> None:
+    """The copy of `engine`, in time."""
+    host.upload(1 << 20, us=20)
+
+
+@pytest.mark.parametrize(("hold", "rule", "api"), QUEUES, ids=["host function", "event", "copy"])
+def test_what_holds_queued_work_back_is_priced_as_the_loop_without_it(
+    hold: Callable[[Host], None], rule: str, api: str
+) -> None:
+    def run(fault: Callable[[Host], None]) -> Report:
+        awaited: Events = {}
+
+        def step(host: Host, number: int) -> None:
+            host.work(80)
+            host.replay(DRAFT)
+            with host.range("fence"):
+                fault(host)
+                host.replay(VERIFY)
+            ahead(host, number, awaited, depth=2)
+
+        return loop(step, steps=30)
+
+    report = run(hold)
+    found = leader(report)
+    without = run(released if hold is engine else lambda _: None).steps.per_step["duration"].p50
+    assert (found.rule, found.site.api, found.site.nvtx, found.severity) == (rule, api, "fence", "high")
+    assert found.step_after_ns == pytest.approx(without, rel=0.05)
+    assert "in fence" in found.message
+    assert "Removing it would give" in verdict(report).gain

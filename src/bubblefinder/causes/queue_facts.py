@@ -8,8 +8,9 @@ import numpy as np
 import polars as pl
 
 from bubblefinder.causes.decode import RankSteps, call_rows, p50
+from bubblefinder.causes.places import general
 from bubblefinder.causes.step_parts import QueueFacts
-from bubblefinder.causes.thresholds import QUEUE_NS
+from bubblefinder.causes.thresholds import FULL_QUEUE, QUEUE_NS
 from bubblefinder.timeline.apis import CallRole
 from bubblefinder.timeline.model import IdleClass
 from bubblefinder.trace.model import MEMCPY
@@ -17,6 +18,7 @@ from bubblefinder.trace.model import MEMCPY
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from bubblefinder.intervals import Ints
     from bubblefinder.timeline.model import Timeline
 
 _HOST_FUNCTION: Final = r"^cu(da)?(LaunchHostFunc|StreamAddCallback)"
@@ -48,8 +50,38 @@ def queue_facts(timeline: Timeline, lane: RankSteps) -> Iterator[QueueFacts]:
                 per_step_count=float(count[affected].mean()),
                 idle_p50_ns=p50(idle[affected]),
                 idle_share=lane.share(idle.sum()),
+                nvtx=_range_of(timeline, mine),
+                occurrences=int(count.sum()),
+                pending=_pending(timeline, mine),
+                ended_by=tuple(mine["ended"].unique(maintain_order=True)),
                 evidence=call_rows(timeline, mine["holder"]),
             )
+
+
+def _pending(timeline: Timeline, held: pl.DataFrame) -> float | None:
+    """Return how many launches and host functions waited when the held work started, a median.
+
+    None where the launch queue had room.
+    """
+    process = timeline.calls["process"].gather(timeline.leads["call_index"])
+    launched = timeline.leads.filter((process == held["process"][0]).fill_null(value=False))
+    started = timeline.operations["start_ns"].gather(launched["op_index"]).sort().to_numpy()
+    returned = timeline.calls["start_ns"].gather(launched["call_index"]).sort().to_numpy()
+    until = timeline.operations["start_ns"].gather(held["ended"]).to_numpy()
+    waiting = np.searchsorted(returned, until) - np.searchsorted(started, until) + held["between"].to_numpy()
+    middle = float(np.median(waiting))
+    return middle if middle >= FULL_QUEUE else None
+
+
+def _range_of(timeline: Timeline, held: pl.DataFrame) -> str | None:
+    """Return the innermost range in which most of the held work was launched; None where most was in none."""
+    calls = timeline.calls.select("thread", "start_ns")[held["launch"]]
+    place = timeline.ranges.innermost(calls["thread"].to_numpy(), calls["start_ns"].to_numpy())
+    texts = timeline.ranges.rows["text"].gather(pl.Series(place).replace(-1, None))
+    named = pl.DataFrame({"text": texts, "ns": held["ns"]}).group_by(place=general(pl.col("text")))
+    most = named.agg(pl.col("text").first(), pl.col("ns").sum()).sort("ns", "place", descending=[True, False])
+    told: str | None = most["text"][0]
+    return told
 
 
 def _held(timeline: Timeline, piece_index: np.ndarray[tuple[int], np.dtype[np.int64]]) -> pl.DataFrame:
@@ -69,10 +101,21 @@ def _held(timeline: Timeline, piece_index: np.ndarray[tuple[int], np.dtype[np.in
     api = timeline.calls["api"]
     return held.sort("point").select(
         "process",
+        between=pl.Series(_between(timeline, since, ended["until"])),
+        ended=gaps["after_index"].cast(pl.Int64),
+        launch=gaps["call_index"],
         reason=pl.when(inside).then("kind").when("copy").then(pl.lit(_REASONS[2])),
         api=pl.when(inside).then("held_by").when("copy").then(api.gather(points["holder"]).cast(pl.String)),
         holder=pl.when(inside).then("call").otherwise("holder"),
     )
+
+
+def _between(timeline: Timeline, since: pl.Series, until: pl.Series) -> Ints:
+    """Return how many calls that hold a queue were made between two moments each."""
+    made = _holders(timeline)["at"].sort().to_numpy()
+    first, last = (np.searchsorted(made, moments.fill_null(0).to_numpy()) for moments in (since, until))
+    between: Ints = np.maximum(last - first, 0).astype(np.int64)
+    return between
 
 
 def _holders(timeline: Timeline) -> pl.DataFrame:

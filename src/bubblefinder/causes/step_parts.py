@@ -197,6 +197,13 @@ class QueueFacts:
         per_step_count: how often in one of these.
         idle_p50_ns: idle in such gaps, the median of these.
         idle_share: that idle over all decode steps, over their total duration.
+        nvtx: innermost range in which most of that work was launched.
+        recoverable_ns: what a median step would lose if nothing held that work back, by the what-if replay; None where
+            that was not computed.
+        occurrences: how many such gaps lie in the steps.
+        pending: launches that wait at most of those gaps, if that fills the launch queue (about 1,000), so that launch
+            calls wait for room and the what-if replay can't tell what the hold costs; else None.
+        ended_by: positions in `timeline.operations` of the work that ends those gaps.
         evidence: rows of at most 20 of those calls.
     """
 
@@ -209,6 +216,11 @@ class QueueFacts:
     per_step_count: float | None = None
     idle_p50_ns: float | None = None
     idle_share: float | None = None
+    nvtx: str | None = None
+    recoverable_ns: float | None = None
+    occurrences: int = 0
+    pending: float | None = None
+    ended_by: tuple[int, ...] = ()
     evidence: tuple[Evidence, ...] = ()
 
 

@@ -70,3 +70,5 @@ slow once. Shows at cudaStreamIsCapturing, which takes 22 us once in a capture t
 QUEUE_NS: Final = 20_000
 """Queued work starts within some microseconds of the work before it; if the GPU idles for longer, something held it
 back. Shows at a host function that keeps a stream for 400 us."""
+FULL_QUEUE: Final = 1_000
+"""The driver takes about 1,024 launches ahead of the GPU; with so many pending, the next call waits for room."""

@@ -100,6 +100,27 @@ class RemovePauses:
 
 
 @dataclass(frozen=True, slots=True)
+class ReleaseQueue:
+    """Nothing holds some queued work back: it follows the work before it as such work usually does.
+
+    Attributes:
+        operations: positions in `timeline.operations` of the work that came late.
+    """
+
+    operations: tuple[int, ...]
+
+    def apply(self, edited: EditedGraph) -> None:
+        """Edit the edited."""
+        blocks = edited.model.blocks
+        held = np.flatnonzero(blocks["op_index"].is_in(list(self.operations)).fill_null(value=False).to_numpy())
+        queued, begins = blocks["queued_ns"].to_numpy(), blocks["begin"].to_numpy()
+        for kind in (EdgeKind.QUEUE, EdgeKind.SEEN):
+            mine = edited.edges(kind, held)
+            mine[mine] = edited.model.edges.target[mine] == begins[edited.model.edges.owner[mine]]
+            edited.lag[mine] = np.minimum(edited.lag[mine], queued[edited.model.edges.owner[mine]])
+
+
+@dataclass(frozen=True, slots=True)
 class HostSpeed:
     """The host works `factor` times as fast; waits stay what they are."""
 
@@ -258,6 +279,7 @@ class RemoveTracing:
 Change = (
     RemoveWaits
     | RemovePauses
+    | ReleaseQueue
     | HostSpeed
     | ShortenHost
     | FreeLaunches

@@ -82,7 +82,8 @@ def _launches(nodes: Nodes, calls: pl.DataFrame, blocks: pl.DataFrame) -> Launch
 def _usual(nodes: Nodes, blocks: pl.DataFrame, launches: Launches, before: Ints) -> Usual:
     """Read usual latencies off blocks launched on an idle GPU, and usual gaps off blocks queued behind others.
 
-    Where work of another stream ended last, the block may have waited for that: its gap is no example.
+    Where work of another stream ended last, or long after the work ahead, the block waited for something else: its gap
+    is no example.
     """
     spans, call, known = nodes.blocks, launches.call, launches.known
     reach = pl.DataFrame({"gpu": blocks["gpu"], "end": spans.ends}).select(pl.col("end").cum_max().shift(1).over("gpu"))
@@ -94,6 +95,7 @@ def _usual(nodes: Nodes, blocks: pl.DataFrame, launches: Launches, before: Ints)
     behind = spans.starts - spans.ends[before]
     queued = known & (before >= 0) & (begun + latency < spans.ends[before]) & (behind >= 0)
     queued &= (launches.handed <= spans.ends[before]) & (_last_ended(blocks) == spans.ends[before])
+    queued &= behind <= SLACK_NS
     short = blocks["kind"].is_in(["kernel", "memset"]).to_numpy()
     return Usual(latency, _typical(kinds[1:], behind, queued, np.where(short, KERNEL_QUEUED_NS, QUEUED_NS)))
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from bubblefinder.causes.facts import SiteFacts, StepFacts
-from bubblefinder.causes.step_parts import HoleFacts, RoleFacts
-from bubblefinder.replay.changes import NEVER_LATE, CaptureEager, RemovePauses, RemoveWaits
+from bubblefinder.causes.step_parts import HoleFacts, QueueFacts, RoleFacts
+from bubblefinder.replay.changes import NEVER_LATE, CaptureEager, ReleaseQueue, RemovePauses, RemoveWaits
 from bubblefinder.replay.host_parts import Doubt
 from bubblefinder.replay.predict import Prediction, predict
 from bubblefinder.replay.wait_chains import on_every_rank
@@ -37,7 +37,8 @@ class Recoverable:
         shorter: by rank: the parts of a late host's work that cost the step most.
         chains: by rank: the waits that hold the host one after the other.
         pauses: by the pauses of a finding, as in `HoleFacts.pauses`: without them.
-        together: by rank: without the waits and pauses of all findings.
+        queues: by the work held back of a finding, as in `QueueFacts.ended_by`: with nothing to hold it back.
+        together: by rank: without the waits, pauses and held queues of all findings.
         left: by rank: which part of what a late host costs surely remains without the profiler.
         untold_ns: how much of the step may be the profiler's, where that can't be told; null where it can.
     """
@@ -46,6 +47,7 @@ class Recoverable:
     hosts: dict[Rank, Prediction] = field(default_factory=dict)
     roles: dict[tuple[Rank, str], Prediction] = field(default_factory=dict)
     pauses: dict[tuple[int, ...], Prediction] = field(default_factory=dict)
+    queues: dict[tuple[int, ...], Prediction] = field(default_factory=dict)
     together: dict[Rank, Prediction] = field(default_factory=dict)
     shorter: dict[Rank, tuple[Shortening, ...]] = field(default_factory=dict)
     chains: dict[Rank, WaitChain] = field(default_factory=dict)
@@ -72,6 +74,8 @@ class Recoverable:
             return _no_more_than(self.hosts.get(Rank(subject.gpu, subject.process)), subject.host_slow_p50_ns)
         if isinstance(subject, HoleFacts):
             return self.pauses.get(subject.pauses)
+        if isinstance(subject, QueueFacts):
+            return self.queues.get(subject.ended_by)
         return (
             self.roles.get((Rank(subject.gpu, subject.process), subject.role))
             if isinstance(subject, RoleFacts)
@@ -101,12 +105,17 @@ class Recoverable:
         found = self.of(hole)
         return replace(hole, recoverable_ns=found.recoverable_ns) if found else hole
 
+    def _filled_queue(self, queue: QueueFacts) -> QueueFacts:
+        found = self.of(queue)
+        return replace(queue, recoverable_ns=found.recoverable_ns) if found else queue
+
     def _filled_step(self, step: StepFacts) -> StepFacts:
         found = self.of(step)
         rank = Rank(step.gpu, step.process)
         step = replace(
             step,
             holes=tuple(self._filled_hole(hole) for hole in step.holes),
+            queues=tuple(self._filled_queue(queue) for queue in step.queues),
             roles=tuple(self._filled_role(role) for role in step.roles),
         )
         parts = self.shorter.get(rank, ())
@@ -148,6 +157,7 @@ def recoverable(
         hosts=predict(model, [NEVER_LATE]),
         roles=dict(_by_role(model, facts)),
         pauses=dict(_by_pause(model, causes, facts)),
+        queues=dict(_by_queue(model, facts)),
         together=_together(model, causes, held.fill(facts)),
         chains=held.chains,
     )
@@ -161,17 +171,31 @@ def _by_pause(model: Model, causes: Causes, facts: Facts) -> Iterable[tuple[tupl
                 yield hole.pauses, found
 
 
+def _by_queue(model: Model, facts: Facts) -> Iterable[tuple[tuple[int, ...], Prediction]]:
+    for step in facts.steps:
+        for queue in _released(step):
+            found = predict(model, [ReleaseQueue(queue.ended_by)]).get(Rank(step.gpu, step.process))
+            if found:
+                yield queue.ended_by, found
+
+
+def _released(step: StepFacts) -> Iterable[QueueFacts]:
+    """Yield the queues whose release can be replayed: with a full one, launch calls waited for room in it."""
+    return (queue for queue in step.queues if queue.pending is None)
+
+
 def _without(causes: Causes, hole: HoleFacts) -> RemovePauses:
     pauses = causes.pauses[list(hole.pauses)]
     return RemovePauses(*(tuple(pauses[name]) for name in ("thread", "start_ns", "end_ns")))
 
 
 def _together(model: Model, causes: Causes, facts: Facts) -> dict[Rank, Prediction]:
-    """Return the step without all waits and pauses, if there are several: gains don't add up."""
+    """Return the step without all waits, pauses and held queues, if there are several: gains don't add up."""
     sites = frozenset[int]().union(*(everywhere(causes, site.sites) for site in facts.sites))
     pauses = [_without(causes, hole) for step in facts.steps for hole in step.holes]
-    changes: list[Change] = [*([RemoveWaits(sites)] if sites else []), *pauses]
-    return predict(model, changes) if len(facts.sites) + len(pauses) > 1 else {}
+    queues = [ReleaseQueue(queue.ended_by) for step in facts.steps for queue in _released(step)]
+    changes: list[Change] = [*([RemoveWaits(sites)] if sites else []), *pauses, *queues]
+    return predict(model, changes) if len(facts.sites) + len(pauses) + len(queues) > 1 else {}
 
 
 def _by_site(model: Model, causes: Causes, facts: Facts) -> Iterable[tuple[tuple[int, ...], Prediction]]:

@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 
 from bubblefinder.causes.facts import SiteFacts, StepFacts
-from bubblefinder.causes.step_parts import HoleFacts, RoleFacts, SkewFacts
+from bubblefinder.causes.step_parts import HoleFacts, QueueFacts, RoleFacts, SkewFacts
 from bubblefinder.replay.host_parts import Doubt
 from bubblefinder.report.chains import chain_words, in_turn
 from bubblefinder.report.found import Benign, DeviceRef, Expected, Finding, Joint, Quantiles, Site
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from bubblefinder.rules.subjects import Subject
     from bubblefinder.timeline.model import Timeline
 
+_PRICED = StepFacts | SiteFacts | HoleFacts | RoleFacts | QueueFacts
 _SITE = ("api", "copy_kind", "memory_kind", "nvtx", "frame", "after_role", "before_role")
 
 
@@ -39,7 +40,7 @@ def finding(match: Match, cured: Recoverable, profilers_ns: int | None = None) -
     """
     subject = match.subject
     doubt = Doubt(profilers_ns, getattr(subject, "left_share", 1.0))
-    rare = isinstance(subject, StepFacts | SiteFacts | HoleFacts | RoleFacts) and match.recoverable_ns is None
+    rare = isinstance(subject, _PRICED) and match.recoverable_ns is None
     told = None if rare else cured.of(subject)
     then = told if doubt.told else None
     turn = in_turn(subject, cured, profilers_ns)
@@ -88,7 +89,7 @@ def joint(cured: Recoverable, verdicts: Verdicts, rank: Rank | None) -> Joint | 
     """Return what a rank gains without all waits and pauses that are found, if there are several."""
     then = cured.together.get(rank) if rank else None
     told = (*verdicts.findings, *(covered.match for covered in verdicts.expected))
-    causes = [match for match in told if isinstance(match.subject, SiteFacts | HoleFacts)]
+    causes = [match for match in told if isinstance(match.subject, SiteFacts | HoleFacts | QueueFacts)]
     mine = [match for match in causes if rank in {Rank(*device) for device in match.devices}]
     if then is None or len(mine) < 2:  # noqa: PLR2004 - one alone has its own gain
         return None

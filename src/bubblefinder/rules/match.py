@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 NAMING: Final = frozenset({"nvtx", "nvtx_stack", "frame", "frames"})
 """The fields that name the code behind a wait. A rule that tests one has seen a name, not a shape."""
 
-_UNTESTED: Final = frozenset({"gpu", "process", "sites", "pauses", "evidence"})
+_UNTESTED: Final = frozenset({"gpu", "process", "sites", "pauses", "ended_by", "evidence"})
 
 
 def _compiles(pattern: str) -> str:

@@ -103,7 +103,7 @@ def cost(subject: Subject, share: str | None, step_p50_ns: float | None) -> Cost
     rare, busy = is_rare(subject), isinstance(subject, RoleFacts) and share is not None
     left: float = 1.0 if busy or rare else getattr(subject, "left_share", 1.0)
     recoverable, usual = None, None
-    if isinstance(subject, SiteFacts | HoleFacts | RoleFacts) and not busy:
+    if isinstance(subject, SiteFacts | HoleFacts | RoleFacts | QueueFacts) and not busy:
         recoverable = None if rare else subject.recoverable_ns
     elif isinstance(subject, StepFacts) and share is None:
         recoverable, usual = subject.host_slow_recoverable_ns, subject.host_slow_p50_ns
@@ -118,9 +118,9 @@ def cost(subject: Subject, share: str | None, step_p50_ns: float | None) -> Cost
 
 def is_rare(subject: Subject) -> bool:
     """Return whether less than half of the decode steps have it: the median step would lose nothing without it."""
-    if not isinstance(subject, SiteFacts | HoleFacts | RoleFacts):
+    if not isinstance(subject, SiteFacts | HoleFacts | RoleFacts | QueueFacts):
         return False
-    if subject.steps_share is not None:
+    if not isinstance(subject, QueueFacts) and subject.steps_share is not None:
         return subject.steps_share < _USUAL
     return (subject.steps_affected or 0) < _USUAL * (subject.steps or 0)
 

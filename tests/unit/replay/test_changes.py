@@ -14,14 +14,16 @@ from bubblefinder.replay.changes import (
     DropKernels,
     FreeLaunches,
     HostSpeed,
+    ReleaseQueue,
     RemovePauses,
     RemoveTracing,
     RemoveWaits,
     ShortenHost,
     kernel_time,
 )
-from tests.judged import drawn
+from tests.judged import drawn, judge
 from tests.modelled import model_drawn, steps_us
+from tests.simulate import Graph, Machine, nodes
 from tests.unit.causes.test_sites import steps
 
 TIMES = 6
@@ -196,3 +198,25 @@ def test_a_gap_that_a_running_launch_call_leaves_is_gone_once_the_host_is_ahead(
     model = model_drawn(LAUNCHING)
     assert steps_us(model) == [30]
     assert steps_us(model, [ALL]) == [2 + 1 + 10 + 1 + 4 + 1]
+
+
+@pytest.mark.parametrize("held_us", [90, 300])
+def test_released_work_follows_the_work_before_it(held_us: float) -> None:
+    machine = Machine(jitter=0)
+    host = machine.host()
+    events = []
+    for number in range(12):
+        host.work(20)
+        host.replay(Graph(3, nodes("attn", "mlp") * 20))
+        host.occupy(host.queued_until() + round(held_us * 1_000))
+        host.kernel("sample", 12)
+        events.append(host.record(number))
+        if number > 1:
+            host.wait_for(events[number - 2])
+    analysis = judge(machine.trace())
+    model, (queue,) = analysis.model, analysis.facts.steps[0].queues
+    assert model is not None
+    (now,) = steps_us(model)
+    (then,) = steps_us(model, [ReleaseQueue(queue.ended_by)])
+    assert now - then == pytest.approx(held_us, abs=2)
+    assert steps_us(model, [ReleaseQueue(())]) == [now]
