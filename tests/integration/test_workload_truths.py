@@ -5,10 +5,14 @@ The programs are those of `workloads/`. A fix is scored against the program that
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from bubblefinder.replay.changes import RemoveWaits
 from bubblefinder.replay.predict import predict
+from bubblefinder.steps.find import find_steps
+from bubblefinder.timeline.build import build_timeline
 from bubblefinder.timeline.model import INTER_CLASSES
 from tests import reference, samples
 
@@ -22,6 +26,7 @@ FOUND = {
     "empty_cache.graph": ("CUDA009", 8),
     "lazy.graph": ("CUDA011", 1),
     "fallback.node": ("CUDA113", 3),
+    "fallback.graph": ("CUDA113", 3),
     "plan_device.graph": ("CUDA001", 31),
     "plan_device.node": ("CUDA001", 13),
     "batching_sync.graph": ("CUDA003", 31),
@@ -34,7 +39,7 @@ UNTRACED_MS = {"ahead": 1.121, "plan_host": 1.131, "batching_sync": 9.757, "batc
 
 HEALTHY = ["ahead.graph", "ahead.node", "plan_host.graph", "plan_host.node"]
 RANKS = ["slow_rank.graph", "slow_rank.node"]
-NAMES = [*FOUND, *HEALTHY, *RANKS, "batching_async.graph", "eager.graph"]
+NAMES = [*FOUND, *HEALTHY, *RANKS, "batching_async.graph", "batching_async.node", "eager.graph"]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -60,6 +65,17 @@ def test_what_the_host_does_on_purpose_comes_first(name: str, expected: tuple[st
 def test_a_host_that_is_ahead_is_not_blamed(name: str) -> None:
     report = samples.report(f"workloads/{name}")
     assert [finding.rule for finding in report.findings if finding.severity in {"high", "medium"}] == []
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_steps_are_those_of_the_marks_and_none_is_taken_for_a_prefill(name: str) -> None:
+    """Found anew, without those that the slice keeps: also those that launch a graph kernel by kernel."""
+    found = samples.analysis(f"workloads/{name}")
+    anew = find_steps(build_timeline(replace(found.trace, part=None)))
+    assert (anew.method, anew.mark) == ("nvtx", "decode_step")
+    assert set(anew.windows["excluded"].drop_nulls()) <= {"head", "tail", "capture_start"}
+    counts = [steps.windows["excluded"].null_count() for steps in (found.steps, anew)]
+    assert counts[1] == pytest.approx(counts[0], abs=2)
 
 
 def test_a_graph_that_is_missing_in_some_steps_is_named_with_what_its_steps_take() -> None:
