@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
 
@@ -135,6 +136,32 @@ def test_a_night_that_was_traced_otherwise_raises_no_alarm(night: Callable[..., 
     judged = json.loads((tmp_path / "out" / "budget.json").read_text())
     assert judged["judgements"][0]["message"].endswith("(2 runs of the history, as if traced like this capture)")
     assert history(tmp_path, "add", "sample_traces/seeded/grid.node.sqlite.xz", "--label", "nightly").exit_code == 1
+
+
+def test_across_definitions_nothing_is_alarmed_and_the_night_says_so(
+    night: Callable[..., Result], tmp_path: Path
+) -> None:
+    (tmp_path / "budget.toml").write_text('version = 1\n[[budget]]\nmetric = "step.duration.p50"\nregress = "2 %"\n')
+    for name in ("null_gpu_1.graph", "null_gpu_2.graph"):
+        night(name, "--label", "nightly")
+    with sqlite3.connect(tmp_path / "history.sqlite") as older:
+        older.execute("UPDATE runs SET definitions = 1, report = NULL")
+    slower = night("null_host_1.graph", "--label", "nightly")
+    assert slower.exit_code == 3
+    assert "definitions 1 there and 2 here" in slower.stdout
+    assert "add its capture again (bubblefinder history add)" in (tmp_path / "out" / "budget.md").read_text()
+    assert history(tmp_path, "list").stdout.splitlines()[-1].endswith("ok")
+    assert "2 runs of older definitions left out" in history(tmp_path, "trend", "step.duration.p50").stdout
+    assert history(tmp_path, "add", str(tmp_path / "out" / "report.json"), "--label", "nightly").exit_code == 0
+
+
+def test_a_report_of_older_definitions_is_kept_apart(night: Callable[..., Result], tmp_path: Path) -> None:
+    night("null_gpu_1.graph", "--label", "nightly")
+    report = json.loads((tmp_path / "out" / "report.json").read_text())
+    (tmp_path / "old.json").write_text(json.dumps(report | {"definitions": 1}))
+    added = history(tmp_path, "add", str(tmp_path / "old.json"), "--label", "nightly")
+    assert added.exit_code == 0
+    assert "the report follows definitions 1, this bubblefinder 2" in added.stderr
 
 
 def test_a_failed_night_leads_with_cause_remedy_runs_and_link(night: Callable[..., Result], tmp_path: Path) -> None:

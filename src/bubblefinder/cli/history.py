@@ -31,15 +31,20 @@ def add(
 ) -> None:
     """Store a run. Exit 1 if a step got longer than the baseline by more than the noise."""
     from bubblefinder.cli.arguments import load_all
+    from bubblefinder.compare.history import AGAIN
     from bubblefinder.compare.history import add as store
     from bubblefinder.compare.source import labelled
     from bubblefinder.compare.store import open_store
+    from bubblefinder.report.model import DEFINITIONS
 
     report = labelled(load_all([capture], quiet=quiet, launch_shapes=True)[0], label=label, commit=commit)
     with open_store(file, create=True) as database:
         run = store(database, report)
     if run.state == "alarm" or not quiet:
         _say(_line(run))
+    if report.definitions != DEFINITIONS:
+        versions = f"the report follows definitions {report.definitions}, this bubblefinder {DEFINITIONS}"
+        typer.echo(f"{versions}: {AGAIN}", err=True)
     raise typer.Exit(EXIT_GATE if run.state == "alarm" else 0)
 
 

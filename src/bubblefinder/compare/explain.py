@@ -52,7 +52,7 @@ def explained(judged: Judged, report: Report, change: Diff | None) -> Judged:
         judged,
         cause=cause,
         remedy=remedy,
-        base=", ".join(map(capture_name, change.base)) if change else None,
+        base=", ".join(dict.fromkeys(map(capture_name, change.base))) if change else None,
         head=capture_name(captures([report])[0]),
     )
 
@@ -62,6 +62,6 @@ def _cause(report: Report, change: Diff | None) -> tuple[str | None, str | None]
         return excuse_of(change).removesuffix(CAPTURE_AGAIN).rstrip(), CAPTURE_AGAIN
     if change and change.suspects:
         first = change.suspects[0]
-        return f"{first.sentence} ({first.confidence} confidence)", first.remedy or None
+        return f"{first.sentence}, by the mean ({first.confidence} confidence)", first.remedy or None
     costliest = next(iter(report.findings), None)
     return (costliest.title, costliest.remedy) if costliest else (None, None)

@@ -36,6 +36,7 @@ COMPARED_RUNS: Final = 3
 """So many of them are taken apart beside a run that alarms: enough to measure their spread."""
 _OUTSIDE: Final = "('alarm', 'failed', 'unsure')"
 """The states of runs that never feed the baseline, for SQL."""
+AGAIN: Final = "numbers of two definitions mean different things, so add its capture again (bubblefinder history add)"
 UNKNOWN_MODE: Final = "unknown"
 _ALARMS: Final = {"step.duration.mean": "the mean step", GATE: "a step"}
 
@@ -262,7 +263,8 @@ def _unlike(database: Database, report: Report) -> str:
         for name in (*_KIND, _MODEL)
         if before.get(name) != after.get(name)
     ]
-    return f"run {last['id']} of this label is of another kind: {', '.join(told)}" if told else ""
+    again = f"; {AGAIN}" if last["definitions"] != mine["definitions"] else ""
+    return f"run {last['id']} of this label is of another kind: {', '.join(told)}{again}" if told else ""
 
 
 def _slower(database: Database, report: Report) -> str:

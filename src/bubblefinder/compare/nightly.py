@@ -56,7 +56,7 @@ def nightly(
             run = add(database, report, reason=broken or stalls_in(change), excuse=excuse)
         else:
             run = add_failed(database, report, _failure(report, judged.headline.removeprefix("Can't tell: ")))
-    judged = _with_run(judged, run, normal.unlike)
+    judged = _with_run(judged, run, normal.unlike if measurable(report) else "")
     failed = judged.exit_code == EXIT_GATE
     return NightlyResult(explained(judged, report, change) if failed else judged, run, change)
 

@@ -48,7 +48,7 @@ MIGRATIONS: Final[tuple[Callable[[Database], None], ...]] = (_create, _remember_
 def open_store(path: Path, *, write: bool = False, create: bool = False) -> Iterator[Database]:
     """Open the history at `path` in one transaction that is committed on leaving, or undone on an error.
 
-    Writers wait for each other for up to a minute; reading needs no right to write.
+    Writers wait for each other for up to a minute; reading needs no right to write, whatever version the file is of.
 
     Args:
         path: the file.
@@ -61,7 +61,7 @@ def open_store(path: Path, *, write: bool = False, create: bool = False) -> Iter
     """
     _check(path, create=create)
     try:
-        connection = sqlite3.connect(path, timeout=BUSY_SECONDS)
+        connection = _connection(path, write=write or create)
         try:
             yield from _transaction(connection, path, "BEGIN IMMEDIATE" if write or create else "BEGIN")
         finally:
@@ -70,6 +70,17 @@ def open_store(path: Path, *, write: bool = False, create: bool = False) -> Iter
         raise InputError(
             f"{path} can't be used as a history: {error}", hint="is it a file of `history add`?"
         ) from error
+
+
+def _connection(path: Path, *, write: bool) -> sqlite3.Connection:
+    """Return a connection to a history; where that is of an older version and only to be read, to a copy in memory."""
+    connection = sqlite3.connect(path, timeout=BUSY_SECONDS)
+    if write or connection.execute("PRAGMA user_version").fetchone()[0] >= len(MIGRATIONS):
+        return connection
+    copy = sqlite3.connect(":memory:")
+    connection.backup(copy)
+    connection.close()
+    return copy
 
 
 def _check(path: Path, *, create: bool) -> None:

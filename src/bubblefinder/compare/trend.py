@@ -67,7 +67,7 @@ class Trend:
     points: tuple[Point, ...]
     shifts: tuple[Shift, ...]
     left_out: int = 0
-    """Runs of other definitions than the newest: their numbers mean something else."""
+    """Runs of older definitions than the newest: their numbers mean something else."""
 
 
 def trend(database: Database, metric: str, label: str | None = None, where: Mapping[str, str] | None = None) -> Trend:
@@ -88,7 +88,8 @@ def trend(database: Database, metric: str, label: str | None = None, where: Mapp
     stored = [(run, values(database, run.id)) for run in runs(database, chosen)[-MOST_RUNS:]]
     key = _key(metric, where or {}, [table for _, table in stored])
     known = [(run, table) for run, table in stored if key in table]
-    told = [(run, table) for run, table in known if run.facts[_DEFINITIONS] == known[-1][0].facts[_DEFINITIONS]]
+    newest = max(int(run.facts[_DEFINITIONS]) for run, _ in known)
+    told = [(run, table) for run, table in known if int(run.facts[_DEFINITIONS]) == newest]
     points = tuple(Point(run, table[key]) for run, table in told)
     setting = Setting(
         waiting=max(run.waiting for run, _ in told),

@@ -110,7 +110,7 @@ def verdicts(trend: Trend) -> list[str]:
     told = [] if trend.shifts else ["It has not moved beyond its noise."]
     if trend.left_out:
         runs = plural(trend.left_out, "run")
-        told.append(f"{runs} of other definitions left out: `history add` their captures again to have them here.")
+        told.append(f"{runs} of older definitions left out: `history add` their captures again to have them here.")
     newest = trend.points[-1].run
     settled = trend.shifts and trend.shifts[-1].at >= len(trend.points) - SHORTEST
     if newest.state == "alarm" and not settled:

@@ -143,7 +143,10 @@ def test_a_failed_run_says_why_and_feeds_nothing(database: Database) -> None:
     [
         (a_report(ranks=2), "ranks 2 there and 1 here"),
         (a_report(mode="graph", intra_graph=None), "capture mode graph there and node here"),
-        (replace(a_report(seed=2), definitions=7), "definitions 7 there and 1 here"),
+        (
+            replace(a_report(seed=2), definitions=7),
+            "model – there and ling here; numbers of two definitions mean different things",
+        ),
         (labelled(a_report(seed=2), model="other"), "model other there and ling here"),
     ],
     ids=["ranks", "mode", "definitions", "model"],

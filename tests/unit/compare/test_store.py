@@ -115,6 +115,23 @@ def test_a_file_of_the_first_version_is_taken_on(tmp_path: Path, monkeypatch: py
         assert normal_reports(database, a_report()) == []
 
 
+def test_a_file_of_the_first_version_is_read_where_it_can_not_be_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "old.sqlite"
+    with monkeypatch.context() as older:
+        older.setattr("bubblefinder.compare.store.MIGRATIONS", MIGRATIONS[:1])
+        with open_store(path, create=True):
+            pass
+    before = path.read_bytes()
+    with open_store(path) as database:
+        assert runs(database) == []
+    assert path.read_bytes() == before
+    with open_store(path, write=True):
+        pass
+    assert path.read_bytes() != before
+
+
 def test_what_is_packed_comes_back_and_damage_is_told() -> None:
     assert expanded(compressed(b"a report")) == b"a report"
     with pytest.raises(InputError, match="damaged"):

@@ -103,4 +103,7 @@ def test_runs_of_other_definitions_are_left_out_and_counted(database: Database) 
         add(database, replace(report, run=replace(report.run, label="nightly")), now=START + timedelta(days=day))
     found = trend(database, "step.duration.p50")
     assert (len(found.points), found.left_out, found.shifts) == (4, 4, ())
-    assert "4 runs of other definitions left out" in " ".join(verdicts(found))
+    late = replace(a_report(seed=9), definitions=1)
+    add(database, replace(late, run=replace(late.run, label="nightly")), now=START + timedelta(days=9))
+    assert [point.run.id for point in trend(database, "step.duration.p50").points] == [5, 6, 7, 8]
+    assert "4 runs of older definitions left out" in " ".join(verdicts(found))
