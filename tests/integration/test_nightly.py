@@ -155,6 +155,17 @@ def test_across_definitions_nothing_is_alarmed_and_the_night_says_so(
     assert history(tmp_path, "add", str(tmp_path / "out" / "report.json"), "--label", "nightly").exit_code == 0
 
 
+def test_another_model_on_the_label_is_said(night: Callable[..., Result], tmp_path: Path) -> None:
+    night("null_gpu_1.graph", "--label", "nightly", "--meta", "model=ling")
+    other = night("null_host_1.graph", "--label", "nightly", "--meta", "model=qwen")
+    assert other.exit_code == 3
+    assert "model ling there and qwen here" in other.stdout
+    added = history(
+        tmp_path, "add", "sample_traces/null_gpu_2.graph.sqlite.xz", "--label", "nightly", "--meta", "model=ling"
+    )
+    assert added.exit_code == 0
+
+
 def test_a_report_of_older_definitions_is_kept_apart(night: Callable[..., Result], tmp_path: Path) -> None:
     night("null_gpu_1.graph", "--label", "nightly")
     report = json.loads((tmp_path / "out" / "report.json").read_text())

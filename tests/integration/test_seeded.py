@@ -169,6 +169,15 @@ def test_one_capture_of_three_that_was_traced_otherwise_changes_nothing() -> Non
     assert diff(base, slower).verdict == "regression"
 
 
+@pytest.mark.parametrize("work_us", [100, 600, 700, 2_000])
+@pytest.mark.parametrize("read", [False, True])
+def test_what_the_tracer_adds_is_left_out_of_a_step_only_as_far_as_the_host_waits(work_us: float, read: bool) -> None:
+    base = [of(delayed(0, work_us=work_us, read=read), number) for number in (1, 2, 3)]
+    head = [of(delayed(450, work_us=work_us, read=read), number) for number in (4, 5, 6)]
+    for one, other in ((base[:1], head[:1]), (head[:1], base[:1]), (base, head), (head, base)):
+        assert diff(one, other).verdict == "no change"
+
+
 def test_what_the_program_does_besides_the_tracer_is_told_by_itself() -> None:
     result = diff([of(delayed(0), 1)], [of(delayed(355, slower="moe_up", factor=1.5), 2)])
     assert result.verdict == "regression"

@@ -16,6 +16,7 @@ from bubblefinder.cli.arguments import (
     DraftSteps,
     DraftTokens,
     Json,
+    Meta,
     OptionalModel,
     OutputFiles,
     OutputFormat,
@@ -95,9 +96,7 @@ def analyze(
     commit: Annotated[
         str | None, typer.Option(metavar="SHA", help="The commit that was captured, kept in the report.")
     ] = None,
-    meta: Annotated[
-        list[str] | None, typer.Option(metavar="KEY=VALUE", help="Anything else about the run. May be repeated.")
-    ] = None,
+    meta: Meta = None,
     report_url: Annotated[
         str | None, typer.Option(metavar="URL", help="Where the full report will lie; Markdown links to it.")
     ] = None,

@@ -86,6 +86,10 @@ BISECT = "--bisect"
 ReportUrl = Annotated[
     str, typer.Option("--report-url", metavar="URL", help="Where the full report will lie; Markdown links to it.")
 ]
+Meta = Annotated[
+    list[str] | None,
+    typer.Option("--meta", metavar="KEY=VALUE", help="Anything else about the run. May be repeated."),
+]
 HistoryFile = Annotated[
     Path, typer.Option("--history", metavar="FILE", envvar="BUBBLEFINDER_HISTORY", help="The history file.")
 ]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bubblefinder.cli.arguments import HISTORY, HistoryFile, OutputFiles, OutputFormat, Quiet
+from bubblefinder.cli.arguments import HISTORY, HistoryFile, Meta, OutputFiles, OutputFormat, Quiet
 from bubblefinder.errors import EXIT_GATE
 
 if TYPE_CHECKING:
@@ -27,17 +27,19 @@ def add(
         str | None, typer.Option(metavar="NAME", help="What was run; only runs of one label are compared.")
     ] = None,
     commit: Annotated[str | None, typer.Option(metavar="SHA", help="The commit that was captured.")] = None,
+    meta: Meta = None,
     quiet: Annotated[bool, typer.Option("-q", "--quiet", help="Print nothing unless the run raises an alarm.")] = False,
 ) -> None:
     """Store a run. Exit 1 if a step got longer than the baseline by more than the noise."""
-    from bubblefinder.cli.arguments import load_all
+    from bubblefinder.cli.arguments import load_all, parse_meta
     from bubblefinder.compare.history import AGAIN
     from bubblefinder.compare.history import add as store
     from bubblefinder.compare.source import labelled
     from bubblefinder.compare.store import open_store
     from bubblefinder.report.model import DEFINITIONS
 
-    report = labelled(load_all([capture], quiet=quiet, launch_shapes=True)[0], label=label, commit=commit)
+    told = parse_meta(meta)
+    report = labelled(load_all([capture], quiet=quiet, launch_shapes=True)[0], label=label, commit=commit, meta=told)
     with open_store(file, create=True) as database:
         run = store(database, report)
     if run.state == "alarm" or not quiet:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bubblefinder.cli.arguments import HISTORY, Acceptance, Bench, HistoryFile, ReportUrl
+from bubblefinder.cli.arguments import HISTORY, Acceptance, Bench, HistoryFile, Meta, ReportUrl
 from bubblefinder.errors import BubblefinderError
 
 if TYPE_CHECKING:
@@ -27,13 +27,14 @@ def nightly(
         str | None, typer.Option(metavar="NAME", help="What was run; only runs of one label are compared.")
     ] = None,
     commit: Annotated[str | None, typer.Option(metavar="SHA", help="The commit that was captured.")] = None,
+    meta: Meta = None,
     bench: Bench = None,
     acceptance: Acceptance = None,
     report_url: ReportUrl = "",
     quiet: Annotated[bool, typer.Option("-q", "--quiet", help="Print nothing but the verdict.")] = False,
 ) -> None:
     """Analyse, judge, store and report. Exit 1 for a broken limit or an alarm, 3 if a limit can't be judged."""
-    from bubblefinder.cli.arguments import load_all, today
+    from bubblefinder.cli.arguments import load_all, parse_meta, today
     from bubblefinder.cli.economics import results_of
     from bubblefinder.cli.output import make_folder
     from bubblefinder.compare.budget import load_budget
@@ -48,7 +49,9 @@ def nightly(
     try:
         budgets = load_budget(budget)
         results = results_of(bench or (), acceptance)
-        report = labelled(load_all([capture], quiet=quiet, launch_shapes=True)[0], label=label, commit=commit)
+        told = parse_meta(meta)
+        report = load_all([capture], quiet=quiet, launch_shapes=True)[0]
+        report = labelled(report, label=label, commit=commit, meta=told)
         report = with_benches(report, results.benches)
         night = judge_night(report, budgets, history, today(), results)
     except BubblefinderError as error:

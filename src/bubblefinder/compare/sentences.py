@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from bubblefinder.compare.delta.tracer import WORTH
 from bubblefinder.report.sentences import class_label, plain
 from bubblefinder.units import UNKNOWN, count, duration, plural, share
 
@@ -92,8 +93,8 @@ def _verdict(verdict: Verdict, gated: Sequence[Change], noise: Noise) -> str:
 
 
 def _tracers(change: Change) -> str:
-    """Say how much of a difference is the tracer's, if that is more than the noise."""
-    much = abs(change.tracer) > (change.threshold or 0.0)
+    """Say how much of a difference is the tracer's, if that is worth a word."""
+    much = abs(change.tracer) > WORTH * (change.base.value or 0.0)
     return f", {signed(change.tracer)} of it the tracer's" if much and change.unit == "ns" else ""
 
 

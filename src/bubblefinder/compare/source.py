@@ -9,7 +9,7 @@ from bubblefinder.reading import STDIN
 from bubblefinder.report.read import read_report
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
     from bubblefinder.report.model import Report
@@ -38,9 +38,12 @@ def load(path: Path, progress: Callable[[str], None] | None = None, *, launch_sh
     return analyze_trace(open_trace(path, progress=told), Options(launch_shapes=launch_shapes), progress=told)
 
 
-def labelled(report: Report, *, label: str | None = None, commit: str | None = None) -> Report:
-    """Return the report with another label or commit, where one is given."""
-    run = replace(report.run, label=label or report.run.label, commit=commit or report.run.commit)
+def labelled(
+    report: Report, *, label: str | None = None, commit: str | None = None, meta: Mapping[str, str] | None = None
+) -> Report:
+    """Return the report with another label, commit or anything else about the run, where one is given."""
+    run = report.run
+    run = replace(run, label=label or run.label, commit=commit or run.commit, meta={**run.meta, **(meta or {})})
     return replace(report, run=run)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from bubblefinder.compare.delta.tracer import WORTH
 from bubblefinder.units import duration, plural
 
 if TYPE_CHECKING:
@@ -116,9 +117,9 @@ def _at_most(held: float | None) -> float | None:
 
 
 def left_out(rows: Sequence[Change], speed: Speed | None) -> list[str]:
-    """Return in words what of the step is the tracer's, where that alone would be more than the noise."""
+    """Return in words what of the step is the tracer's, where that is worth a word."""
     mean = next((row for row in rows if row.metric == "step.duration.mean"), None)
-    if mean is None or speed is None or not mean.tracer or abs(mean.tracer) <= (mean.threshold or 0.0):
+    if mean is None or speed is None or abs(mean.tracer) <= WORTH * (mean.base.value or 0.0):
         return []
     more = f"{'+' if mean.tracer > 0 else '-'}{duration(abs(mean.tracer))}"
     return [f"{_begins(speed)}: the tracer's doing, {more} a step, and left out. Captures in graph mode trace no node."]

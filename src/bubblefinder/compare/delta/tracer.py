@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from bubblefinder.compare.delta.front import SEEN_NS, held_back, later_ns, overlap_changed
 from bubblefinder.compare.delta.side import account_of, side_of
 from bubblefinder.compare.metrics import Measure, measure, ranks
+from bubblefinder.compare.noise import HOST_BOUND_SHARE, waiting_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 _STEP: Final = tuple(
     f"step.{name}.{statistic}" for name in ("duration", "intra_graph", "bubble") for statistic in ("mean", "p50", "p95")
 )
+_INSIDE: Final = frozenset(metric for metric in _STEP if ".intra_graph." in metric)
 _ROLE: Final = ("role.duration.p50", "role.intra_graph.p50")
 _SHARES: Final = {
     "bubble.share.total": 1.0,
@@ -94,14 +96,28 @@ def _added(report: Report, times: Sequence[float]) -> dict[Key, float]:
             continue
         side = side_of([account])
         held = held_back(side, ns)
-        added |= {(metric, (("rank", rank),)): sum(held.values()) for metric in _STEP}
+        inside = sum(held.values())
+        whole = _of_the_step(inside, side, report)
+        added |= {(metric, (("rank", rank),)): inside if metric in _INSIDE else whole for metric in _STEP}
         if rank == 0:
-            added |= {(metric, ()): sum(held.values()) for metric in _SHARES}
+            added |= {(metric, ()): whole for metric in _SHARES}
             for role, more in held.items():
                 replays = side.roles[role].replays
                 if role and replays:
                     added |= {(metric, (("role", role),)): more / replays for metric in _ROLE}
     return added
+
+
+def _of_the_step(inside_ns: float, side: Side, report: Report) -> float:
+    """Return how much longer a step is for replays that take so much longer.
+
+    As far as the host waits for the GPU: where it doesn't, it sets the pace and the GPU waits for it all the same. One
+    that never waits at all is behind the GPU or ahead of it.
+    """
+    waits = [call.ns for (_, _, waits), call in side.calls.items() if waits]
+    if waits:
+        return min(inside_ns, sum(waits))
+    return inside_ns if waiting_of(report) <= HOST_BOUND_SHARE else 0.0
 
 
 def traced_as(report: Report, earlier: Sequence[Report]) -> list[dict[Key, float]]:

@@ -87,13 +87,13 @@ def _comment(sheet: Sheet, report_url: str, shown: int, rows: int | None) -> str
     bold = f"**{escape(sheet.verdict, 400)}**" + (f": {escape(sheet.rest, 1000)}" if sheet.rest else "")
     points = [f"* **{escape(name)}**: {escape(text, 600)}" for name, text in sheet.points]
     parts = [f"### bubblefinder {sheet.document}\n\n{_SIGNS[sheet.level]} {bold}", "\n".join(points)]
+    if sheet.sources:
+        parts.append(f"<sub>{' · '.join(escape(source, 300) for source in sheet.sources[:10])}</sub>")
     parts += [link("full report", report_url), *(f"> {escape(warning, 400)}" for warning in sheet.warnings)]
     parts += [folded(escape(one.title), _table(one, rows)) for one in sheet.tables[:shown]]
     if left_out := len(sheet.tables) - shown:
         parts.append(f"_{plural(left_out, 'table')} left out: a comment has no room for more. The HTML has all._")
     parts.append(f"<sub>{escape(sheet.basis, 600)}</sub>" if sheet.basis else "")
-    if sheet.sources:
-        parts.append(f"<sub>{' · '.join(escape(source, 300) for source in sheet.sources[:10])}</sub>")
     return "\n\n".join(part for part in parts if part) + "\n\n"
 
 

@@ -110,7 +110,7 @@ def test_what_is_left_out_is_no_excuse_and_is_said_where_it_is_more_than_the_noi
     assert note.startswith(
         "Every node of a replay began 355 ns later in head, whatever it is: the tracer's doing, +187 us"
     )
-    assert left_out([replace(rows[0], tracer=40 * US)], LATER) == []
+    assert left_out([replace(rows[0], tracer=11 * US)], LATER) == []
     assert left_out([replace(rows[0], tracer=-187 * US)], replace(LATER, later_ns=-355.0))[0].count("sooner") == 1
 
 

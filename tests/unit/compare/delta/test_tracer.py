@@ -11,7 +11,7 @@ from bubblefinder.compare.delta.front import SEEN_NS
 from bubblefinder.compare.delta.tracer import added_by_tracer, delays_of, without_tracer
 from bubblefinder.compare.metrics import measure
 from tests.unit.compare.builders import a_report
-from tests.unit.compare.delta.accounts import STEPS, a_role, an_account
+from tests.unit.compare.delta.accounts import STEPS, US, a_call, a_role, an_account
 
 if TYPE_CHECKING:
     from bubblefinder.report.account import Account
@@ -68,6 +68,15 @@ def test_the_step_its_idle_time_and_its_part_go_without_it() -> None:
             assert left.samples == tuple(value - 30 * 350 for value in one.samples)
         if one.metric.id == "step.busy.p50":
             assert left == one
+
+
+def test_a_step_is_longer_only_as_far_as_the_host_waits_for_the_gpu() -> None:
+    for waits_us, whole in ((2, 2 * US), (50, 30 * 350)):
+        role = a_role(range(30), gap_ns=[450 * STEPS] * 30)
+        calls = [a_call("cudaEventSynchronize", waits_us, waits=True)]
+        (added,) = added_by_tracer([with_account(an_account([role], names=NAMES, calls=calls))], [(350.0,)])
+        assert added["step.duration.mean", (("rank", 0),)] == whole
+        assert added["step.intra_graph.mean", (("rank", 0),)] == 30 * 350
 
 
 def test_shares_are_those_of_the_shorter_step() -> None:
