@@ -96,8 +96,10 @@ def _work_ended(timeline: Timeline, calls: pl.DataFrame) -> Bools:
     ended = np.zeros(len(calls), np.bool_)
     for (process,), rows in calls.with_row_index("place").partition_by("process", as_dict=True).items():
         gpus = [device.gpu for device in timeline.devices if process in device.processes]
-        times = np.sort(timeline.operations.filter(pl.col("gpu").is_in(gpus))["end_ns"].to_numpy())
-        reached = [np.searchsorted(times, rows[side].to_numpy(), side="right") for side in ("start_ns", "end_ns")]
+        starts, ends = (rows[side].to_numpy() for side in ("start_ns", "end_ns"))
+        times = timeline.operations["end_ns"].filter(timeline.operations["gpu"].is_in(gpus)).to_numpy()
+        times = np.sort(times[(times >= starts.min()) & (times <= ends.max())])
+        reached = [np.searchsorted(times, moments, side="right") for moments in (starts, ends)]
         ended[rows["place"].to_numpy()] = reached[1] > reached[0]
     return ended
 

@@ -17,9 +17,10 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from bubblefinder.parallel import each
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from io import RawIOBase
     from pathlib import Path
 
     from bubblefinder.trace.schema import Column
@@ -33,13 +34,14 @@ _INTERIOR: Final = 5
 _RIGHTMOST: Final = 8
 _PREFIX: Final = {_LEAF: 8, _INTERIOR: 12}
 _DEEPEST: Final = 20
-_BATCH: Final = 1 << 20
+_BATCH: Final = 1 << 21
 _PADDING: Final = 128
 _MORE: Final = 0x80
 _ROWID_BYTES: Final = 4
 _REAL: Final = 7
 _ZERO: Final = 8
 _ONE: Final = 9
+_WITHOUT_BYTES: Final = (0, _ZERO, _ONE)
 _TEXT: Final = 12
 _SPARE: Final = 35
 _WIDTHS: Final = np.array(
@@ -76,7 +78,7 @@ class Place:
 class _File:
     """An open database file. `usable` bytes of each of its `pages` pages belong to SQLite."""
 
-    stream: RawIOBase
+    descriptor: int
     page_size: int
     usable: int
     pages: int
@@ -88,8 +90,7 @@ class _File:
         breaks = np.flatnonzero(np.diff(pages) != 1) + 1
         for run in np.split(np.arange(len(pages)), breaks):
             into = buffer[run[0] * size : (run[-1] + 1) * size]
-            self.stream.seek(int(pages[run[0]] - 1) * size)
-            if self.stream.readinto(into.data) != len(into):
+            if os.preadv(self.descriptor, [into.data], int(pages[run[0]] - 1) * size) != len(into):
                 raise PagesRefusedError
         return buffer
 
@@ -118,15 +119,15 @@ def read_pages(place: Place, columns: Sequence[tuple[int, Column]], most_rows: i
     if not 0 < rows <= most_rows or not 0 < place.last < 1 << 7 * _ROWID_BYTES or place.first < 0:
         raise PagesRefusedError
     wanted = [
-        _Wanted(index, np.zeros(rows, _DTYPES[column.dtype]), np.zeros(rows, np.bool_)) for index, column in columns
+        _Wanted(index, np.empty(rows, _DTYPES[column.dtype]), np.zeros(rows, np.bool_)) for index, column in columns
     ]
     with _opened(place.path) as file:
         leaves = _leaves(file, place.root)
-        each = max(1, _BATCH // file.page_size)
-        read = 0
-        for begin in range(0, len(leaves), each):
-            read += _read_leaves(file, leaves[begin : begin + each], place.first, read, wanted)
-    if read != rows:
+        at_once = max(1, _BATCH // file.page_size)
+        batches = [leaves[begin : begin + at_once] for begin in range(0, len(leaves), at_once)]
+        read = each(lambda batch: _read_leaves(file, batch, place.first, wanted), batches)
+    ends = [position + count for position, count in read]
+    if ends[-1] != rows or [0, *ends[:-1]] != [position for position, _ in read]:
         raise PagesRefusedError
     return pl.DataFrame([_series(column.name, found) for (_, column), found in zip(columns, wanted, strict=True)])
 
@@ -145,7 +146,7 @@ def _opened(path: Path) -> Iterator[_File]:
         header = stream.read(100)
         page_size = int.from_bytes(header[16:18])
         page_size = 65_536 if page_size == 1 else page_size
-        yield _File(stream, page_size, page_size - header[20], os.fstat(stream.fileno()).st_size // page_size)
+        yield _File(stream.fileno(), page_size, page_size - header[20], os.fstat(stream.fileno()).st_size // page_size)
 
 
 def _leaves(file: _File, root: int) -> Positions:
@@ -195,8 +196,10 @@ def _cells(file: _File, bytes_: Bytes, kind: int) -> Positions:
     return pointers[used]
 
 
-def _read_leaves(file: _File, leaves: Positions, first: int, position: int, wanted: Sequence[_Wanted]) -> int:
-    """Read the rows of some leaves, the first of which is to become the row at `position`; return how many there are.
+def _read_leaves(file: _File, leaves: Positions, first: int, wanted: Sequence[_Wanted]) -> tuple[int, int]:
+    """Read the rows of some leaves; return where the first belongs, by its rowid, and how many there are.
+
+    Batches are read side by side: what an earlier one held isn't known yet.
 
     Raises:
         PagesRefusedError: a rowid is left out, or a row is not as it should be.
@@ -204,11 +207,13 @@ def _read_leaves(file: _File, leaves: Positions, first: int, position: int, want
     bytes_ = file.read(leaves)
     records = _records(file, bytes_, _cells(file, bytes_, _LEAF))
     count = len(records.rowids)
+    position = int(records.rowids[0]) - first if count else -1
     expected = np.arange(first + position, first + position + count)
-    if not count or position + count > len(wanted[0].null) or (records.rowids != expected).any():
+    outside = position < 0 or position + count > len(wanted[0].null)
+    if outside or (records.rowids != expected).any():
         raise PagesRefusedError
     _read_rows(bytes_, records, slice(position, position + count), wanted)
-    return count
+    return position, count
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,8 +292,9 @@ def _read_column(bytes_: Bytes, at: Positions, kinds: Bytes, rows: slice, column
     lowest, highest = int(kinds.min()), int(kinds.max())
     if highest > _ONE or (kinds == _REAL).any():
         raise PagesRefusedError
-    if lowest == highest == 0:
-        column.null[rows] = True
+    if lowest == highest and lowest in _WITHOUT_BYTES:
+        column.values[rows] = lowest == _ONE
+        column.null[rows] = lowest == 0
         return
     values = _words(bytes_, at)
     values >>= _SHIFTS[lowest] if lowest == highest else _SHIFTS.take(kinds)
