@@ -52,6 +52,8 @@ class SiteFacts:
         bubble_p50_ns: idle charged to it per step, over the affected decode steps.
         bubble_p95_ns: the same, 95th percentile.
         bubble_share: idle charged to it over all decode steps, over their total duration.
+        idle_in: the innermost ranges, of the thread that launched late, in which that idle lies, most first, at most 3:
+            ``update halo (99 %)``.
         recoverable_ns: what a median step would lose without the wait, by the what-if replay; None where that
             was not computed.
         in_turn_ns: of a wait in a chain, what a median step would lose without it when the waits before it in the
@@ -100,6 +102,7 @@ class SiteFacts:
     bubble_p50_ns: float | None = None
     bubble_p95_ns: float | None = None
     bubble_share: float | None = None
+    idle_in: tuple[str, ...] = ()
     recoverable_ns: float | None = None
     in_turn_ns: float | None = None
     held: bool = False
@@ -136,6 +139,7 @@ class StepFacts:
         host_slow_share: that idle over all decode steps, over their total duration.
         host_in_calls_share: share of that idle with the launching thread inside CUDA calls; None where there is none.
         late_in: those calls by name with their share of it, longest first, at most 4: ``cudaEventRecord (31.0 %)``.
+        idle_in: the innermost ranges in which that idle lies, as of a wait.
         host_slow_recoverable_ns: what a median step would lose if the host were never late where no wait is to blame,
             by the what-if replay, and no more than the idle there; None where that was not computed.
         run_ahead_share: share of launch calls with a positive launch lead, blocking copies left out.
@@ -182,6 +186,7 @@ class StepFacts:
     host_slow_share: float | None = None
     host_in_calls_share: float | None = None
     late_in: tuple[str, ...] = ()
+    idle_in: tuple[str, ...] = ()
     host_slow_recoverable_ns: float | None = None
     run_ahead_share: float | None = None
     accept_length: float | None = None

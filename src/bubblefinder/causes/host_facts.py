@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 
 from bubblefinder.causes.decode import RankSteps, call_rows, p50
+from bubblefinder.causes.idle_ranges import idle_ranges
 from bubblefinder.causes.step_parts import HoleFacts
 from bubblefinder.intervals import overlap_with, union
 from bubblefinder.units import share
@@ -37,6 +38,7 @@ def late_calls(timeline: Timeline, lane: RankSteps, thread: int, late: Bools) ->
     return {
         "host_in_calls_share": inside / total,
         "late_in": tuple(f"{api} ({share(ns / total)})" for ns, api in named[:_MOST_CALLS]),
+        "idle_in": idle_ranges(timeline, thread, starts, starts + lengths),
     }
 
 

@@ -10,6 +10,7 @@ import polars as pl
 
 from bubblefinder.causes.decode import RankSteps, call_rows, operation_rows, p50, percentile, spread
 from bubblefinder.causes.facts import SiteFacts
+from bubblefinder.causes.idle_ranges import idle_ranges
 from bubblefinder.causes.places import frame_chain, nvtx_stack
 from bubblefinder.timeline.apis import CallRole
 from bubblefinder.timeline.launches import LAUNCHES
@@ -117,11 +118,20 @@ def _figures(timeline: Timeline, causes: Causes, lane: RankSteps, sites: tuple[i
         "bubble_p50_ns": p50(bubbles[affected]),
         "bubble_p95_ns": percentile(bubbles[affected], 95),
         "bubble_share": lane.share(within),
+        "idle_in": _idle_in(timeline, causes, lane, waits),
         "evidence": (
             *call_rows(timeline, evidence["call_index"]),
             *operation_rows(timeline, evidence["copy_index"]),
         ),
     }
+
+
+def _idle_in(timeline: Timeline, causes: Causes, lane: RankSteps, waits: pl.DataFrame) -> tuple[str, ...]:
+    """Return the ranges in which the idle charged to some waits lies."""
+    charged = causes.charges.filter(pl.col("wait_index").is_in(waits["wait_index"].implode())).sort("start_ns")
+    window, launcher = lane.windows(charged["start_ns"].to_numpy()), waits["launcher"].drop_nulls()
+    starts, ends = (charged[side].to_numpy()[(window >= 0) & lane.counted[window]] for side in ("start_ns", "end_ns"))
+    return idle_ranges(timeline, int(launcher[0]), starts, ends) if len(launcher) else ()
 
 
 def _bubbles(
