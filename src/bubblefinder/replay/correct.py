@@ -10,6 +10,7 @@ import numpy as np
 from bubblefinder.overhead.calibration import bundled_calibrations, mismatch
 from bubblefinder.overhead.model import TOLD, WIDEST, ZERO, Calibration, Cost, Costs, Overhead, Source, parameters_of
 from bubblefinder.replay.corrected import Corrected, TracedSteps, traced_steps, without_tracing
+from bubblefinder.replay.known_step import CLOSE, MOST, speed_of
 from bubblefinder.replay.predict import HOST_NOISE, host_noise
 from bubblefinder.replay.reference import Reference, correct_by_reference, read_reference
 from bubblefinder.replay.solve import solve
@@ -19,6 +20,8 @@ from bubblefinder.timeline.shares import bubble_share
 from bubblefinder.units import duration, milliseconds, share
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import polars as pl
 
     from bubblefinder.overhead.model import Method
@@ -204,19 +207,24 @@ def _by_untraced_step(
 ) -> Overhead:
     """Return the correction that gives a known step: a mean is held against the mean, a median against the median."""
     costs = measured or _UNIFORM
-    limit = _MEASURED_LIMIT if measured else _UNIFORM_LIMIT
 
     def length(found: Corrected) -> float:
         return found.mean_step_ns if mean else found.step_ns
 
-    factor = solve(lambda scale: length(without_tracing(traced, costs, scale)), step_ns, limit)
-    middle = without_tracing(traced, costs, factor)
+    factor, speed = _solved(traced, costs, step_ns, length, _MEASURED_LIMIT if measured else _UNIFORM_LIMIT)
+    middle = without_tracing(traced, costs, factor, speed)
     ends = [
-        without_tracing(traced, replace(costs, gap_share=costs.gap_share.fixed(which)), factor)
+        without_tracing(traced, replace(costs, gap_share=costs.gap_share.fixed(which)), factor, speed)
         for which in ("low", "high")
     ]
     shape = f"in the proportions measured on {where}" if measured else "the same for every graph node"
-    parameters = {**parameters_of(costs.scaled(factor)), "factor": factor, "untraced_step_ns": step_ns, "from": shape}
+    parameters = {
+        **parameters_of(costs.scaled(factor)),
+        "factor": factor,
+        "host_speed": speed,
+        "untraced_step_ns": step_ns,
+        "from": shape,
+    }
     summary = summarise(traced, middle, [middle, *ends], "untraced_step", parameters)
     left = length(middle) - step_ns
     median = middle.step_ns - left
@@ -228,7 +236,27 @@ def _by_untraced_step(
         unexplained_ns=round(left),
     )
     given = "mean" if mean else "median"
-    return replace(summary, message=_sentence(summary, f"Costs are solved for the {given} untraced step, {shape}."))
+    how = f"Costs are solved for the {given} untraced step, {shape}."
+    if speed != 1:
+        how = f"The {given} untraced step given is that of a host {speed:.3g} times as fast as recorded."
+    return replace(summary, message=_sentence(summary, how))
+
+
+def _solved(
+    traced: TracedSteps, costs: Costs, step_ns: float, length: Callable[[Corrected], float], limit: float
+) -> tuple[float, float]:
+    """Return the factor on the costs and the host's speed that give a step.
+
+    Where no credible factor does and the GPU waits for its host, the costs are taken as they are and the host as fast
+    as the step shows it: tracing slows it by more than what is known of calls.
+    """
+    factor = solve(lambda scale: length(without_tracing(traced, costs, scale)), step_ns, limit)
+    missed = abs(length(without_tracing(traced, costs, factor)) - step_ns)
+    outside = bubble_share(traced.recorded.rows, has_replays=not traced.replays.is_empty()).inter_graph
+    if missed <= CLOSE * step_ns or outside is None or outside < _HOST_BOUND_SHARE:
+        return factor, 1.0
+    extra = solve(lambda more: length(without_tracing(traced, costs, 1.0, speed_of(more))), step_ns, MOST - 1)
+    return 1.0, speed_of(extra)
 
 
 def _sentence(overhead: Overhead, source: str) -> str:

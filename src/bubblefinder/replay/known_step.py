@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 MOST: Final = 4.0
 """A host is believed to be so many times as fast or as slow as recorded: tracing has more than doubled its work."""
-_CLOSE: Final = 0.01
+CLOSE: Final = 0.01
 """The step found lies as near to the one given."""
 
 
@@ -37,19 +37,19 @@ def host_speed_of(model: Model, rank: Rank, step_ns: float) -> float:
     steps = model.steps[rank]
 
     def mean_step(extra: float) -> float:
-        edited = edit(model, [HostSpeed(_speed(extra))])
+        edited = edit(model, [HostSpeed(speed_of(extra))])
         times = replay(model, edited.lag, edited.keep)
         return float(np.mean(times[steps.end] - times[steps.begin]))
 
     extra = solve(mean_step, step_ns, MOST - 1)
     reached = mean_step(extra)
-    if abs(reached - step_ns) > _CLOSE * step_ns:
+    if abs(reached - step_ns) > CLOSE * step_ns:
         raise CannotAnswerError(
             f"no host gives a step of {milliseconds(step_ns)} ms: one {MOST:g} times as "
             f"{'fast' if reached > step_ns else 'slow'} as recorded takes {milliseconds(reached)} ms",
             hint="give the mean untraced step of this program and this batch, in ms",
         )
-    return _speed(extra)
+    return speed_of(extra)
 
 
 def on_such_a_host(model: Model, speed: float) -> Model:
@@ -74,6 +74,6 @@ def on_such_a_host(model: Model, speed: float) -> Model:
     )
 
 
-def _speed(extra: float) -> float:
-    """Return a speed for any number: 1 for 0, rising, and as far below 1 as above it."""
+def speed_of(extra: float) -> float:
+    """Return a host's speed for any number: 1 for 0, rising, and as far below 1 as above it."""
     return 1 + extra if extra >= 0 else 1 / (1 - extra)
