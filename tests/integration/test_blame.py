@@ -476,3 +476,17 @@ def test_an_allocator_that_asks_twice_is_no_poll() -> None:
         host.call("cudaEventQuery_v3020", 2)
 
     assert all(finding.site.api is None for finding in told(loop(step)))
+
+
+def test_where_the_host_is_fine_no_wait_is_what_to_look_at_first() -> None:
+    """One launch runs a WHILE body eight times: the wait behind it drains the GPU in every eighth step."""
+
+    def step(host: Host, _: int) -> None:
+        host.work(60)
+        host.upload()
+        host.replay(Graph(3, GRAPH.nodes, passes=8))
+        host.synchronize()
+
+    told = verdict(loop(step, steps=12)).blame
+    assert told.startswith("The host is fine, stop looking for syncs")
+    assert "First to look at: Wait" not in told

@@ -244,6 +244,8 @@ def _busy(report: Report, finding: Finding | None) -> str:
     """Return that the host is fine, where the busy time goes, and what to look at first."""
     lies = "goes into waiting for late launches" if _is_eager(report) else "lies idle outside graphs"
     fine = f"The host is fine, stop looking for syncs: only {share(_for_the_host(report))} of the decode time {lies}."
+    if finding is not None and finding.site.api is not None:  # a wait, where waits are not to be looked for
+        finding = next((one for one in report.findings if one.site.api is None and one.severity != "info"), None)
     look = f" First to look at: {plain(finding.title)}." if finding else ""
     return f"{fine}{_busy_with(report)}{look}"
 
