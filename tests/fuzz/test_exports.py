@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,8 +23,10 @@ from bubblefinder.report.build import analyze_trace
 from bubblefinder.timeline.build import build_timeline
 from bubblefinder.timeline.ledger import cover_of, window_ledger
 from bubblefinder.trace import schema
+from bubblefinder.trace.drawn import draw as drawing
 from bubblefinder.trace.open import open_trace
-from bubblefinder.trace.schema import CALLS_TABLE, KIND_TABLES
+from bubblefinder.trace.schema import CALLS, CALLS_TABLE, KERNELS, KIND_TABLES
+from bubblefinder.trace.sqlite import open_sqlite
 from tests.captures import captures
 from tests.exports import GENERATIONS, export
 from tests.laws import broken, lost_rows
@@ -101,14 +104,35 @@ def _free(db: sqlite3.Connection, table: str, columns: list[str]) -> None:
 
 
 def stored(path: Path) -> dict[str, int]:
-    """How many rows the tables of operations and calls have, whatever they are called."""
+    """How many rows of operations and calls there are, whatever the tables are called; a call told twice is one."""
     with closing(sqlite3.connect(path)) as db:
         names = [name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
-        return {
+        counts = {
             name.removesuffix("_V2"): db.execute(f'SELECT count(*) FROM "{name}"').fetchone()[0]
             for name in names
             if name.removesuffix("_V2") in {*KIND_TABLES, CALLS_TABLE}
         }
+        if CALLS_TABLE in counts:
+            counts[CALLS_TABLE] -= told_again(db, CALLS_TABLE if CALLS_TABLE in names else f"{CALLS_TABLE}_V2")
+        return counts
+
+
+def told_again(db: sqlite3.Connection, table: str) -> int:
+    """How many rows lie inside another of their thread with the same correlation id: what tells of a call again."""
+    present = {row[1] for row in db.execute(f'PRAGMA table_info("{table}")')}
+    wanted = [f'"{name}"' if name in present else "NULL" for name in ("start", "end", "globalTid", "correlationId")]
+    rows = db.execute(f'SELECT {", ".join(wanted)} FROM "{table}"').fetchall()
+    numbers = [[value if isinstance(value, int) else None for value in row] for row in rows]
+    usable = [row for row in numbers if row[0] is not None and row[1] is not None and row[3] and any(row[:2])]
+    reach: dict[tuple[int | None, int | None], int] = {}
+    again = 0
+    for start, end, *key in sorted(usable, key=lambda row: (row[0] or 0, -(row[1] or 0))):
+        if start is None or end is None or end < start:
+            continue
+        known = reach.get((key[0], key[1]))
+        again += known is not None and end <= known
+        reach[key[0], key[1]] = max(end, known or end)
+    return again
 
 
 def classes(trace: Trace, gpu: int) -> dict[str, int]:
@@ -133,6 +157,22 @@ def test_a_whole_export_gives_the_ledger_of_its_definition(trace: Trace, generat
         assert [*broken(report, loaded), *lost_rows(loaded, stored(path))] == []
         for device in report.devices:
             assert classes(loaded, device.gpu) == ledger(loaded, device.gpu)
+
+
+def test_two_threads_read_one_file_at_once(tmp_path: Path) -> None:
+    path = export(drawing("api | A.B.C.D.\ngpu0 s7 | .A.B.C.D\n"), tmp_path / "x.sqlite")
+    with open_sqlite(path) as source, ThreadPoolExecutor(2) as pool:
+        read = list(pool.map(lambda table: source.read(table).frame.height, [CALLS, KERNELS] * 300))
+    assert read == [4] * 600
+
+
+def test_a_call_that_is_told_again_is_read_once_and_not_lost(tmp_path: Path) -> None:
+    trace = drawing("api | A.B.C.D.\ngpu0 s7 | .A.B.C.D\n")
+    path = export(trace, tmp_path / "x.sqlite")
+    inflict(path, Fault("repeat", CALLS_TABLE, "globalTid", 0, 2))
+    loaded = open_trace(path)
+    assert loaded.calls.height == stored(path)[CALLS_TABLE] == 4
+    assert [*lost_rows(loaded, stored(path))] == []
 
 
 @fuzzed

@@ -12,6 +12,7 @@ from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
 from itertools import compress, islice, pairwise
 from pathlib import Path
+from threading import Lock
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
@@ -163,6 +164,7 @@ class SqliteSource:
     def __init__(self, connection: sqlite3.Connection, path: Path, uri: str) -> None:
         """List the real tables of the file."""
         self._connection = connection
+        self._turn = Lock()
         self._path = path
         self._uri = uri
         self._most_rows = path.stat().st_size // _SMALLEST_ROW
@@ -180,7 +182,15 @@ class SqliteSource:
         return self._stored_columns(stored) if stored else frozenset()
 
     def read(self, table: Table) -> Rows:
-        """Read a table; an absent one is empty, an absent column null."""
+        """Read a table; an absent one is empty, an absent column null.
+
+        Two threads may read at once. The connection serves one of them at a time: SQLite asks back, see `_authorize`,
+        while it keeps others out, and who waits for it then keeps Python from answering.
+        """
+        with self._turn:
+            return self._read(table)
+
+    def _read(self, table: Table) -> Rows:
         stored = self.stored_name(table)
         if not stored:
             return Rows(table.empty())
@@ -232,11 +242,18 @@ class SqliteSource:
             AdbcRefusedError: some column holds anything else.
             sqlite3.DatabaseError: the file is damaged.
         """
+        place = Place(self._path, self._roots[stored], key.first, key.last)
+        positions = None
+        with suppress(PagesRefusedError):
+            positions = self._positions(stored, columns)
+        self._turn.release()  # neither way to read goes through the connection
         try:
-            place = Place(self._path, self._roots[stored], key.first, key.last)
-            return read_pages(place, self._positions(stored, columns), self._most_rows)
-        except PagesRefusedError:
+            with suppress(PagesRefusedError):
+                if positions is not None:
+                    return read_pages(place, positions, self._most_rows)
             return read_integers(self._uri, _quoted(stored), key, columns, self._most_rows)
+        finally:
+            self._turn.acquire()
 
     def _positions(self, stored: str, columns: Sequence[Column]) -> list[tuple[int, Column]]:
         """Return where in a stored row each column is.
