@@ -413,3 +413,21 @@ def test_what_holds_queued_work_back_is_priced_as_the_loop_without_it(
     assert found.step_after_ns == pytest.approx(without, rel=0.05)
     assert "in fence" in found.message
     assert "Removing it would give" in verdict(report).gain
+
+
+@pytest.mark.parametrize("us", [20_000, 60_000])
+@pytest.mark.parametrize("every", [7, 4])
+def test_a_poll_every_few_steps_is_the_hosts_wait_and_no_wait_for_work(us: float, every: int) -> None:
+    def step(host: Host, number: int) -> None:
+        host.work(120)
+        if number % every == every - 1:
+            host.os_call("poll", us)
+        host.replay(VERIFY)
+        host.read(16)
+        host.work(90)
+
+    report = loop(step, steps=35)
+    found = leader(report)
+    assert (found.rule, found.severity) == ("CUDA143", "high")
+    assert "poll" in found.title
+    assert "no_load" not in report.steps.excluded

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -12,9 +12,15 @@ from bubblefinder.steps.events import READ, WAIT
 from bubblefinder.steps.model import HEAD, NO_LOAD, PREFILL, SET_UP, TAIL
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from bubblefinder.intervals import Bools, Ints
     from bubblefinder.steps.content import Content
     from bubblefinder.steps.events import Events
+
+
+_FEW_STEPS: Final = 16
+"""A request takes more decode steps. Shown by test_a_poll_every_few_steps_is_the_hosts_wait_and_no_wait_for_work."""
 
 
 @dataclass(slots=True)
@@ -153,19 +159,36 @@ class Waiting:
 
 
 def _with_lulls(pieces: Pieces, work: Work, waiting: Waiting, lull: float) -> Pieces:
-    """Make waits for requests windows of their own; a prefill for which kernels are compiled begins with that."""
+    """Make waits for requests windows of their own; a prefill for which kernels are compiled begins with that.
+
+    A call of the operating system that comes back every few steps is part of these.
+    """
     found = Pieces()
     following = [*zip(pieces.starts[1:], pieces.reasons[1:], strict=True), (None, None)]
-    for start, reason, (then, why) in zip(pieces.starts, pieces.reasons, following, strict=True):
-        idle = None if then is None else work.idle_before(then)
+    idles = [None if then is None else work.idle_before(then) for then, _ in following]
+    asleep = [
+        number
+        for number, (start, idle, (then, why)) in enumerate(zip(pieces.starts, idles, following, strict=True))
+        if then is not None and idle is not None and then - idle > lull and idle > start and why != PREFILL
+        if waiting.covers(idle, then)
+    ]
+    lulls = set[int]() if _every_few_steps(asleep) else set(asleep)
+    for number, (start, reason) in enumerate(zip(pieces.starts, pieces.reasons, strict=True)):
+        idle, (then, why) = idles[number], following[number]
         if then is None or idle is None or then - idle <= lull or idle <= start:
             found.add(start, reason)
-        elif why == PREFILL or waiting.covers(idle, then):
+        elif why == PREFILL or number in lulls:
             found.add(start, reason or TAIL)
             found.add(idle, PREFILL if why == PREFILL and waiting.compiles(idle, then) else NO_LOAD)
         else:
             found.add(start, reason)
     return found
+
+
+def _every_few_steps(numbers: Sequence[int]) -> bool:
+    """Tell whether pauses come back after the same few steps, several times: requests last longer, and vary."""
+    apart = np.diff(numbers)
+    return len(apart) >= thresholds.FEWEST - 1 and len(set(apart.tolist())) == 1 and apart[0] <= _FEW_STEPS
 
 
 def _with_head(pieces: Pieces, content: Content, first_ns: int, lull: float) -> Pieces:
