@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,10 +17,6 @@ if TYPE_CHECKING:
     from bubblefinder.intervals import Bools, Ints
     from bubblefinder.steps.content import Content
     from bubblefinder.steps.events import Events
-
-
-_FEW_STEPS: Final = 16
-"""A request takes more decode steps. Shown by test_a_poll_every_few_steps_is_the_hosts_wait_and_no_wait_for_work."""
 
 
 @dataclass(slots=True)
@@ -188,7 +184,7 @@ def _with_lulls(pieces: Pieces, work: Work, waiting: Waiting, lull: float) -> Pi
 def _every_few_steps(numbers: Sequence[int]) -> bool:
     """Tell whether pauses come back after the same few steps, several times: requests last longer, and vary."""
     apart = np.diff(numbers)
-    return len(apart) >= thresholds.FEWEST - 1 and len(set(apart.tolist())) == 1 and apart[0] <= _FEW_STEPS
+    return len(apart) >= thresholds.FEWEST - 1 and len(set(apart.tolist())) == 1 and apart[0] <= thresholds.FEW_STEPS
 
 
 def _with_head(pieces: Pieces, content: Content, first_ns: int, lull: float) -> Pieces:

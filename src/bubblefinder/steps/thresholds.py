@@ -284,6 +284,10 @@ ASLEEP: Final = 0.8
 """Share of a pause in one call of the operating system, for it to be a wait. Shown by
 test_waits_for_requests_are_windows_of_their_own."""
 
+FEW_STEPS: Final = 16
+"""A request takes more decode steps: a call of the operating system that comes as often is the host's wait. Shown by
+test_a_poll_every_few_steps_is_the_hosts_wait_and_no_wait_for_work."""
+
 STANDS_OUT: Final = 1.015
 """The first step is set aside if it is longer than the others by this factor and STANDS_OUT_MADS. Shown by
 tp2_after.graph."""
