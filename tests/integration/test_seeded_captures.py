@@ -138,6 +138,17 @@ def test_nothing_is_better_in_a_longer_step_because_the_gpu_is_busier() -> None:
     assert "better" not in {row.status for row in result.changes}
 
 
+def test_the_same_program_on_another_machine_is_no_slower_program() -> None:
+    for base, head in (("base_2.node", "base_other.node"), ("base_other.node", "base_2.node")):
+        result = compared(base, head)
+        assert (result.verdict, result.suspects, result.warnings) == ("no change", [], [])
+    slower, faster = compared("host_other.node", "host.node"), compared("host.node", "host_other.node")
+    assert slower.headline.startswith("Can't tell: the host was 1.5 times slower in head on the 7 kinds of calls")
+    assert faster.headline.startswith("Can't tell: the host was 1.5 times faster in head on the 7 kinds of calls")
+    seeded = compared("base_other.node", "host.node")
+    assert (seeded.verdict, seeded.suspects[0].name) == ("regression", "prepare_batch")
+
+
 def test_a_slower_rank_is_told_from_the_one_that_waits_for_it() -> None:
     result = compared("tp2_base.node", "tp2_slowrank.node")
     assert result.verdict == "regression"
