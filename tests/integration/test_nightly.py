@@ -157,11 +157,11 @@ def test_across_definitions_nothing_is_alarmed_and_the_night_says_so(
 
 def test_another_model_on_the_label_is_said(night: Callable[..., Result], tmp_path: Path) -> None:
     night("null_gpu_1.graph", "--label", "nightly", "--meta", "model=ling")
-    other = night("null_host_1.graph", "--label", "nightly", "--meta", "model=qwen")
+    other = night("null_gpu_2.graph", "--label", "nightly", "--meta", "model=qwen")
     assert other.exit_code == 3
     assert "model ling there and qwen here" in other.stdout
     added = history(
-        tmp_path, "add", "sample_traces/null_gpu_2.graph.sqlite.xz", "--label", "nightly", "--meta", "model=ling"
+        tmp_path, "add", "sample_traces/null_gpu_3.graph.sqlite.xz", "--label", "nightly", "--meta", "model=ling"
     )
     assert added.exit_code == 0
 
