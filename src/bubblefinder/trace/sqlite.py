@@ -6,24 +6,20 @@ columns, so that nothing stored in an untrusted file is run.
 
 from __future__ import annotations
 
-import os
 import sqlite3
-from contextlib import closing, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import replace
 from itertools import compress, islice, pairwise
-from pathlib import Path
-from threading import Lock
+from threading import local
 from typing import TYPE_CHECKING, Final
-from urllib.parse import quote
 
 import numpy as np
 import polars as pl
 
-from bubblefinder.errors import InputError, NotATraceError
 from bubblefinder.lookup import NOWHERE, nullable
 from bubblefinder.trace.adbc import OUT_OF_ORDER, AdbcRefusedError, Key, read_integers
+from bubblefinder.trace.connection import check_length, connect, explained, read_only_uri
 from bubblefinder.trace.pages import PagesRefusedError, Place, read_pages
-from bubblefinder.trace.quality import scrubbed
 from bubblefinder.trace.schema import (
     LONGEST_TEXT,
     STRING_IDS,
@@ -35,18 +31,15 @@ from bubblefinder.trace.schema import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from pathlib import Path
 
     from bubblefinder.trace.schema import Column, Table
 
 MAGIC: Final = b"SQLite format 3\0"
 _FETCH: Final = 50_000
 _IDS: Final = 5_000
-_HEADER: Final = 100
-_LONGEST_VALUE: Final = 64 << 20
 _SMALLEST_ROW: Final = 6
-_LOCK_WAIT_S: Final = 1.0
-_ALLOWED: Final = {sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION}
 
 
 @contextmanager
@@ -57,119 +50,41 @@ def open_sqlite(path: Path) -> Iterator[SqliteSource]:
         NotATraceError: the file is damaged or cut short.
         InputError: the file is locked or still being written.
     """
-    _check_length(path)
+    check_length(path)
     try:
-        uri = _uri(path)
-        with closing(_connect(uri)) as connection:
-            yield SqliteSource(connection, path, uri)
+        uri = read_only_uri(path)
+        with ExitStack() as opened:
+            yield SqliteSource(lambda: opened.enter_context(closing(connect(uri))), path, uri)
     except (sqlite3.Error, UnicodeDecodeError) as error:
-        raise _explained(error, path) from error
-
-
-def _uri(path: Path) -> str:
-    """Return a read-only URI, immutable where a plain one would have to create files beside `path`."""
-    base = f"file:{quote(os.fsencode(path.resolve()))}?mode=ro"
-    for beside in (Path(f"{path}-wal"), Path(f"{path}-journal")):
-        if _is_pending(beside):
-            raise InputError(
-                f"{path.name} is being written, or its writer was stopped: {beside.name} beside it holds changes",
-                hint="let the writing program finish, or export the report again",
-            )
-    with path.open("rb") as file:
-        write_ahead = file.read(20)[18:20] == b"\2\2"
-    if write_ahead or not _opens(base):
-        return f"{base}&immutable=1"
-    return base
-
-
-def _is_pending(beside: Path) -> bool:
-    """Say whether a journal or write-ahead log holds changes; one that was finished begins with zeros."""
-    if not beside.is_file():
-        return False
-    with beside.open("rb") as file:
-        return any(file.read(8))
-
-
-def _opens(uri: str) -> bool:
-    """Say whether a plain read-only connection can read at all; a busy file counts as one that can."""
-    try:
-        with closing(_connect(uri)) as connection:
-            connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
-    except sqlite3.DatabaseError as error:
-        return getattr(error, "sqlite_errorcode", 0) & 0xFF not in {
-            sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PROTOCOL,
-        }  # fmt: skip
-    return True
-
-
-def _connect(uri: str) -> sqlite3.Connection:
-    """Open a connection that can only read, and can run no code that the file brings along."""
-    connection = sqlite3.connect(uri, uri=True, timeout=_LOCK_WAIT_S, isolation_level=None, check_same_thread=False)
-    connection.text_factory = lambda stored: stored.decode(errors="replace")
-    connection.execute("PRAGMA trusted_schema = OFF")
-    connection.execute("PRAGMA cell_size_check = ON")
-    connection.execute("PRAGMA temp_store = MEMORY")
-    connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _LONGEST_VALUE)
-    connection.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)
-    connection.set_authorizer(_authorize)
-    return connection
-
-
-def _authorize(action: int, subject: str | None, *_: str | None) -> int:
-    """Let SQLite read tables and say what columns they have, and nothing else."""
-    allowed = action in _ALLOWED or (action == sqlite3.SQLITE_PRAGMA and subject in {"table_info", "table_xinfo"})
-    return sqlite3.SQLITE_OK if allowed else sqlite3.SQLITE_DENY
-
-
-def _check_length(path: Path) -> None:
-    """Compare the file's length with what its header says.
-
-    Raises:
-        NotATraceError: pages are missing at the end.
-    """
-    with path.open("rb") as file:
-        header = file.read(_HEADER)
-    page = int.from_bytes(header[16:18]) or 1
-    expected = int.from_bytes(header[28:32]) * (65_536 if page == 1 else page)
-    actual = path.stat().st_size
-    if len(header) < _HEADER or (header[24:28] == header[92:96] and actual < expected):
-        raise NotATraceError(
-            f"{path.name} is cut short: its header promises {expected:,} bytes, it has {actual:,}",
-            hint="copy or export it again",
-        )
-
-
-def _explained(error: sqlite3.Error | UnicodeDecodeError, path: Path) -> InputError:
-    """Say in plain words what SQLite ran into."""
-    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-    if code in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}:
-        return InputError(
-            f"{path.name} is locked: another program is writing it",
-            hint="wait for that program to finish, or copy the file to a local disk and try again",
-        )
-    if code in {sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_PERM, sqlite3.SQLITE_READONLY}:
-        return InputError(
-            f"{path.name} can't be read: {scrubbed(str(error))}", hint="check its permissions and the disk it lies on"
-        )
-    return NotATraceError(
-        f"{path.name} is a damaged SQLite file: {scrubbed(str(error))}", hint="copy or export it again"
-    )
+        raise explained(error, path) from error
 
 
 class SqliteSource:
-    """An opened SQLite export."""
+    """An opened SQLite export.
+
+    Each thread that reads has a connection of its own. SQLite holds a connection's lock while it asks our authorizer,
+    which waits for the interpreter; another thread that reads a row by the same connection has the interpreter and
+    waits for the lock.
+    """
 
     format = "sqlite"
 
-    def __init__(self, connection: sqlite3.Connection, path: Path, uri: str) -> None:
-        """List the real tables of the file."""
-        self._connection = connection
-        self._turn = Lock()
+    def __init__(self, connect: Callable[[], sqlite3.Connection], path: Path, uri: str) -> None:
+        """List the real tables of the file; `connect` opens one more connection to it."""
+        self._connect = connect
+        self._of_thread = local()
         self._path = path
         self._uri = uri
         self._most_rows = path.stat().st_size // _SMALLEST_ROW
-        stored = connection.execute("SELECT name, rootpage FROM sqlite_master WHERE type = 'table' AND rootpage > 0")
-        self._roots = {name: root for name, root in stored if isinstance(name, str)}
+        tables = "SELECT name, rootpage FROM sqlite_master WHERE type = 'table' AND rootpage > 0"
+        self._roots = {name: root for name, root in self._connection.execute(tables) if isinstance(name, str)}
+
+    @property
+    def _connection(self) -> sqlite3.Connection:
+        if not hasattr(self._of_thread, "connection"):
+            self._of_thread.connection = self._connect()
+        found: sqlite3.Connection = self._of_thread.connection
+        return found
 
     @property
     def tables(self) -> frozenset[str]:
@@ -182,15 +97,7 @@ class SqliteSource:
         return self._stored_columns(stored) if stored else frozenset()
 
     def read(self, table: Table) -> Rows:
-        """Read a table; an absent one is empty, an absent column null.
-
-        Two threads may read at once. The connection serves one of them at a time: SQLite asks back, see `_authorize`,
-        while it keeps others out, and who waits for it then keeps Python from answering.
-        """
-        with self._turn:
-            return self._read(table)
-
-    def _read(self, table: Table) -> Rows:
+        """Read a table; an absent one is empty, an absent column null."""
         stored = self.stored_name(table)
         if not stored:
             return Rows(table.empty())
@@ -242,18 +149,10 @@ class SqliteSource:
             AdbcRefusedError: some column holds anything else.
             sqlite3.DatabaseError: the file is damaged.
         """
-        place = Place(self._path, self._roots[stored], key.first, key.last)
-        positions = None
         with suppress(PagesRefusedError):
-            positions = self._positions(stored, columns)
-        self._turn.release()  # neither way to read goes through the connection
-        try:
-            with suppress(PagesRefusedError):
-                if positions is not None:
-                    return read_pages(place, positions, self._most_rows)
-            return read_integers(self._uri, _quoted(stored), key, columns, self._most_rows)
-        finally:
-            self._turn.acquire()
+            place = Place(self._path, self._roots[stored], key.first, key.last)
+            return read_pages(place, self._positions(stored, columns), self._most_rows)
+        return read_integers(self._uri, _quoted(stored), key, columns, self._most_rows)
 
     def _positions(self, stored: str, columns: Sequence[Column]) -> list[tuple[int, Column]]:
         """Return where in a stored row each column is.
