@@ -20,15 +20,7 @@ from bubblefinder.lookup import NOWHERE, nullable
 from bubblefinder.trace.adbc import OUT_OF_ORDER, AdbcRefusedError, Key, read_integers
 from bubblefinder.trace.connection import check_length, connect, explained, read_only_uri
 from bubblefinder.trace.pages import PagesRefusedError, Place, read_pages
-from bubblefinder.trace.schema import (
-    LONGEST_TEXT,
-    STRING_IDS,
-    Rows,
-    StoredColumn,
-    Strings,
-    candidates,
-    normalise,
-)
+from bubblefinder.trace.schema import LONGEST_TEXT, STRING_IDS, Rows, StoredColumn, Strings, candidates, normalise
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -219,10 +211,8 @@ class SqliteSource:
     def stored_name(self, table: Table) -> str | None:
         """Return the stored table to read: the best candidate with rows, else the best one."""
         found = candidates(table, self._roots)
-        filled = (
-            name for name in found if self._connection.execute(f"SELECT 1 FROM {_quoted(name)} LIMIT 1").fetchone()
-        )
-        return next(filled, found[0] if found else None)
+        asked = ((name, self._connection.execute(f"SELECT 1 FROM {_quoted(name)} LIMIT 1")) for name in found)
+        return next((name for name, rows in asked if rows.fetchone()), found[0] if found else None)
 
     def _stored_columns(self, stored: str) -> frozenset[str]:
         """Return the ordinary columns of a stored table."""
