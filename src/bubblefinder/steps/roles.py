@@ -79,7 +79,7 @@ def _by_nvtx(
     launches = timeline.calls[index]
     votes = [Counter[str]() for _ in range(cadence.period)]
     levels = timeline.ranges.open_at(launches["thread"].to_numpy(), launches["start_ns"].to_numpy())
-    wide = _around_several(levels, cadence.phases, len(ranges))
+    wide = _around_several(levels, cadence.phases, ranges["text"])
     texts = ranges["text"].to_list()
     for position, phase in enumerate(cadence.phases.tolist()):
         if phase != FOREIGN:
@@ -89,14 +89,24 @@ def _by_nvtx(
     return [vote.most_common(1)[0][0] if vote else "" for vote in votes]
 
 
-def _around_several(levels: Sequence[Ints], phases: Ints, ranges: int) -> Bools:
-    """Tell the ranges around launches of several places of the cycle: they name the step, not a part of it."""
-    low, high = np.full(ranges, np.iinfo(np.int64).max), np.full(ranges, -1)
+def _around_several(levels: Sequence[Ints], phases: Ints, texts: pl.Series) -> Bools:
+    """Tell the ranges around launches of several places of the cycle: they name the step, not a part of it.
+
+    So do those of the same name: a step that gave its other graphs up has the launch of one alone.
+    """
+    low, high = np.full(len(texts), np.iinfo(np.int64).max), np.full(len(texts), -1)
     for level in levels:
         inside = (level >= 0) & (phases != FOREIGN)
         np.minimum.at(low, level[inside], phases[inside])
         np.maximum.at(high, level[inside], phases[inside])
-    return high > low
+    used = np.flatnonzero(high >= 0)
+    names = texts.gather(used).str.replace_all(_NUMBER.pattern, "#")
+    around = pl.DataFrame({"name": names, "several": high[used] > low[used]})
+    wide = np.zeros(len(texts), bool)
+    wide[used] = around.select(
+        pl.col("several") | (pl.col("several").mean().over("name") > thresholds.MOSTLY)
+    ).to_series()
+    return wide
 
 
 def _telling(stack: Sequence[str]) -> str | None:

@@ -72,8 +72,8 @@ NEARBY: Final = (0, 1, -1, 2, -2, 3, -3)
 with the batch. Shown by engines of several batch sizes and uploads."""
 
 MOSTLY: Final = 0.5
-"""More than half: of the occurrences of a thing that are reads or waits, and of the kinds of work that two cycles
-share."""
+"""More than half: of the occurrences of a thing that are reads or waits, of the kinds of work that two cycles share,
+and of the ranges of one name that hold launches of several places of the cycle."""
 
 WHOLE_CYCLE: Final = 0.15
 """By how much the events before the first begin may differ from a cycle's to be one. Shown by test_a_regular_loop."""
