@@ -2,6 +2,13 @@
 
 from __future__ import annotations
 
+import os
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
 EXIT_OK = 0
 EXIT_GATE = 1
 EXIT_USAGE = 2
@@ -60,3 +67,25 @@ class CannotAnswerError(InputError):
 
 class InternalError(BubblefinderError):
     """A law of the product was broken, such as a ledger that doesn't sum (exit 4)."""
+
+
+@contextmanager
+def bugs_told() -> Iterator[None]:
+    """Make a bug, or memory that ran out, an error of the tree; with BUBBLEFINDER_DEBUG set a bug is raised as it is.
+
+    Raises:
+        InternalError: something else went wrong inside than an error of the tree or a closed pipe.
+    """
+    try:
+        yield
+    except (BubblefinderError, BrokenPipeError):
+        raise
+    except MemoryError as error:
+        raise InternalError("out of memory", hint="analyse a part of the capture with --window") from error
+    except Exception as error:
+        if os.environ.get(DEBUG):
+            raise
+        raise InternalError(
+            f"internal error: {type(error).__name__}: {error}",
+            hint=f"{DEBUG}=1 shows where; please report it with the output of `bubblefinder doctor`",
+        ) from error

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from importlib import import_module
 from typing import Annotated, Final
@@ -12,7 +11,7 @@ from typer.completion import get_completion_inspect_parameters, install_callback
 
 from bubblefinder.cli.arguments import BISECT
 from bubblefinder.cli.usage import Command
-from bubblefinder.errors import DEBUG, EXIT_INTERNAL, EXIT_OK, BubblefinderError, for_bisect
+from bubblefinder.errors import EXIT_OK, BubblefinderError, bugs_told, for_bisect
 from bubblefinder.memory import give_back_early
 
 app = typer.Typer(
@@ -108,7 +107,8 @@ def main() -> None:
 
 def _run() -> int:
     try:
-        app()
+        with bugs_told():
+            app()
     except SystemExit as stop:
         return stop.code if isinstance(stop.code, int) else int(stop.code is not None)
     except BubblefinderError as error:
@@ -116,18 +116,6 @@ def _run() -> int:
         return error.exit_code
     except BrokenPipeError:
         sys.stderr.close()
-    except MemoryError:
-        _say("error: out of memory", "analyse a part of the capture with --window")
-        return EXIT_INTERNAL
-    except Exception as error:
-        if os.environ.get(DEBUG):
-            raise
-        name = type(error).__name__
-        _say(
-            f"internal error: {name}: {error}",
-            f"{DEBUG}=1 shows where; please report it with the output of `bubblefinder doctor`",
-        )
-        return EXIT_INTERNAL
     return EXIT_OK
 
 

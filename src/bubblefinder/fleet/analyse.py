@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bubblefinder.errors import DEBUG, EXIT_INPUT, EXIT_INTERNAL, EXIT_OK, BubblefinderError, UsageError
+from bubblefinder.errors import EXIT_INPUT, EXIT_OK, BubblefinderError, InternalError, UsageError, bugs_told
 from bubblefinder.fleet.model import Failure, Fleet, rows_of
 
 if TYPE_CHECKING:
@@ -43,19 +42,15 @@ def analyse(path: str, options: Options | None = None) -> Analysed:
     from bubblefinder.trace.open import open_trace
 
     try:
-        trace = open_trace(path)
-        report = analyze_trace(trace, options)
+        with bugs_told():
+            trace = open_trace(path)
+            report = analyze_trace(trace, options)
     except UsageError:
         raise
     except BubblefinderError as error:
-        return Analysed(path, failure=Failure(path, str(error).splitlines()[0]), code=error.exit_code)
-    except MemoryError:
-        return Analysed(path, failure=Failure(path, "out of memory"), code=EXIT_INTERNAL)
-    except Exception as error:
-        if os.environ.get(DEBUG):
-            raise
-        reason = f"internal error: {type(error).__name__}: {error}; {DEBUG}=1 shows where, please report it"
-        return Analysed(path, failure=Failure(path, reason), code=EXIT_INTERNAL)
+        told = str(error).splitlines()[0]
+        reason = f"{told}; {error.hint}" if isinstance(error, InternalError) and error.hint else told
+        return Analysed(path, failure=Failure(path, reason), code=error.exit_code)
     return Analysed(
         path,
         tuple(rows_of(report, Path(path), trace.info.utc_ns)),
