@@ -15,8 +15,9 @@ INSTALL = $(BIN)/pip install -qq --require-hashes --requirement
 
 # A file's tests share what they make, so each file stays on one worker; what a page needs is made again in a second.
 # Tests of servers and pages wait more than they work, so other tests and the types go on beside them.
-PARALLEL = --numprocesses 2 --dist loadfile
-BROWSERS = --numprocesses 2 --dist worksteal
+PARALLEL = --numprocesses 2 --max-worker-restart 0 --dist loadfile
+BROWSERS = --numprocesses 2 --max-worker-restart 0 --dist worksteal
+COVER    = $(if $(CI),--cov)
 ABREAST  = $(MAKE) --no-print-directory --jobs 2 --output-sync=target
 
 .DEFAULT_GOAL := help
@@ -48,7 +49,7 @@ tests: $(VENV)/dev.stamp system-deps ## Every test, on two cores
 	@$(ABREAST) tests-without-pages tests-of-pages
 
 tests-without-pages:
-	$(BIN)/pytest -q $(PARALLEL) -m "not browser"
+	$(BIN)/pytest -q $(PARALLEL) -m "not browser" $(COVER)
 
 tests-of-pages:
 	$(BIN)/pytest -q $(BROWSERS) -m browser tests/e2e
@@ -58,8 +59,8 @@ quick: $(VENV)/dev.stamp ## While working: style, layers, and the tests of what 
 	$(BIN)/lint-imports >/dev/null || $(BIN)/lint-imports
 	$(BIN)/pytest -q $(PARALLEL) -m "not browser" $$($(BIN)/python -m tests.changed)
 
-coverage: $(VENV)/dev.stamp ## How much of the code the tests run; fails below the floor
-	$(BIN)/pytest -q $(PARALLEL) -m "not browser" --cov
+coverage: COVER = --cov
+coverage: $(VENV)/dev.stamp tests-without-pages ## How much of the code the tests run; fails below the floor
 
 nightly: $(VENV)/dev.stamp ## Every law with many examples
 	$(BIN)/pytest -q $(PARALLEL) --hypothesis-profile nightly -m "hypothesis and not browser"
