@@ -52,6 +52,13 @@ def test_planning_attention_on_the_host_is_an_improvement() -> None:
     assert [title for title in gone(result) if "plan()" in title]
 
 
+def test_a_read_that_went_is_not_what_a_faster_host_gave() -> None:
+    """Untraced both take as long; the second process's calls took 6 % less."""
+    for base, head in permutations(("sglang/chain.graph", "sglang/chain_1.graph")):
+        result = compared(base, head)
+        assert (result.verdict, result.suspects) == ("no change", [])
+
+
 def test_pauses_that_both_sides_have_are_not_new() -> None:
     result = compared("hard_before.graph", "hard_after.graph")
     assert {"new", "worse"}.isdisjoint(f.status for f in result.findings if f.site.api is None)

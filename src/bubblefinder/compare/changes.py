@@ -73,12 +73,14 @@ class Evidence:
         setting: the regime, the step's length and the floors.
         known: spread between captures of one thing from elsewhere (the history), by metric.
         explained_ns: what the calls that came minus those that went cost a step.
+        paced_ns: what a step of head is longer by if all that its host does took as much longer as the calls of both.
         tracer: what tracing adds to the metrics of each capture, in ns; of base and of head. It is left out.
     """
 
     setting: Setting
     known: Mapping[Key, Spread] = field(default_factory=dict)
     explained_ns: float = 0.0
+    paced_ns: float = 0.0
     tracer: tuple[Sequence[Mapping[Key, float]], Sequence[Mapping[Key, float]]] = ((), ())
 
 
@@ -187,7 +189,7 @@ def _line(metric: Metric, sides: tuple[Measured, Measured], known: Spread, evide
     if metric.id not in _EXPLAINED or base is None or head is None:
         return _Line(line)
     delta, least = head - base, _least(metric.noise, sides, evidence)
-    explained = least < abs(delta) <= line and _explains(evidence.explained_ns, delta)
+    explained = least < abs(delta) <= line and _explains(evidence, delta, least)
     return _Line(least if explained else line, explained=explained)
 
 
@@ -213,9 +215,15 @@ def _least(noise: NoiseSource, sides: tuple[Measured, Measured], evidence: Evide
     return evidence.setting.least(noise, max(abs(side.value or 0.0) for side in sides))
 
 
-def _explains(explained_ns: float, delta: float) -> bool:
-    """Tell whether calls that came or went account for at least half of a difference: then it isn't noise."""
-    return explained_ns * delta > 0 and abs(explained_ns) >= abs(delta) / 2
+def _explains(evidence: Evidence, delta: float, least: float) -> bool:
+    """Tell whether calls that came or went account for at least half of a difference: then it isn't noise.
+
+    Not where the host's pace alone could have made it, be that no more than hosts differ by on one machine: a line
+    this low leaves no room for it.
+    """
+    called, paced = evidence.explained_ns, evidence.paced_ns
+    by_calls = called * delta > 0 and abs(called) >= abs(delta) / 2
+    return by_calls and (delta - paced) * delta > 0 and abs(delta - paced) > least
 
 
 def _status(better: Better, delta: float, line: float, *, apart: bool) -> Status:

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Final
 from bubblefinder.compare.baseline import step_ns
 from bubblefinder.compare.changes import Evidence, Key, as_much_overlap, changes, not_better_unseen
 from bubblefinder.compare.comparable import benchmark_traps, refusals, warnings
+from bubblefinder.compare.delta.build import speed_between
 from bubblefinder.compare.delta.cause import Cause, cause_of
+from bubblefinder.compare.delta.normalise import paced_ns
 from bubblefinder.compare.delta.tracer import added_by_tracer, delays_of
 from bubblefinder.compare.kernels import kernel_changes
 from bubblefinder.compare.metrics import METRICS, ranks
@@ -74,7 +76,8 @@ def diff(base: Sequence[Report], head: Sequence[Report], options: Options | None
     setting = _setting(base, head, options)
     findings = site_changes(base, head, setting.share * setting.step_ns)
     delays = delays_of(base, head)
-    evidence = Evidence(setting, options.known, _explained(findings), _tracer(base, head, delays))
+    speed, tracer = speed_between(base, head, delays), _tracer(base, head, delays)
+    evidence = Evidence(setting, options.known, _explained(findings), paced_ns(speed), tracer)
     rows = [c for c in changes(base, head, evidence, gates) if not options.inter_only or c.metric.startswith(_INTER)]
     unknown = [f"{gate} is not known on both sides." for gate in sorted(gates) if not _answered(gate, rows)]
     if unknown:
@@ -82,7 +85,7 @@ def diff(base: Sequence[Report], head: Sequence[Report], options: Options | None
     if options.inter_only:
         findings = [f for f in findings if f.site.role is None]
     findings, rows = idle_that_stayed(findings, rows), as_much_overlap(not_better_unseen(rows))
-    cause = Cause() if options.inter_only else cause_of(base, head, rows, delays)
+    cause = Cause() if options.inter_only else cause_of(base, head, rows, delays, speed)
     notes = [*warnings(base, head), *([_INTER_WARNING] if options.inter_only else [])]
     noise = _noise(base, head, setting, options)
     verdict: Verdict = "can't tell" if cause.excuse else verdict_of(rows)

@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bubblefinder.compare.diff import Options, diff, failed
-from bubblefinder.compare.noise import Floors
+from bubblefinder.compare.changes import Evidence, changes
+from bubblefinder.compare.diff import GATES, Options, diff, failed
+from bubblefinder.compare.noise import Floors, Setting
 from bubblefinder.errors import UsageError
 from bubblefinder.render.formats import render
 from bubblefinder.report.found import Quantiles, Site
@@ -166,6 +167,18 @@ def test_a_read_that_came_explains_a_difference_below_the_floor() -> None:
     assert diff([base], [explained]).verdict == "regression"
     assert "explained by the calls that came or went. New: A blocking read" in diff([base], [explained]).headline
     assert diff([explained], [base]).verdict == "improvement"
+
+
+@pytest.mark.parametrize(
+    ("paced_us", "explained"), [(0, True), (-300, True), (300, True), (450, True), (560, False), (700, False)]
+)
+def test_a_read_explains_nothing_that_the_pace_of_the_host_alone_may_have_made(paced_us: int, explained: bool) -> None:
+    base, head = a_report(host_late=3 * MS), a_report(host_late=3_600_000, seed=2)
+    setting = Setting(waiting=0.3, step_ns=9.8 * MS, ranks=1)
+    evidence = Evidence(setting, explained_ns=550.0 * US, paced_ns=paced_us * US)
+    told = {row.metric: row for row in changes([base], [head], evidence, GATES)}["step.duration.p50"]
+    assert told.delta == pytest.approx(600 * US, abs=45 * US)
+    assert (told.explained, told.status) == ((True, "worse") if explained else (False, "same"))
 
 
 def test_a_read_that_was_there_but_harmless_explains_nothing() -> None:

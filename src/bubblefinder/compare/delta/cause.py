@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from bubblefinder.compare.delta.build import deltas_of, speed_between, untold
+from bubblefinder.compare.delta.build import deltas_of, untold
 from bubblefinder.compare.delta.normalise import accounted_for, left_out, slower_machine
 from bubblefinder.compare.delta.suspect import STRUCTURAL, WARM_UP, on_host, suspects
 from bubblefinder.compare.delta.warmup import warming_ns
@@ -55,7 +55,13 @@ def _without_gaps(delta: Delta) -> Delta:
     return replace(delta, parts=parts, delta_ns=delta.delta_ns - gaps)
 
 
-def cause_of(base: Sequence[Report], head: Sequence[Report], rows: Sequence[Change], delays: Sequence[Delay]) -> Cause:
+def cause_of(
+    base: Sequence[Report],
+    head: Sequence[Report],
+    rows: Sequence[Change],
+    delays: Sequence[Delay],
+    speed: Speed | None,
+) -> Cause:
     """Return why a step became longer or shorter from base to head; the parts alone where none did.
 
     Suspects explain the mean step: where only its tail or something else moved, there are none.
@@ -65,8 +71,9 @@ def cause_of(base: Sequence[Report], head: Sequence[Report], rows: Sequence[Chan
         head: those of the other.
         rows: every metric, judged.
         delays: by how much nodes begin later, by rank.
+        speed: how fast host and GPU of the first rank were; null where nobody knows.
     """
-    deltas, speed = deltas_of(base, head, delays), speed_between(base, head, delays)
+    deltas = deltas_of(base, head, delays)
     told = all(delay.tracers for delay in delays)
     own = [_without_gaps(delta) for delta in deltas] if told else deltas
     moved = any(row.gated and row.status in _MOVED for row in rows)

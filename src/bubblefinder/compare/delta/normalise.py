@@ -116,6 +116,11 @@ def _at_most(held: float | None) -> float | None:
     return 1 + BY_CHANCE * (held - 1) if held > 1 else 1 / (1 + BY_CHANCE * (1 / held - 1))
 
 
+def paced_ns(speed: Speed | None) -> float:
+    """Return what a step of head is longer by if all its host does took as much longer as the calls that both make."""
+    return _longer((speed.base_host_ns, speed.head_host_ns), speed.host) if speed else 0.0
+
+
 def left_out(rows: Sequence[Change], speed: Speed | None) -> list[str]:
     """Return in words what of the step is the tracer's, where that is worth a word."""
     mean = next((row for row in rows if row.metric == "step.duration.mean"), None)

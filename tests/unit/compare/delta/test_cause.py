@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from bubblefinder.compare.delta.build import deltas_of, speed_between, untold
-from bubblefinder.compare.delta.cause import cause_of
+from bubblefinder.compare.delta.cause import Cause, cause_of
 from bubblefinder.compare.delta.tracer import Delay, delays_of
 from bubblefinder.compare.diff import diff
 from tests.seeded import HEALTHY, Seed, report, trace
@@ -39,8 +39,12 @@ def delays() -> list[Delay]:
     return delays_of([base()], [head()])
 
 
+def of(changes: list[Change]) -> Cause:
+    return cause_of([base()], [head()], changes, delays(), speed_between([base()], [head()], delays()))
+
+
 def test_a_longer_step_has_suspects() -> None:
-    assert [one.name for one in cause_of([base()], [head()], rows(), delays()).suspects] == ["moe_up"]
+    assert [one.name for one in of(rows()).suspects] == ["moe_up"]
 
 
 @pytest.mark.parametrize(
@@ -48,7 +52,7 @@ def test_a_longer_step_has_suspects() -> None:
 )
 def test_where_the_mean_step_did_not_move_nobody_is_suspected(kept: frozenset[str]) -> None:
     changes = [replace(row, status="worse" if row.metric in kept else "same") for row in rows()]
-    cause = cause_of([base()], [head()], changes, delays())
+    cause = of(changes)
     assert cause.suspects == ()
     assert cause.excuse is None
     assert len(cause.deltas) == 1
