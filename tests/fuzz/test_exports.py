@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import sqlite3
 import tempfile
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,8 +24,7 @@ from bubblefinder.timeline.ledger import cover_of, window_ledger
 from bubblefinder.trace import schema
 from bubblefinder.trace.drawn import draw as drawing
 from bubblefinder.trace.open import open_trace
-from bubblefinder.trace.schema import CALLS, CALLS_TABLE, KERNELS, KIND_TABLES
-from bubblefinder.trace.sqlite import open_sqlite
+from bubblefinder.trace.schema import CALLS_TABLE, KIND_TABLES
 from tests.captures import captures
 from tests.exports import GENERATIONS, export
 from tests.laws import broken, lost_rows
@@ -157,13 +155,6 @@ def test_a_whole_export_gives_the_ledger_of_its_definition(trace: Trace, generat
         assert [*broken(report, loaded), *lost_rows(loaded, stored(path))] == []
         for device in report.devices:
             assert classes(loaded, device.gpu) == ledger(loaded, device.gpu)
-
-
-def test_two_threads_read_one_file_at_once(tmp_path: Path) -> None:
-    path = export(drawing("api | A.B.C.D.\ngpu0 s7 | .A.B.C.D\n"), tmp_path / "x.sqlite")
-    with open_sqlite(path) as source, ThreadPoolExecutor(2) as pool:
-        read = list(pool.map(lambda table: source.read(table).frame.height, [CALLS, KERNELS] * 300))
-    assert read == [4] * 600
 
 
 def test_a_call_that_is_told_again_is_read_once_and_not_lost(tmp_path: Path) -> None:

@@ -1,10 +1,8 @@
 from __future__ import annotations
 
-import threading
-
 import pytest
 
-from bubblefinder.parallel import aside, each
+from bubblefinder.parallel import each
 
 
 def test_each_keeps_the_order_and_raises_what_was_raised() -> None:
@@ -12,9 +10,3 @@ def test_each_keeps_the_order_and_raises_what_was_raised() -> None:
     assert each(str, []) == []
     with pytest.raises(ZeroDivisionError):
         each(lambda number: 1 // number, [1, 0, 2])
-
-
-def test_work_aside_runs_on_another_thread_and_raises_what_was_raised() -> None:
-    assert aside(threading.get_ident).result() != threading.get_ident()
-    with pytest.raises(ZeroDivisionError):
-        aside(divmod, 1, 0).result()

@@ -21,7 +21,6 @@ from bubblefinder.causes.site_facts import facts_of_sites, site_facts
 from bubblefinder.causes.step_parts import SkewFacts
 from bubblefinder.causes.thresholds import OWN_COPY_NS
 from bubblefinder.intervals import Cover, inside, split, union
-from bubblefinder.parallel import each
 from bubblefinder.timeline.apis import CallRole
 from bubblefinder.timeline.launches import LAUNCHES
 from bubblefinder.timeline.model import INTER, CaptureMode, IdleClass, on_gpu
@@ -56,7 +55,7 @@ def build_facts(timeline: Timeline, steps: Steps, causes: Causes) -> Facts:
     return Facts(
         programs=find_programs(timeline.trace),
         sites=tuple(site for lane in found for site in site_facts(timeline, causes, lane)),
-        steps=tuple(each(lambda lane: _step(timeline, causes, lane, found, collectives), found)),
+        steps=tuple(_step(timeline, causes, lane, found, collectives) for lane in found),
     )
 
 

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
     from bubblefinder.report.build import Options
     from bubblefinder.report.model import Report
-    from bubblefinder.trace.model import Trace
 
 Capture = Annotated[
     Path,
@@ -174,26 +173,15 @@ def refuse_unseen(report: Report) -> None:
 
 
 def load_and_analyze(path: Path, options: Callable[[], Options], *, quiet: bool) -> Report:
-    """Return the report on the capture at `path`, showing progress.
-
-    The capture is read on another thread while `options` is called, which imports all that will analyse it.
-    """
-    from concurrent.futures import ThreadPoolExecutor
-
+    """Return the report on the capture at `path`, showing progress; `options` refuses before it is read."""
     from bubblefinder.cli.output import stages
 
-    with stages(quiet=quiet) as progress, ThreadPoolExecutor(1) as pool:
-        loading = pool.submit(_open, path, progress)
+    with stages(quiet=quiet) as progress:
         asked = options()
         from bubblefinder.report.build import analyze_trace
+        from bubblefinder.trace.open import open_trace
 
-        return analyze_trace(loading.result(), asked, progress=progress)
-
-
-def _open(path: Path, progress: Callable[[str], None]) -> Trace:
-    from bubblefinder.trace.open import open_trace
-
-    return open_trace(path, progress=progress)
+        return analyze_trace(open_trace(path, progress=progress), asked, progress=progress)
 
 
 def load_all(paths: Sequence[Path], *, quiet: bool, launch_shapes: bool = False) -> list[Report]:

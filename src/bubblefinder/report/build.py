@@ -11,7 +11,6 @@ from bubblefinder._version import __version__
 from bubblefinder.causes.accepted import with_accept_length
 from bubblefinder.errors import CannotAnswerError
 from bubblefinder.overhead.model import Source
-from bubblefinder.parallel import aside
 from bubblefinder.pipeline import Analysis, with_names_of
 from bubblefinder.replay.correct import correct
 from bubblefinder.report.chains import chain_reports
@@ -109,7 +108,6 @@ def report_of(analysis: Analysis, options: Options | None = None) -> Report:
     windows = windows_with_ledger(timeline, steps)
     rank = _rank(timeline, windows, asked)
     packs = load_packs(asked.rules.rules)
-    drawing = aside(detail, analysis, rank, packs.category, launch_shapes=asked.launch_shapes)
     analysis.progress("overhead")
     overhead = correct(timeline, steps, analysis.model, _decode(windows, rank), asked.overhead)
     unknown = overhead.untold_ns
@@ -134,7 +132,7 @@ def report_of(analysis: Analysis, options: Options | None = None) -> Report:
         wait_chains=chain_reports(cured, verdicts.findings, unknown),
         joint=joint(cured, verdicts, rank) if unknown is None else None,
         host=host_report(analysis.facts, cured, rank),
-        detail=drawing.result(),
+        detail=detail(analysis, rank, packs.category, launch_shapes=asked.launch_shapes),
     )
     economics = economics_report(report, timeline.trace.info, asked.economics)
     return replace(report, economics=economics, verdict=verdict(report))

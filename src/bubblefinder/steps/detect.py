@@ -11,7 +11,6 @@ import polars as pl
 
 from bubblefinder.errors import UsageError
 from bubblefinder.intervals import distinct
-from bubblefinder.parallel import aside
 from bubblefinder.steps import thresholds
 from bubblefinder.steps.boundaries import seam_boundaries
 from bubblefinder.steps.by_cadence import find_cadence
@@ -89,9 +88,8 @@ def _best(timeline: Timeline, lane: Detected, asked: _Asked, cadence: Cadence | 
     steady = lane.events.after(set_up_end(timeline, lane.events))
     if not len(steady):
         return None
-    named = aside(marks_of, timeline, lane.lane, int(steady.launch_ns[0])) if method in (None, "nvtx") else None
+    marks = marks_of(timeline, lane.lane, int(steady.launch_ns[0])) if method in (None, "nvtx") else []
     recurs = _recurring(steady, method)
-    marks = named.result() if named else []
     choice = choose(steady, _segmentations(steady, lane.lane, marks, recurs, method, cadence), asked.about)
     if choice is None:
         return None

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from bubblefinder.errors import CannotAnswerError, UsageError
-from bubblefinder.parallel import each
 from bubblefinder.steps.detect import detect
 from bubblefinder.steps.doubts import less_sure
 from bubblefinder.steps.kept import take_up
@@ -50,13 +49,13 @@ def find_steps(timeline: Timeline, step_by: str | None = None) -> Steps:
     if part is not None and part.ranks.height and not step_by:
         return take_up(timeline, part)
     method, pattern = _parse(step_by)
-    every = each(lambda lane: detect(timeline, lane, method, pattern), list(lanes(timeline)))
+    every = [detect(timeline, lane, method, pattern) for lane in lanes(timeline)]
     found = [steps for steps in every if steps is not None]
     if not found or timeline.mode is CaptureMode.UNSEEN:
         if method and not found:
             raise _not_there(method, pattern)
         return _none(timeline)
-    of_lane = each(lambda steps: lane_windows(timeline, steps.lane, steps.events, steps.boundaries, steps.roles), found)
+    of_lane = [lane_windows(timeline, steps.lane, steps.events, steps.boundaries, steps.roles) for steps in found]
     windows = _in_its_own_words(pl.concat(of_lane), timeline)
     found = [less_sure(steps, mine) for steps, mine in zip(found, of_lane, strict=True)]
     confidence = _least_sure(found)

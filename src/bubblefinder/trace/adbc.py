@@ -1,10 +1,8 @@
-"""Reads integer columns of a SQLite table through ADBC, in pieces at once."""
+"""Reads integer columns of a SQLite table through ADBC, page by page."""
 
 from __future__ import annotations
 
-import os
 import sqlite3
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -17,7 +15,6 @@ if TYPE_CHECKING:
 
 OUT_OF_ORDER: Final = "the rows of a table are out of order"
 _PAGE: Final = 1 << 18
-_MOST_READERS: Final = 4
 
 
 class AdbcRefusedError(Exception):
@@ -50,26 +47,15 @@ def read_integers(uri: str, table: str, key: Key, columns: Sequence[Column], mos
         AdbcRefusedError: read the table some other way.
         sqlite3.DatabaseError: the file is damaged.
     """
-    readers = min(_MOST_READERS, os.cpu_count() or 1) if key.last - key.first > _PAGE else 1
-    cuts = [key.first + (key.last - key.first) * part // readers for part in range(readers)]
-    ranges = list(zip(cuts, [*(cut - 1 for cut in cuts[1:]), key.last], strict=True))
-    with ThreadPoolExecutor(readers) as pool:
-        pieces = pool.map(lambda piece: _read_range(uri, table, key.name, piece, columns, most_rows), ranges)
-        return pl.concat([page for pages in pieces for page in pages])
-
-
-def _read_range(
-    uri: str, table: str, key: str, piece: tuple[int, int], columns: Sequence[Column], most_rows: int
-) -> list[pl.DataFrame]:
-    """Read the rows from one position to another, both included, page by page."""
-    position, last = piece
+    position = key.first
     kept = ", ".join(f'"{column.source}" AS "{column.name}"' for column in columns)
     narrow = [pl.col(column.name).cast(column.dtype, strict=False) for column in columns]
     pages = []
     with _connected(uri) as fetch:
         while True:
-            within = f"{key} BETWEEN {position} AND {last}"
-            page = fetch(f'SELECT {key} AS "key", {kept} FROM {table} WHERE {within} ORDER BY {key} LIMIT {_PAGE}')
+            within = f"{key.name} BETWEEN {position} AND {key.last}"
+            rows = f'SELECT {key.name} AS "key", {kept} FROM {table} WHERE {within} ORDER BY {key.name} LIMIT {_PAGE}'
+            page = fetch(rows)
             most_rows -= page.height
             if most_rows < 0 or any(dtype != pl.Int64 for dtype in page.dtypes):
                 raise AdbcRefusedError
@@ -77,7 +63,7 @@ def _read_range(
                 raise sqlite3.DatabaseError(OUT_OF_ORDER)
             pages.append(page.select(narrow))
             if page.height < _PAGE:
-                return pages
+                return pl.concat(pages)
             position = page["key"][-1] + 1
 
 

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from bubblefinder.errors import CannotAnswerError
-from bubblefinder.parallel import aside
 from bubblefinder.trace import frames, schema
 from bubblefinder.trace.gpus import place
 from bubblefinder.trace.info import read_info
@@ -41,9 +40,8 @@ def build_trace(source: Source, name: str) -> Trace:
         InputError: the file turns out to be damaged.
     """
     tally = Tally()
-    reading = aside(frames.read_calls, source, tally)
     operations = frames.in_time_order(frames.read_operations(source, tally))
-    calls = reading.result()
+    calls = frames.read_calls(source, tally)
     operations = _placed(operations, source, calls, tally)
     ranges, domains = frames.read_nvtx(source, tally)
     overheads = frames.read_overheads(source, tally)

@@ -56,7 +56,7 @@ def _opens(uri: str) -> bool:
 
 def connect(uri: str) -> sqlite3.Connection:
     """Open a connection that can only read, and can run no code that the file brings along."""
-    connection = sqlite3.connect(uri, uri=True, timeout=_LOCK_WAIT_S, isolation_level=None, check_same_thread=False)
+    connection = sqlite3.connect(uri, uri=True, timeout=_LOCK_WAIT_S, isolation_level=None)
     connection.text_factory = lambda stored: stored.decode(errors="replace")
     connection.execute("PRAGMA trusted_schema = OFF")
     connection.execute("PRAGMA cell_size_check = ON")

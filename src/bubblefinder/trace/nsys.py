@@ -142,8 +142,10 @@ def run_tool(
 
             patience = Timer(_PATIENCE_S, stop)
             patience.start()
-            said = _followed(tool, stage, progress)
-            patience.cancel()
+            try:
+                said = _followed(tool, stage, progress)
+            finally:
+                patience.cancel()  # Python ends only behind its threads: an interrupted run would wait for the hour
     except OSError as error:
         raise InputError(
             f"{name} can't be run: {error.strerror or error}", hint="run it yourself to see more"

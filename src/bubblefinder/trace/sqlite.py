@@ -7,10 +7,9 @@ columns, so that nothing stored in an untrusted file is run.
 from __future__ import annotations
 
 import sqlite3
-from contextlib import ExitStack, closing, contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
 from itertools import compress, islice, pairwise
-from threading import local
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -23,7 +22,7 @@ from bubblefinder.trace.pages import PagesRefusedError, Place, read_pages
 from bubblefinder.trace.schema import LONGEST_TEXT, STRING_IDS, Rows, StoredColumn, Strings, candidates, normalise
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
     from bubblefinder.trace.schema import Column, Table
@@ -45,38 +44,29 @@ def open_sqlite(path: Path) -> Iterator[SqliteSource]:
     check_length(path)
     try:
         uri = read_only_uri(path)
-        with ExitStack() as opened:
-            yield SqliteSource(lambda: opened.enter_context(closing(connect(uri))), path, uri)
+        with closing(connect(uri)) as connection:
+            yield SqliteSource(connection, path, uri)
     except (sqlite3.Error, UnicodeDecodeError) as error:
         raise explained(error, path) from error
 
 
 class SqliteSource:
-    """An opened SQLite export.
+    """An opened SQLite export; another thread than that which opened it is refused.
 
-    Each thread that reads has a connection of its own. SQLite holds a connection's lock while it asks our authorizer,
-    which waits for the interpreter; another thread that reads a row by the same connection has the interpreter and
-    waits for the lock.
+    It would wait for ever now and then: SQLite holds a connection's lock while it asks our authorizer, which waits for
+    the interpreter, and another thread that reads a row has the interpreter and waits for the lock.
     """
 
     format = "sqlite"
 
-    def __init__(self, connect: Callable[[], sqlite3.Connection], path: Path, uri: str) -> None:
-        """List the real tables of the file; `connect` opens one more connection to it."""
-        self._connect = connect
-        self._of_thread = local()
+    def __init__(self, connection: sqlite3.Connection, path: Path, uri: str) -> None:
+        """List the real tables of the file."""
+        self._connection = connection
         self._path = path
         self._uri = uri
         self._most_rows = path.stat().st_size // _SMALLEST_ROW
         tables = "SELECT name, rootpage FROM sqlite_master WHERE type = 'table' AND rootpage > 0"
-        self._roots = {name: root for name, root in self._connection.execute(tables) if isinstance(name, str)}
-
-    @property
-    def _connection(self) -> sqlite3.Connection:
-        if not hasattr(self._of_thread, "connection"):
-            self._of_thread.connection = self._connect()
-        found: sqlite3.Connection = self._of_thread.connection
-        return found
+        self._roots = {name: root for name, root in connection.execute(tables) if isinstance(name, str)}
 
     @property
     def tables(self) -> frozenset[str]:

@@ -29,10 +29,8 @@ def uri(tmp_path: Path) -> str:
 
 
 @pytest.mark.parametrize("page", [1, 64, 1000, 5000])
-@pytest.mark.parametrize("readers", [1, 2, 3])
-def test_pages_and_readers_change_nothing(uri: str, monkeypatch: pytest.MonkeyPatch, page: int, readers: int) -> None:
+def test_the_size_of_a_page_changes_nothing(uri: str, monkeypatch: pytest.MonkeyPatch, page: int) -> None:
     monkeypatch.setattr(adbc, "_PAGE", page)
-    monkeypatch.setattr("os.cpu_count", lambda: readers)
     last = 1000 if page > 1 else 40
     frame = read_integers(uri, "t", Key("rowid", 1, last), COLUMNS, PLENTY)
     assert frame["narrow"].to_list() == list(range(last))

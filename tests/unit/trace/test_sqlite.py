@@ -1,8 +1,8 @@
 from __future__ import annotations
 
 import sqlite3
-import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from typing import TYPE_CHECKING
 
@@ -259,33 +259,8 @@ def test_a_name_is_bounded_where_it_enters_and_said_to_be_cut(tmp_path: Path, le
     assert {note.code: note.count for note in loaded.notes}.get("names-cut") == (1 if length > 4_096 else None)
 
 
-TWO_THREADS = """
-import sys
-from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
-from bubblefinder.trace import schema
-from bubblefinder.trace.sqlite import open_sqlite
-
-def texts(source):
-    for _ in range(200):
-        source.strings(range(1000))
-
-def columns(source):
-    for _ in range(2000):
-        source.columns(schema.THREAD_NAMES)
-
-with open_sqlite(Path(sys.argv[1])) as source, ThreadPoolExecutor(2) as pool:
-    for reading in [pool.submit(texts, source), pool.submit(columns, source)]:
-        reading.result()
-"""
-
-
-def test_two_threads_that_read_one_export_do_not_wait_for_each_other(tmp_path: Path) -> None:
-    """In a process of its own: of one connection, one held SQLite's lock and the other the interpreter's, for ever."""
-    path = tmp_path / "capture.sqlite"
-    with closing(sqlite3.connect(path)) as connection:
-        connection.execute("CREATE TABLE StringIds (id INTEGER PRIMARY KEY, value TEXT NOT NULL)")
-        connection.execute("CREATE TABLE ThreadNames (nameId INTEGER, priority INTEGER, globalTid INTEGER)")
-        connection.executemany("INSERT INTO StringIds VALUES (?, ?)", ((n, f"name {n}") for n in range(1000)))
-        connection.commit()
-    subprocess.run([sys.executable, "-c", TWO_THREADS, str(path)], check=True, timeout=120)
+def test_another_thread_is_refused_rather_than_left_to_wait_for_ever(tmp_path: Path) -> None:
+    with open_sqlite(save(tmp_path / "x.sqlite")) as source, ThreadPoolExecutor(1) as pool:
+        assert source.columns(schema.CALLS)
+        refused = pool.submit(source.columns, schema.CALLS).exception()
+    assert isinstance(refused, sqlite3.ProgrammingError)

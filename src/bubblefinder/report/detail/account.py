@@ -9,7 +9,6 @@ import numpy as np
 import polars as pl
 
 from bubblefinder.intervals import every_position, within
-from bubblefinder.parallel import each
 from bubblefinder.report.account import Account, EagerAccount, RoleAccount, Shapes
 from bubblefinder.report.detail.host_account import calls_of, idle_of
 from bubblefinder.report.detail.kernels import kernel_name
@@ -51,7 +50,7 @@ def accounts(
         return []
     decode = steps.windows.filter(pl.col("excluded").is_null()).select("gpu", "process").unique().sort("gpu", "process")
     ranks = [Rank(gpu, process) for gpu, process in decode.iter_rows()]
-    return each(lambda rank: _account(timeline, steps, causes, rank, shapes), ranks)
+    return [_account(timeline, steps, causes, rank, shapes) for rank in ranks]
 
 
 def _account(

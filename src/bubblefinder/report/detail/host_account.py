@@ -137,10 +137,6 @@ def _told(timeline: Timeline, steps: Steps, causes: Causes | None, parts: pl.Dat
     )
 
 
-def _short(text: str) -> str:
-    return plain(text, _NAME_LENGTH)
-
-
 def _during(timeline: Timeline, parts: pl.DataFrame) -> pl.Series:
     """Return the call that each part's thread sat in: of CUDA, else of the operating system, else none."""
     threads = parts["thread"].drop_nulls().unique().implode()
@@ -243,5 +239,5 @@ def _places(timeline: Timeline, inside: Ints) -> pl.Series:
     texts = timeline.ranges.rows["text"].gather(nullable(inside)).cast(pl.Categorical)
     different = texts.unique()
     words = different.cast(pl.String).to_frame().select(general(pl.col("text")))["text"]
-    short = words.map_elements(_short, return_dtype=pl.String).cast(pl.Categorical)
+    short = pl.Series([None if text is None else plain(text, _NAME_LENGTH) for text in words], dtype=pl.Categorical)
     return texts.to_physical().replace_strict(different.to_physical(), short)
