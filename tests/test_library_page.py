@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
 import sys
 from pathlib import Path
+
+from tests.processes import run
 
 ROOT = Path(__file__).parents[1]
 
@@ -14,13 +15,10 @@ ROOT = Path(__file__).parents[1]
 def test_the_examples_run(tmp_path: Path) -> None:
     (tmp_path / "sample_traces").symlink_to(ROOT / "sample_traces")
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "library.md").read_text(), re.DOTALL)
-    done = subprocess.run(
+    done = run(
         [sys.executable, "-W", "error", "-c", "\n".join(blocks)],
         cwd=tmp_path,
         env={**os.environ, "POLARS_MAX_THREADS": "2"},
-        capture_output=True,
-        text=True,
-        check=False,
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("28.3% of the decode time idle, 18.5% between graphs\nSequence lengths")

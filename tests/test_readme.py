@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 import shlex
-import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+
+from tests.processes import run
 
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
@@ -61,7 +62,7 @@ def test_the_readme_shows_what_its_commands_print(elsewhere: Path) -> None:
         elif example.command.startswith("bubblefinder "):
             assert status == 0, f"exit {status} before {example.command}"
             arguments = shlex.split(example.command, comments=True)[1:]
-            run = subprocess.run([PROGRAM, *arguments], cwd=elsewhere, capture_output=True, text=True, check=False)
-            status, printed = run.returncode, [line.strip() for line in run.stdout.splitlines()]
-            assert [line for line in example.shown if line not in printed] == [], example.command + run.stderr
+            done = run([PROGRAM, *arguments], cwd=elsewhere)
+            status, printed = done.returncode, [line.strip() for line in done.stdout.splitlines()]
+            assert [line for line in example.shown if line not in printed] == [], example.command + done.stderr
     assert status == 0

@@ -13,6 +13,8 @@ from typing import Any
 
 import pytest
 
+from tests import processes
+
 Check = Callable[..., dict[str, str]]
 Sample = Callable[[str], Path]
 Post = Callable[..., list[list[str]]]
@@ -51,7 +53,7 @@ def check(tmp_path: Path) -> Check:
             "GITHUB_STEP_SUMMARY": "summary",
             **inputs,
         }
-        subprocess.run(["bash", ROOT / ".ci/check.sh"], cwd=tmp_path, env=environment, check=True, capture_output=True)
+        processes.run(["bash", ROOT / ".ci/check.sh"], cwd=tmp_path, env=environment, check=True)
         return dict(line.split("=", 1) for line in (tmp_path / "outputs").read_text().splitlines())
 
     return run
@@ -92,11 +94,7 @@ def test_what_fails_the_job_is_a_choice(fail_on: str, codes: str) -> None:
     got = ""
     for code in "01234":
         environment = {**os.environ, "INPUT_FAIL_ON": fail_on, "EXIT_CODE": code}
-        got += str(
-            subprocess.run(
-                ["bash", ROOT / ".ci/answer.sh"], env=environment, check=False, capture_output=True
-            ).returncode
-        )
+        got += str(processes.run(["bash", ROOT / ".ci/answer.sh"], env=environment).returncode)
     assert got == codes
 
 
@@ -122,7 +120,7 @@ def post(tmp_path: Path) -> Post:
             "HEAD_BRANCH": "feature",
             "HEAD_SHA": "abc",
         }
-        subprocess.run(["bash", ROOT / ".ci/comment.sh"], cwd=tmp_path, env=environment, check=True)
+        processes.run(["bash", ROOT / ".ci/comment.sh"], cwd=tmp_path, env=environment, check=True)
         calls = (tmp_path / "calls.json").read_text().splitlines()
         return [call for call in map(json.loads, calls) if {"POST", "PATCH"} & set(call)]
 

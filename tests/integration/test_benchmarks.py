@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from bubblefinder.steps.find import find_steps
 from bubblefinder.timeline.build import build_timeline
 from bubblefinder.timeline.ledger import window_ledger
 from bubblefinder.trace.open import open_trace
+from tests.processes import run
 
 ROOT = Path(__file__).parents[2]
 
@@ -50,16 +50,16 @@ def test_the_analysis_gives_the_generators_answer(tmp_path: Path, kernels: int, 
 def test_the_benchmark_compares_all_four(tmp_path: Path) -> None:
     generate(tmp_path / "made.sqlite", 2_000, Shape(nodes=100))
     command = [sys.executable, "-m", "benchmarks.load", str(tmp_path / "made.sqlite"), "--repeat", "1"]
-    run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    assert run.returncode == 0, run.stderr
-    assert len(re.findall(r"\d\.\d\d s +\d+\.\d\d x +\d+\.\d\d s of processor +\d+ MB peak", run.stdout)) == 4
+    done = run(command, cwd=ROOT)
+    assert done.returncode == 0, done.stderr
+    assert len(re.findall(r"\d\.\d\d s +\d+\.\d\d x +\d+\.\d\d s of processor +\d+ MB peak", done.stdout)) == 4
 
 
 def test_one_table_has_every_shape(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "benchmarks.shapes", str(tmp_path), "--kernels", "2000", "--repeat", "1"]
     command += ["--shape", "nvtx", "--shape", "gpus"]
-    run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
-    rows = [line.split() for line in run.stdout.splitlines()]
+    done = run(command, cwd=ROOT, check=True)
+    rows = [line.split() for line in done.stdout.splitlines()]
     assert rows[1][:5] == ["shape", "floor", "stdlib", "analyze", "ratio"]
     assert [row[0] for row in rows[2:]] == ["nvtx", "gpus"]
     assert all(float(value) > 0 for row in rows[2:] for value in row[2:7])
@@ -74,5 +74,5 @@ def test_every_stage_is_timed(tmp_path: Path) -> None:
 
 def test_the_generator_writes_its_answer_beside_the_export(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "benchmarks.generate", str(tmp_path / "made.sqlite"), "--kernels", "500"]
-    run = subprocess.run([*command, "--nodes", "50"], cwd=ROOT, capture_output=True, text=True, check=True)
-    assert json.loads((tmp_path / "made.answer.json").read_text()) == json.loads(run.stdout)
+    done = run([*command, "--nodes", "50"], cwd=ROOT, check=True)
+    assert json.loads((tmp_path / "made.answer.json").read_text()) == json.loads(done.stdout)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 from typing import TYPE_CHECKING
 
 import pytest
@@ -14,6 +13,7 @@ from bubblefinder.report.build import analyze_trace
 from bubblefinder.trace import nsys as installed
 from bubblefinder.trace.nsys import export_report, installed_nsys
 from bubblefinder.trace.open import open_source, open_trace
+from tests.processes import run
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -92,7 +92,7 @@ def test_a_recording_is_imported_first(tmp_path: Path, real_nsys: Path) -> None:
     options = ["--trace=nvtx", "--sample=none", "--cpuctxsw=none", "-o", "raw"]
     clean = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path), "TMPDIR": str(tmp_path)}
     command = [str(real_nsys.resolve()), "profile", *options, "./program"]
-    subprocess.run(command, cwd=tmp_path, env=clean, check=True, capture_output=True, timeout=300)
+    run(command, cwd=tmp_path, env=clean, check=True)
     recording = tmp_path / "raw.qdstrm"
     assert recording.is_file()
     told: list[str] = []

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import lzma
 import os
-import subprocess
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,7 +12,10 @@ from typing import TYPE_CHECKING
 import pandas as pd
 import pytest
 
+from tests import processes
+
 if TYPE_CHECKING:
+    import subprocess
     from collections.abc import Callable
 
 SOURCES = Path(__file__).parents[2] / "src"
@@ -36,15 +38,13 @@ def run(nsys: Path, reports: Path, out: Path, mode: str) -> subprocess.Completed
     (framework / "third_party").mkdir(
         exist_ok=True
     )  # Debian's package drops the empty folder, and nothing runs without
-    found = subprocess.run(
-        [Path(sys.executable).with_name("bubblefinder"), "recipe", "path"], capture_output=True, text=True, check=True
-    ).stdout.strip()
+    found = processes.run([Path(sys.executable).with_name("bubblefinder"), "recipe", "path"], check=True).stdout.strip()
     assert found == f"export NSYS_RECIPE_PATH={SOURCES}"
     environment = {
         **os.environ, "NSYS_RECIPE_PATH": str(SOURCES), "PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin",
     }  # fmt: skip
     command = [str(nsys), "recipe", "bubblefinder", "--input", str(reports), "--output", str(out), "--mode", mode]
-    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=300, env=environment)
+    return processes.run(command, env=environment)
 
 
 @pytest.mark.parametrize("mode", ["none", "concurrent", "dask-futures"])

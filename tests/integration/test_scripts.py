@@ -5,14 +5,16 @@ from __future__ import annotations
 import lzma
 import os
 import re
-import subprocess
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+from tests import processes
+
 if TYPE_CHECKING:
+    import subprocess
     from collections.abc import Callable
 
 ROOT = Path(__file__).parents[2]
@@ -40,9 +42,7 @@ def environment(tools: Path) -> dict[str, str]:
 
 
 def run(command: str, folder: Path, tools: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        ["bash", "-c", command], cwd=folder, env=environment(tools), capture_output=True, text=True, check=False
-    )
+    return processes.run(["bash", "-c", command], cwd=folder, env=environment(tools))
 
 
 def mails(tmp_path: Path) -> list[str]:
@@ -113,7 +113,7 @@ def project(tmp_path: Path, sample: Callable[[str], Path]) -> Path:
 
 
 def git(folder: Path, *arguments: str) -> str:
-    done = subprocess.run(["git", *arguments], cwd=folder, capture_output=True, text=True, check=True)
+    done = processes.run(["git", *arguments], cwd=folder, check=True)
     return done.stdout
 
 

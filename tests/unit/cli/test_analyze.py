@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sqlite3
-import subprocess
 import sys
 from pathlib import Path
 
@@ -12,6 +11,7 @@ import pytest
 
 from bubblefinder import analyze
 from bubblefinder.errors import CannotAnswerError
+from tests import processes
 from tests.command import run
 
 SAMPLES = Path(__file__).parents[3] / "sample_traces"
@@ -20,7 +20,7 @@ SAMPLE = SAMPLES / "nextn_before.node.sqlite.xz"
 
 def test_it_runs_in_a_process_of_its_own() -> None:
     command = [sys.executable, "-m", "bubblefinder", "analyze", str(SAMPLE)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = processes.run(command)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == run("analyze", SAMPLE).stdout
 

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,7 +9,10 @@ from typing import TYPE_CHECKING
 import polars as pl
 import pytest
 
+from tests import processes
+
 if TYPE_CHECKING:
+    import subprocess
     from collections.abc import Callable
 
 PROGRAM = Path(sys.executable).with_name("bubblefinder")
@@ -18,9 +20,7 @@ PROGRAM = Path(sys.executable).with_name("bubblefinder")
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
     command = [str(PROGRAM), "batch", *arguments]
-    return subprocess.run(
-        command, capture_output=True, text=True, check=False, timeout=300, env={**os.environ, "CI": ""}
-    )
+    return processes.run(command, env={**os.environ, "CI": ""})
 
 
 @pytest.fixture(scope="module")
