@@ -264,6 +264,7 @@ class Writer:
             "streamId": column(o.stream for o in operations),
             "graphNodeId": column(o.node for o in operations),
             "demangledName": column(o.name for o in operations),
+            "shortName": column(o.name for o in operations),
         }.items():
             into.append(name)
             rows.append(np.broadcast_to(values, rows[0].shape))

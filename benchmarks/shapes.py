@@ -21,6 +21,10 @@ if TYPE_CHECKING:
 
 NSYS = "nsys analyze"
 NSYS_AI = "nsys-ai"
+OTHERS = {
+    NSYS: ["nsys", "analyze", "--rule", "gpu_gaps:gap=1:rows=1000"],
+    NSYS_AI: ["nsys-ai", "skill", "run", "gpu_idle_gaps"],
+}
 KERNELS_OF_A_GPU = 100
 
 
@@ -37,33 +41,32 @@ def shapes(kernels: int) -> dict[str, Shape]:
     }
 
 
-def others(path: Path) -> dict[str, list[str]]:
-    """The gap queries of other tools that are installed."""
-    found = {
-        NSYS: ["nsys", "analyze", "--rule", "gpu_gaps:gap=1:rows=1000", str(path)],
-        NSYS_AI: ["nsys-ai", "skill", "run", "gpu_idle_gaps", str(path)],
-    }
-    return {name: command for name, command in found.items() if shutil.which(command[0])}
-
-
 def times(path: Path, repeat: int) -> dict[str, list[Run]]:
     """Run everything in turns, after reading the file once."""
     with tempfile.TemporaryDirectory() as folder:
         ours = commands(path, Path(folder) / "report.json")
-        todo = {name: ours[name] for name in (FLOOR, PLAIN, ANALYZE)} | others(path)
         warm(path)
-        runs: dict[str, list[Run]] = {name: [] for name in todo}
+        runs: dict[str, list[Run]] = {}
         for _ in range(repeat):
-            for name, command in todo.items():
-                runs[name].append(measured(command))
+            for name in (FLOOR, PLAIN, ANALYZE):
+                runs.setdefault(name, []).append(measured(ours[name]))
+            for name, command in OTHERS.items():
+                if shutil.which(command[0]):
+                    runs.setdefault(name, []).append(on_a_copy(command, path))
     return runs
+
+
+def on_a_copy(command: list[str], path: Path) -> Run:
+    """Run the gap query of another tool on a copy: nsys-ai adds an index to the file, or keeps files beside it."""
+    with tempfile.TemporaryDirectory() as folder:
+        return measured([*command, shutil.copy(path, folder)])
 
 
 def row(name: str, runs: dict[str, list[Run]], kernels: int) -> str:
     """One line of the table: processor seconds, and of the analysis its ratio and its peak."""
     taken = {what: statistics.median(run.processor for run in found) for what, found in runs.items()}
     peak = max(run.megabytes for run in runs[ANALYZE])
-    of_others = "".join(f"{taken[what]:10.1f}" if what in taken else f"{'-':>10}" for what in (NSYS, NSYS_AI))
+    of_others = "".join(f"{taken[what]:10.2f}" if what in taken else f"{'-':>10}" for what in (NSYS, NSYS_AI))
     ratio = taken[ANALYZE] / taken[PLAIN]
     each = peak * 1e6 / kernels
     ours = f"{taken[ANALYZE]:10.2f}{ratio:7.2f}{peak:8.0f}{each:7.0f}"

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import sys
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import Any
 import polars as pl
 import pytest
 
+from benchmarks import shapes
 from benchmarks.generate import Shape, generate
 from benchmarks.stages import stages
 from bubblefinder.steps.find import find_steps
@@ -63,6 +65,19 @@ def test_one_table_has_every_shape(tmp_path: Path) -> None:
     assert rows[1][:5] == ["shape", "floor", "stdlib", "analyze", "ratio"]
     assert [row[0] for row in rows[2:]] == ["nvtx", "gpus"]
     assert all(float(value) > 0 for row in rows[2:] for value in row[2:7])
+
+
+def test_another_tool_runs_on_a_copy_that_it_may_write_into(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tool = tmp_path / "nsys"
+    tool.write_text('#!/bin/sh\nfor last; do :; done\ntest -s "$last" && echo more >> "$last" && : > "$last.kept"\n')
+    tool.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    made = tmp_path / "captures" / "made.sqlite"
+    made.parent.mkdir()
+    generate(made, 500, Shape(nodes=50))
+    before = made.read_bytes()
+    assert shapes.times(made, 1)[shapes.NSYS][0].seconds > 0
+    assert (made.read_bytes(), [path.name for path in made.parent.iterdir()]) == (before, ["made.sqlite"])
 
 
 def test_every_stage_is_timed(tmp_path: Path) -> None:

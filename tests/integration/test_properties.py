@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -9,9 +10,11 @@ import pytest
 from hypothesis import given
 
 from bubblefinder.pipeline import Analysis
-from bubblefinder.report.build import analyze_trace
+from bubblefinder.report.build import Options, analyze_trace, report_of
 from bubblefinder.timeline.model import IdleClass
+from bubblefinder.timeline.rank import ranks_of
 from bubblefinder.trace.schema import CALLS_TABLE
+from tests import samples
 from tests.captures import captures, moved, relabelled
 from tests.loops import disturbed
 
@@ -68,3 +71,41 @@ def test_evidence_lies_where_it_says(seed: int) -> None:
 
 def test_some_loop_has_findings_with_evidence() -> None:
     assert any(f.evidence for seed in range(4) for f in analyze_trace(disturbed(seed).sketch.trace()).findings)
+
+
+def of_all(report: Report) -> tuple[object, ...]:
+    """What a report tells of the capture and of every rank, whichever it leads with."""
+    found = sorted(repr((f.rule, f.severity, f.devices, f.evidence)) for f in report.findings)
+    steps = (report.steps.by_device, report.steps.rows)
+    return report.trace, report.quality, report.devices, steps, report.benign, found
+
+
+@given(captures())
+def test_the_rank_asked_for_changes_nothing_that_is_told_of_all(trace: Trace) -> None:
+    ranks = ranks_of(Analysis(trace).timeline)
+    told = [of_all(analyze_trace(trace, Options(gpu=rank.gpu, pid=rank.pid))) for rank in ranks]
+    assert told == [of_all(analyze_trace(trace))] * len(ranks)
+
+
+@pytest.mark.parametrize("name", ["tp2_before.node", "seeded/tp2_slowrank.node"])
+def test_the_rank_asked_for_changes_nothing_that_is_told_of_all_in_a_real_capture(name: str) -> None:
+    analysis = samples.analysis(name)
+    told = [of_all(report_of(analysis, Options(gpu=rank.gpu))) for rank in ranks_of(analysis.timeline)]
+    assert told == [of_all(samples.report(name))] * 2
+
+
+def check_window_around_everything(trace: Trace, whole: Report) -> None:
+    part = analyze_trace(trace, Options(window=(0, 2**62)))
+    assert part.steps.selection is not None
+    assert replace(part, steps=replace(part.steps, selection=None), detail=whole.detail) == whole
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_window_around_everything_changes_nothing(seed: int) -> None:
+    trace = disturbed(seed).sketch.trace()
+    check_window_around_everything(trace, analyze_trace(trace))
+
+
+@pytest.mark.parametrize("name", ["tp2_before.node", "torch_eager", "nextn_before.graph"])
+def test_a_window_around_everything_changes_nothing_of_a_real_capture(name: str) -> None:
+    check_window_around_everything(samples.analysis(name).trace, samples.report(name))

@@ -10,6 +10,7 @@ import polars as pl
 
 from bubblefinder.errors import CannotAnswerError
 from bubblefinder.steps.kept import lay_down
+from bubblefinder.trace.frames import of_threads
 from bubblefinder.trace.part import Part
 
 if TYPE_CHECKING:
@@ -120,8 +121,8 @@ def _around(trace: Trace, span: Span) -> Trace:
         overheads=trace.overheads.filter(meanwhile),
         syncs=syncs,
         events=_events(trace.events, calls, syncs),
-        os_calls=trace.os_calls.filter(meanwhile),
-        off_cpu=trace.off_cpu.filter(meanwhile & pl.col("thread").is_in(calls["thread"].unique().implode())),
+        os_calls=trace.os_calls.filter(meanwhile & of_threads(calls)),
+        off_cpu=trace.off_cpu.filter(meanwhile & of_threads(calls)),
         frames=trace.frames.filter(pl.col("callchain").is_in(calls["callchain"].drop_nulls().unique().implode())),
         names={number: text for number, text in trace.names.items() if number in named},
         thread_names={thread: name for thread, name in trace.thread_names.items() if thread in threads},

@@ -89,10 +89,16 @@ def settled(notes: Sequence[QualityNote], calls: pl.DataFrame, operations: pl.Da
     whole = len(launched) > 0 and launched.all() and not operations["call_index"].null_count()
     return tuple(
         replace(note, level="info", message=f"{note.message} Every launch call has its GPU work on record, though.")
-        if whole and note.code in {"events-incomplete", "diagnostic"} and _DOUBT.search(note.message)
+        if whole and _doubts_cuda(note)
         else note
         for note in notes
     )
+
+
+def _doubts_cuda(note: QualityNote) -> bool:
+    """Say whether a note is a doubt that nothing has settled yet; that of a part may have been, by the whole."""
+    said = note.level == "warn" and note.code in {"events-incomplete", "diagnostic"}
+    return said and _DOUBT.search(note.message) is not None
 
 
 def _mode_note(calls: pl.DataFrame, mode: CaptureMode) -> QualityNote:

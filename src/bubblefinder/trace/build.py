@@ -45,7 +45,7 @@ def build_trace(source: Source, name: str) -> Trace:
     operations = _placed(operations, source, calls, tally)
     ranges, domains = frames.read_nvtx(source, tally)
     overheads = frames.read_overheads(source, tally)
-    os_calls = frames.read_os_calls(source, tally)
+    os_calls = frames.read_os_calls(source, tally, calls)
     chains = frames.read_callchains(source, tally, calls)
     threads = source.read(schema.THREAD_NAMES).frame.drop_nulls(["thread", "name_id"])
     named = [

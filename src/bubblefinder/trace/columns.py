@@ -106,7 +106,7 @@ MEANINGS: Final = {
     "graph_nodes": "creations of graph nodes, by which captured launches are told apart",
     "syncs": "SYNCHRONIZATION rows",
     "events": "CUDA_EVENT rows",
-    "os_calls": "operating system calls, the outermost of each thread",
+    "os_calls": "operating system calls of threads that call CUDA, the outermost of each",
     "off_cpu": "when threads that call CUDA were off their CPUs; `row` is that of the switch out",
     "frames": "innermost frames of call chains",
 }

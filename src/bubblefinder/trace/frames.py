@@ -202,15 +202,21 @@ def read_events(source: Source, tally: Tally) -> pl.DataFrame:
     )  # fmt: skip
 
 
-def read_os_calls(source: Source, tally: Tally) -> pl.DataFrame:
-    """Read the outermost operating system calls; those inside another would count twice."""
+def read_os_calls(source: Source, tally: Tally, calls: pl.DataFrame) -> pl.DataFrame:
+    """Read the outermost operating system calls of threads that call CUDA; those inside another would count twice."""
     rows = read(source, schema.OS_CALLS, tally).filter(pl.col("nesting").fill_null(0) == 0)
-    return in_time_order(timed(rows, schema.OS_CALLS, tally)).select("row", "start_ns", "end_ns", "thread", "name_id")
+    theirs = timed(rows, schema.OS_CALLS, tally).filter(of_threads(calls))
+    return in_time_order(theirs).select("row", "start_ns", "end_ns", "thread", "name_id")
+
+
+def of_threads(calls: pl.DataFrame) -> pl.Expr:
+    """Tell the rows of threads that made any of these calls."""
+    return pl.col("thread").is_in(calls["thread"].unique().implode())
 
 
 def read_off_cpu(source: Source, tally: Tally, calls: pl.DataFrame) -> pl.DataFrame:
     """Read when the threads that call CUDA were off their CPUs: from each switch out to the next switch in."""
-    switches = read(source, schema.SCHEDULE, tally).filter(pl.col("thread").is_in(calls["thread"].unique().implode()))
+    switches = read(source, schema.SCHEDULE, tally).filter(of_threads(calls))
     ordered = switches.drop_nulls(["start_ns", "scheduled"]).sort("thread", "start_ns", maintain_order=True)
     back = pl.col("scheduled").shift(-1).over("thread") != 0
     away = ordered.with_columns(end_ns=pl.when(back).then(pl.col("start_ns").shift(-1).over("thread")))

@@ -187,8 +187,17 @@ def test_events_without_a_time_have_none(load: Loader) -> None:
 
 def test_nested_operating_system_calls_count_once(load: Loader) -> None:
     row = {"start": 1, "end": 5, "globalTid": THREAD, "nameId": 3}
-    loaded = load(OSRT_API=[row | {"nestingLevel": level} for level in (None, 0, 1)]).os_calls
+    calls = {CALLS: [call(1, 2)]}
+    loaded = load(OSRT_API=[row | {"nestingLevel": level} for level in (None, 0, 1)], **calls).os_calls
     assert loaded.select("row", "name").rows() == [(0, "a range"), (1, "a range")]
+
+
+def test_operating_system_calls_of_threads_without_cuda_are_left_out_when_they_have_been_counted(load: Loader) -> None:
+    row = {"start": 4, "end": 5, "globalTid": THREAD, "nameId": 3}
+    idle = row | {"globalTid": THREAD + 1}
+    loaded = load(OSRT_API=[idle, row, idle | {"end": 3}], **{CALLS: [call(1, 2)]})
+    assert loaded.os_calls.select("row", "thread").rows() == [(1, THREAD)]
+    assert counts(loaded)["invalid-times"] == 1
 
 
 def test_a_thread_is_off_its_cpu_from_each_switch_out_to_the_next_switch_in(load: Loader) -> None:
