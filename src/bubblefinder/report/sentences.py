@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from bubblefinder.causes.decode import NO_STEP
-from bubblefinder.report.prediction_sentences import to_recover_words
+from bubblefinder.report.prediction_sentences import gain_words, in_turn_words
 from bubblefinder.units import count, duration, plural, printable, share
 
 if TYPE_CHECKING:
@@ -133,10 +133,18 @@ def few_words(affected: int, report: Report) -> str:
 
 
 def cost_words(finding: Finding, report: Report) -> str:
-    """Return what a finding costs a step and what removing it would give back, in a few words."""
-    idle = f"{duration(finding.bubble_ns.p50)} of idle {per_step_words(finding, report)}"
-    bubble = idle if finding.bubble_ns.p50 is not None else ""
-    return ", ".join(part for part in (bubble, to_recover_words(finding)) if part)
+    """Return what a finding costs in the steps that have it, and what the median step would be without its cause."""
+    where = per_step_words(finding, report)
+    spent = (("bubble", finding.bubble_ns.p50), ("host blocked", finding.host_blocked_ns.p50))
+    now = ", ".join(f"{name} {duration(value)}" for name, value in spent if value)
+    gain = f"to recover {gain}{in_turn_words(finding)}" if (gain := gain_words(finding)) else ""
+    step = f"step then {duration(finding.step_after_ns)}" if finding.step_after_ns else ""
+    then = ", ".join(part for part in (gain, step) if part)
+    bound = f" (then bound by the {bound_words(finding.bound_after)})" if finding.bound_after and (now or then) else ""
+    if where == EVERY_STEP:
+        told = ", ".join(part for part in (now, then) if part)
+        return told and f"{where}: {told}{bound}"
+    return "; ".join(part for part in (now and f"{where}: {now}", then and f"a median step: {then}{bound}") if part)
 
 
 def reference_url(text: str) -> str:

@@ -54,12 +54,13 @@ def code(text: str | None, limit: int = 160) -> str:
     return f"<code>{escape(text, limit)}</code>" if text else ""
 
 
-def table(one: Table, *, cells: int = 400) -> str:
-    """Return a table: words begin at the left, numbers end at the right; a cell holds `cells` characters at most."""
+def table(one: Table) -> str:
+    """Return a table and its note: words begin at the left, numbers end at the right, the longest cells are cut."""
     sides = [":--" if left else "--:" for left in one.words]
-    rows = [[escape(cell, cells) for cell in row] for row in one.rows]
+    rows = [[escape(cell, 400) for cell in row] for row in one.rows]
     lines = [[escape(name) for name in one.header], sides, *rows]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+    note = f"\n\n_{escape(one.note, 400)}_" if one.note else ""
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines) + note
 
 
 def folded(summary: str, body: str) -> str:
@@ -99,6 +100,6 @@ def _comment(sheet: Sheet, report_url: str, shown: int, rows: int | None) -> str
 
 def _table(one: Table, rows: int | None) -> str:
     left = 0 if rows is None else max(len(one.rows) - rows, 0)
-    notes = [f"{plural(left, 'row')} left out to stay within GitHub's limit." if left else "", one.note]
-    titled = replace(one, header=(one.header[0] or one.title, *one.header[1:]), rows=one.rows[: len(one.rows) - left])
-    return table(titled) + "".join(f"\n\n_{escape(note, 400)}_" for note in notes if note)
+    cut = f"{plural(left, 'row')} left out to stay within GitHub's limit." if left else ""
+    shown, note = one.rows[: len(one.rows) - left], f"{cut} {one.note}".strip()
+    return table(replace(one, header=(one.header[0] or one.title, *one.header[1:]), rows=shown, note=note))

@@ -23,6 +23,16 @@ class Case:
     properties: tuple[tuple[str, str], ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A part of a long answer: an anchor, a heading, and what stands below it, sentences before tables."""
+
+    anchor: str
+    heading: str
+    sentences: tuple[str, ...]
+    tables: tuple[Table, ...]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sheet:
     """One answer.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -43,3 +43,8 @@ class Table:
         if self.left is not None:
             return tuple(name in self.left for name in self.header)
         return tuple(number == 0 or name not in _NUMBERS for number, name in enumerate(self.header))
+
+    def narrow(self) -> Table:
+        """Return the table without the columns it can spare."""
+        kept = len(self.header) - self.spare
+        return replace(self, header=self.header[:kept], rows=[row[:kept] for row in self.rows], spare=0)

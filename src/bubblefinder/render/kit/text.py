@@ -106,11 +106,5 @@ def _fitting(table: Table, width: int | None) -> Table:
     """Return the table, without the columns it can spare where there is no room for them."""
     if not table.spare or width is None or max(map(len, _lines(table, _UNLIMITED))) <= width:
         return table
-    kept = len(table.header) - table.spare
-    left_out = ", ".join(name for name in table.header[kept:] if name)
-    return replace(
-        table,
-        header=table.header[:kept],
-        rows=[row[:kept] for row in table.rows],
-        note=f"{table.note} A wider terminal shows {left_out} as well.".strip(),
-    )
+    left_out = ", ".join(name for name in table.header[-table.spare :] if name)
+    return replace(table.narrow(), note=f"{table.note} A wider terminal shows {left_out} as well.".strip())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from bubblefinder.render.kit.sheet import Section
 from bubblefinder.render.kit.table import Table
 from bubblefinder.report.sentences import plain
 from bubblefinder.units import UNKNOWN, count, duration, share
@@ -12,12 +13,19 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from bubblefinder.report.economics import EconomicsReport, FloorReport, ServedReport
+    from bubblefinder.report.model import Report
 
 HEADING: Final = "Floor and speculation"
 _GB: Final = 1e9
 
 
-def sentences(economics: EconomicsReport) -> Iterator[str]:
+def sections(report: Report) -> Iterator[Section]:
+    """Yield the floor and the benchmark, where they were asked for."""
+    if report.economics is not None:
+        yield Section("economics", HEADING, tuple(_sentences(report.economics)), tuple(_tables(report.economics)))
+
+
+def _sentences(economics: EconomicsReport) -> Iterator[str]:
     """Yield what there is to say, the verdict on the floor first."""
     floor = economics.floor
     if floor:
@@ -29,7 +37,7 @@ def sentences(economics: EconomicsReport) -> Iterator[str]:
         yield from (f"{_named(one)}: {plain(note, 600)}." for note in one.notes)
 
 
-def tables(economics: EconomicsReport) -> Iterator[Table]:
+def _tables(economics: EconomicsReport) -> Iterator[Table]:
     """Yield the floor by role, the step from the floor up, and the runs."""
     if economics.floor:
         yield _roles(economics.floor)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from bubblefinder.render.kit.sheet import Section
 from bubblefinder.render.kit.table import Table
 from bubblefinder.report.prediction_sentences import between, between_words
 from bubblefinder.report.sentences import bound_words, plain
@@ -22,16 +22,6 @@ _FEW: Final = 8
 _NAME: Final = 60
 
 Row = tuple[str, float | None, float, float, float, float]
-
-
-@dataclass(frozen=True, slots=True)
-class Section:
-    """One part of a report: an anchor, a heading, and what stands below it."""
-
-    anchor: str
-    heading: str
-    sentences: tuple[str, ...]
-    tables: tuple[Table, ...]
 
 
 def sections(report: Report, *, verbose: bool = False) -> Iterator[Section]:

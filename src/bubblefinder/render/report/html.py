@@ -10,7 +10,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Final
 
 from bubblefinder.render.kit.html import environment, harmless, page, themes
-from bubblefinder.render.report import economics, host, html_charts
+from bubblefinder.render.report import html_charts
 from bubblefinder.render.report.charts import (
     MAX_MARKS,
     MAX_STEPS,
@@ -20,9 +20,9 @@ from bubblefinder.render.report.charts import (
     leading_rows,
     marks,
 )
+from bubblefinder.render.report.sections import CLASS_COLUMNS, NAMES, gap_table, gpu_table, notes, sections
 from bubblefinder.report import json, sentences
-from bubblefinder.report.many import gpu_words, gpus_shown, ranks_shown
-from bubblefinder.report.overhead_sentences import overhead_sentences
+from bubblefinder.report.many import gpu_words
 from bubblefinder.report.prediction_sentences import gain_words, in_turn_words
 from bubblefinder.report.read import ELEMENT_ID
 from bubblefinder.report.verdict import verdict
@@ -31,13 +31,14 @@ from bubblefinder.trace.model import QualityNote
 from bubblefinder.units import count, duration, milliseconds, plural, share
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from jinja2 import Environment
 
+    from bubblefinder.render.kit.sheet import Section
     from bubblefinder.render.report.chart_style import Figure
-    from bubblefinder.report.charts import StepTimeline, TimelineBar
-    from bubblefinder.report.model import Report, StepRow
+    from bubblefinder.report.charts import GapRow, StepTimeline, TimelineBar
+    from bubblefinder.report.model import Report
 
 MAX_ROWS: Final = 3_000
 """Windows that the embedded report keeps; the JSON report keeps all."""
@@ -107,17 +108,19 @@ def thinned(report: Report) -> Report:
 
 def _parts(report: Report) -> dict[str, Any]:
     rows = leading_rows(report)
-    gpus, other_gpus = gpus_shown(report)
+    shared = sections(report)
     return {
-        "gpus": gpus,
-        "other_gpus": other_gpus,
-        "other_ranks": ranks_shown(report)[1],
+        "sections": shared,
+        "contents": _contents(report, shared),
+        "notes": notes(report),
+        "gpu_table": gpu_table(report),
+        "gap_table": gap_table(report.detail.gaps),
+        "gap_spans": [_longest(row) for row in report.detail.gaps],
         "key_figures": html_charts.key_figures(report),
         "strip": html_charts.strip(report.steps.per_step),
         "waterfall": html_charts.waterfall(report),
         "role_segments": html_charts.role_segments(report),
-        "ranks": html_charts.ranks(report),
-        "overhead_notes": list(overhead_sentences(report.overhead)),
+        "rank_bars": html_charts.rank_bars(report),
         "gain_words": gain_words,
         "in_turn_words": in_turn_words,
         "rows": rows,
@@ -127,10 +130,7 @@ def _parts(report: Report) -> dict[str, Any]:
         "is_cut": is_cut(rows),
         "histograms": filled_histograms(report),
         "lead_stats": _lead_stats(report),
-        "sections": _sections(report, rows),
-        "host_sections": list(host.sections(report)),
         "notable": notable,
-        "ordered_stats": lambda stats: [(name, stats[name]) for name in ("duration", *LEDGER_CLASSES) if name in stats],
         "kind_labels": sentences.KIND_LABELS,
         "longest_kernel_ns": max((row.per_step_ns for row in report.detail.kernels), default=1) or 1,
     }
@@ -143,26 +143,24 @@ def notable(timeline: StepTimeline) -> list[TimelineBar]:
     return sorted(bars, key=lambda bar: bar.start_ns - bar.end_ns)[:NOTABLE_BARS]
 
 
-def _sections(report: Report, rows: Sequence[StepRow]) -> list[tuple[str, str]]:
+def _contents(report: Report, shared: Mapping[str, Section]) -> list[str]:
+    """Return the anchors of the page's sections; the verdict on top holds the ledger."""
     detail = report.detail
-    shown = {section.anchor for section in host.sections(report)}
-    known = (
-        ("findings", "Findings", True),
-        ("waits", "Waits in a row", "waits" in shown),
-        ("host", "The host's step", "host" in shown),
-        ("step", "Where the step goes", html_charts.ledger_known(report.steps.per_step)),
-        ("timelines", "Inside a step", bool(detail.timelines)),
-        ("run", "Steps over the run", bool(rows)),
-        ("gaps", "Gaps", bool(detail.gaps)),
-        ("leads", "Launch lead", bool(detail.leads)),
-        ("kernels", "Kernels", bool(detail.kernels)),
-        ("ranks", "Ranks", bool(html_charts.ranks(report))),
-        ("economics", economics.HEADING, report.economics is not None),
-        ("quality", "Quality", True),
-        ("reading", "How to read this", True),
-        ("provenance", "Provenance", True),
-    )
-    return [(target, title) for target, title, there in known if there]
+    drawn = {
+        "step": html_charts.waterfall(report),
+        "timelines": detail.timelines,
+        "run": leading_rows(report),
+        "gaps": detail.gaps or filled_histograms(report),
+        "leads": detail.leads,
+        "kernels": detail.kernels,
+    }
+    there = {"findings", "quality", "reading", "provenance", *shared, *(name for name, one in drawn.items() if one)}
+    return [anchor for anchor in NAMES if anchor in there and anchor != "ledger"]
+
+
+def _longest(row: GapRow) -> tuple[int, int] | None:
+    """Return where the longest of recurring gaps lies in the capture."""
+    return None if row.longest_start_ns is None else (row.longest_start_ns, row.longest_start_ns + row.max_ns)
 
 
 def _lead_stats(report: Report) -> list[tuple[str, int, float, int, int]]:
@@ -202,12 +200,14 @@ def _environment() -> Environment:
     )
     made.filters |= {helper.__name__: helper for helper in helpers}
     made.filters["unbroken"] = unbroken
-    made.filters |= {"economics_sentences": economics.sentences, "economics_tables": economics.tables}
     made.globals |= {
-        "economics_heading": economics.HEADING,
+        "NAMES": NAMES,
+        "CLASS_COLUMNS": CLASS_COLUMNS,
+        "class_of": {label: name for name, label in sentences.CLASS_LABELS.items()},
         "LEDGER_CLASSES": LEDGER_CLASSES,
         "CLASS_MEANINGS": sentences.CLASS_MEANINGS,
         "EXCLUDED_LABELS": sentences.EXCLUDED_LABELS,
+        "left_out_words": sentences.left_out_words,
         "MODE_LABELS": sentences.MODE_LABELS,
         "gpu_words": gpu_words,
         "scope_words": sentences.scope_words,

@@ -55,16 +55,6 @@ class WaterfallRow:
     corrected_ns: float | None
 
 
-@dataclass(frozen=True, slots=True)
-class Rank:
-    """The mean step of one process on one GPU."""
-
-    name: str
-    count: int
-    stats: Mapping[str, Stats]
-    segments: tuple[Segment, ...]
-
-
 def key_figures(report: Report) -> list[KeyFigure]:
     """Return the numbers under the verdict; what isn't known has no figure."""
     steps, overhead = report.steps, report.overhead
@@ -114,8 +104,7 @@ def strip(per_step: Mapping[str, Stats]) -> tuple[Segment, ...]:
     """Return the mean step as one bar, a segment a class; nothing where the classes don't make up the step."""
     if not ledger_known(per_step):
         return ()
-    means = [(name, per_step[name].mean or 0) for name in LEDGER_CLASSES if name in per_step]
-    return _lay_out(((name, class_label(name), ns) for name, ns in means if ns), per_step["duration"].mean or 0, 0.0)
+    return _mean_step(per_step, per_step["duration"].mean or 0)
 
 
 def ledger_known(per_step: Mapping[str, Stats]) -> bool:
@@ -184,29 +173,16 @@ def role_segments(report: Report) -> tuple[Segment, ...]:
     return _lay_out((("busy", name, ns) for name, ns in parts if ns), scale, 0.0)
 
 
-def ranks(report: Report) -> list[Rank]:
-    """Return the devices side by side on one scale; empty for a single one."""
-    devices, _ = ranks_shown(report)
-    if len(devices) < 2:  # noqa: PLR2004 - side by side needs two
-        return []
-    longest = max(one.per_step["duration"].mean or 0 for one in devices)
-    return [
-        Rank(
-            f"GPU {one.gpu}, process {one.pid}",
-            one.count,
-            one.per_step,
-            _lay_out(
-                (
-                    (name, class_label(name), one.per_step[name].mean or 0)
-                    for name in LEDGER_CLASSES
-                    if name in one.per_step
-                ),
-                longest,
-                0.0,
-            ),
-        )
-        for one in devices
-    ]
+def rank_bars(report: Report) -> list[tuple[Segment, ...]]:
+    """Return the mean step of each rank that is shown, on one scale; empty for a single one."""
+    shown, _ = ranks_shown(report)
+    longest = max((one.per_step["duration"].mean or 0 for one in shown), default=0)
+    return [_mean_step(one.per_step, longest) for one in shown] if len(shown) > 1 else []
+
+
+def _mean_step(per_step: Mapping[str, Stats], scale: float) -> tuple[Segment, ...]:
+    means = ((name, class_label(name), per_step[name].mean or 0) for name in LEDGER_CLASSES if name in per_step)
+    return _lay_out((part for part in means if part[2]), scale, 0.0)
 
 
 def _parts(values: Mapping[str, float | None] | Mapping[str, int | None]) -> float:

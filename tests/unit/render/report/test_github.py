@@ -15,7 +15,7 @@ def test_the_verdict_is_a_notice_and_findings_follow_by_severity() -> None:
     commands = [COMMAND.fullmatch(line) for line in lines]
     assert [command and command[1] for command in commands] == ["notice", "error", "warning"]
     assert "28.8 %25 of the decode time" in lines[0]
-    assert "%0A1.60 ms of idle a step, about 1.65 ms a step to recover" in lines[1]
+    assert "%0Aa step: bubble 1.60 ms, " in lines[1]
 
 
 def test_a_healthy_run_has_only_the_verdict() -> None:

@@ -78,10 +78,10 @@ def test_an_eager_loop_has_no_inside() -> None:
 
 
 def test_ranks_share_one_scale_and_need_two() -> None:
-    assert html_charts.ranks(sample_report()) == []
-    ranks = html_charts.ranks(sample_report(gpus=2))
-    assert [one.name for one in ranks] == ["GPU 0, process 4242", "GPU 1, process 4243"]
-    ends = [max(segment.x + segment.width for segment in one.segments) for one in ranks]
+    assert html_charts.rank_bars(sample_report()) == []
+    bars = html_charts.rank_bars(sample_report(gpus=2))
+    assert len(bars) == 2
+    ends = [max(segment.x + segment.width for segment in bar) for bar in bars]
     assert max(ends) == pytest.approx(html_charts.WIDTH, abs=12)
 
 

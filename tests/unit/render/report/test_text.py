@@ -4,19 +4,22 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from bubblefinder.render.report.text import render
 from bubblefinder.report.found import Site
 from bubblefinder.trace.model import QualityNote
+from bubblefinder.units import milliseconds
 from tests.unit.report.sample import finding, graph_report, sample_report, unseen_report
 
 
 def labels(text: str) -> list[str]:
-    lines = text.split("\n  class ")[1].splitlines()[1:]
-    return [line.strip().split("  ")[0] for line in lines[: lines.index("")] if not line.startswith("  left out")]
+    lines = text.split("\n  ms a step ")[1].splitlines()[1:]
+    return [line.strip().split("  ")[0] for line in lines[: lines.index("")] if not line.startswith("  Left out")]
 
 
 def test_where_graph_work_is_unseen_only_the_length_of_a_step_is_told() -> None:
-    assert labels(render(unseen_report())) == ["duration"]
+    assert labels(render(unseen_report())) == ["step"]
 
 
 def test_the_inside_of_graphs_is_told_as_unknown_only_where_there_are_graphs() -> None:
@@ -43,9 +46,23 @@ def test_what_is_said_of_several_places_is_said_once() -> None:
 def test_why_windows_were_left_out_is_told_in_words() -> None:
     report = sample_report()
     left_out = replace(report.steps, excluded={"not_selected": 5, "tail": 1})
-    assert "left out of the statistics: 5 not selected, 1 unclosed last window" in render(
+    assert "Left out of the statistics: 5 not selected, 1 unclosed last window" in render(
         replace(report, steps=left_out)
     )
+
+
+@pytest.mark.parametrize("width", [80, 100, 160])
+def test_numbers_are_never_cut(width: int) -> None:
+    report = sample_report(gpus=2)
+    shown = set(render(report, width).split())
+    ranks = [milliseconds(rank.per_step[name].p50) for rank in report.steps.by_device for name in ("duration", "busy")]
+    gaps = [f"{row.p50_ns / 1000:,.1f}" for row in report.detail.gaps if row.gap_class != "intra_graph"]
+    assert set(ranks + gaps) <= shown
+
+
+def test_a_narrow_terminal_spares_what_the_classes_mean() -> None:
+    assert "meaning" in render(sample_report(), 120)
+    assert "meaning" not in render(sample_report(), 100)
 
 
 def test_no_line_ends_in_blanks() -> None:
