@@ -12,6 +12,7 @@ from bubblefinder.compare.metrics import METRICS
 from bubblefinder.compare.scenario import SERVING
 from bubblefinder.compare.sentences import metric_label
 from bubblefinder.trace.columns import FRAMES, MEANINGS
+from bubblefinder.trace.request_kernels import COUNTS, REQUEST_KERNELS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,7 +25,12 @@ NOTE = "<!-- Made from the program; run `python -m tests.generated`. -->\n"
 
 def pages() -> dict[str, str]:
     """The text of every made page by its place."""
-    return {"docs/commands.md": commands_page(), "docs/metrics.md": metrics_page(), "docs/frames.md": frames_page()}
+    return {
+        "docs/commands.md": commands_page(),
+        "docs/metrics.md": metrics_page(),
+        "docs/frames.md": frames_page(),
+        "docs/request-kernels.md": request_kernels_page(),
+    }
 
 
 def commands() -> Iterator[tuple[tuple[str, ...], Command]]:
@@ -80,6 +86,22 @@ def frames_page() -> str:
         rows = [f"| `{column}` | {field.dtype} | {field.meaning} |" for column, field in columns.items()]
         parts.append("\n".join([f"## {name}\n\n{MEANINGS[name]}\n\n| column | type | |\n|---|---|---|", *rows]) + "\n")
     return "\n".join(parts)
+
+
+def request_kernels_page() -> str:
+    head = (
+        "How many requests a step serves is told by NVTX ranges, or by kernels whose sources launch one block a "
+        "request along x. [Decode steps](steps.md#requests) says how they are weighed.\n"
+    )
+    rows = [
+        f"| `{_cell(one.name)}`{f' of `{one.within}`' if one.within else ''} "
+        f"| {one.counts}{f' and {one.beside} more' if one.beside else ''} | {one.side} "
+        f"| {'yes' if one.seen else 'no'} | {one.source} |"
+        for one in REQUEST_KERNELS
+    ]
+    columns = "| kernel | its blocks | the pass | in a sample | read in |\n|---|---|---|---|---|"
+    meanings = [f"* `{counts}`: {meaning}" for counts, meaning in COUNTS.items()]
+    return "\n".join([f"{NOTE}\n# Kernels that count requests\n\n{head}", columns, *rows, "", *meanings]) + "\n"
 
 
 def _argument(one: Parameter) -> str:

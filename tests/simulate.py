@@ -159,12 +159,21 @@ class Host:
         place = self.gpu, self.process, self._stream(stream)
         self.machine.free[place] = max(until, self.machine.free.get(place, 0))
 
-    def kernel(self, name: str, us: float, *, call_us: float = 4, stream: int | None = None, after: int = 0) -> int:
+    def kernel(
+        self,
+        name: str,
+        us: float,
+        *,
+        call_us: float = 4,
+        stream: int | None = None,
+        after: int = 0,
+        grid: tuple[int, int] | None = None,
+    ) -> int:
         """Launch a kernel; returns when it starts."""
         begun = self.now
         correlation = self.call("cudaLaunchKernel_v7000", call_us)
         start = self._start(begun, stream, after)
-        return self._run(KERNEL, start, start + self.machine.ns(us), correlation, stream, name=name)
+        return self._run(KERNEL, start, start + self.machine.ns(us), correlation, stream, name=name, grid=grid)
 
     def replay(self, graph: Graph, *, call_us: float = 40, stream: int | None = None, recorded: bool = True) -> int:
         """Launch a graph; returns when its first node starts."""

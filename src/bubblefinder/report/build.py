@@ -23,8 +23,9 @@ from bubblefinder.report.ledgers import (
     device_report,
     per_step,
     regimes,
+    request_stats,
+    request_steps,
     roles,
-    stats,
     step_rows,
     windows_with_ledger,
 )
@@ -187,7 +188,9 @@ def _steps(analysis: Analysis, windows: pl.DataFrame, rank: Rank | None) -> Step
         ),
         regimes=regimes(timeline, steps, windows, rank) if rank else [],
         rival=RivalSteps(count=told.rival.steps, step_by=told.rival.step_by) if told.rival else None,
-        requests=stats(rows["requests"]) if rows["requests"].count() else None,
+        requests=request_stats(rows),
+        requests_from=told.requests_from if rows["requests"].count() else None,
+        requests_steps=request_steps(rows),
         selection=selection(analysis, rank),
     )
 

@@ -90,9 +90,21 @@ def stats(values: pl.Series) -> Stats:
     )
 
 
+def request_stats(rows: pl.DataFrame) -> Stats | None:
+    """Return how many requests the steps serve of which it is known; null if of none."""
+    known = rows["requests"].drop_nulls()
+    return stats(known) if len(known) else None
+
+
+def request_steps(rows: pl.DataFrame) -> dict[str, int]:
+    """Return how many of the steps serve each number of requests, fewest requests first."""
+    counted = rows["requests"].drop_nulls().value_counts().sort("requests")
+    return {str(number): steps for number, steps in counted.iter_rows()}
+
+
 def step_rows(windows: pl.DataFrame) -> list[StepRow]:
     """Return every window of every device."""
-    columns = ("index", "gpu", "start_ns", *_NS, "excluded")
+    columns = ("index", "gpu", "start_ns", *_NS, "excluded", "requests")
     return [
         StepRow(pid=pid_of(process), **dict(zip(columns, values, strict=True)))
         for process, *values in windows.select("process", *columns).iter_rows()
@@ -113,6 +125,7 @@ def regimes(timeline: Timeline, steps: Steps, windows: pl.DataFrame, rank: Rank)
             roles=roles(timeline, steps, rows, rank),
             per_step=per_step(rows),
             bubble_share=bubble_share(rows, has_replays=replays),
+            requests=request_stats(rows),
         )
         for rows in parts
         if len(parts) > 1

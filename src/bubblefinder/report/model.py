@@ -122,11 +122,13 @@ class StepRow:
     unrecorded_ns: int | None
     profiler_ns: int | None
     excluded: str | None
+    requests: int | None = None
+    """How many requests the window serves, where `steps.requests_from` says so."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Regime:
-    """A run of steps that do the same in one way: by one graph, or kernel by kernel; figures of its own.
+    """A run of steps that do the same in one way: by one graph, or kernel by kernel for so many; figures of its own.
 
     `headline`: its steps are among those of `per_step`; another batch size is, another way to run isn't. `indexes` are
     those of its first and its last step.
@@ -138,6 +140,8 @@ class Regime:
     roles: list[Role]
     per_step: dict[str, Stats]
     bubble_share: BubbleShare
+    requests: Stats | None = None
+    """As in `steps`, of this regime's."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -188,7 +192,11 @@ class StepsReport:
     """Where there are several, in the order in which they come."""
     rival: RivalSteps | None = None
     requests: Stats | None = None
-    """How many requests a step serves, where NVTX ranges say so."""
+    """How many requests a step serves, over the decode steps of which it is known; null if of none."""
+    requests_from: str | None = None
+    """What says so: nvtx (the ranges that mark steps) or launch_shapes (kernels with one block a request)."""
+    requests_steps: dict[str, int] = field(default_factory=dict)
+    """How many decode steps serve each number of requests; the rest is unknown."""
     selection: Selection | None = None
     """Null where the whole capture was asked for."""
 

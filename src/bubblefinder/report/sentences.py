@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from bubblefinder.causes.decode import NO_STEP
 from bubblefinder.report.prediction_sentences import gain_words, in_turn_words
+from bubblefinder.report.request_sentences import requests_sentence, requests_words
 from bubblefinder.units import count, duration, plural, printable, share
 
 if TYPE_CHECKING:
@@ -192,6 +193,7 @@ def steps_sentences(report: Report) -> list[str]:
         f"Regime {number} of {len(steps.regimes)}, windows {one.indexes[0]:,} to {one.indexes[1]:,}: "
         f"{plural(one.count, 'step')} of {duration(one.per_step['duration'].p50)}"
         + (f", {share(one.bubble_share.total)} idle" if one.bubble_share.total is not None else "")
+        + (f", {requests_words(one.requests)}" if one.requests else "")
         + ("." if one.headline else ", not in the figures of the headline.")
         for number, one in enumerate(steps.regimes, start=1)
     ]
@@ -200,9 +202,7 @@ def steps_sentences(report: Report) -> list[str]:
             f"Nearly as well the capture has {plural(steps.rival.count, 'step')}: "
             f"`--step-by '{plain(steps.rival.step_by, 120)}'` takes them."
         )
-    if steps.requests and steps.requests.p50 is not None:
-        said.append(f"Requests a step: {steps.requests.p50:g} (p50), {steps.requests.max} at most.")
-    return said
+    return [*said, *requests_sentence(steps)]
 
 
 def _selection_words(chosen: Selection) -> str:

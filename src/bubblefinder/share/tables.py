@@ -64,7 +64,7 @@ _TABLES: Final = {
     "META_DATA_EXPORT": "name:fact value:version",
     "EXPORT_META_DATA": "name:fact value:version",
     "BUBBLEFINDER_PART": "captureMode:word originNs leftOutNs",
-    "BUBBLEFINDER_RANKS": "gpu process method:word confidence:word mark:text",
+    "BUBBLEFINDER_RANKS": "gpu process method:word confidence:word mark:text requestsFrom:word",
     "BUBBLEFINDER_STEPS": "gpu process stepIndex start excluded:word regime requests",
     "BUBBLEFINDER_ROLES": "gpu process start role:word position",
 }  # fmt: skip

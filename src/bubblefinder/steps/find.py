@@ -20,7 +20,7 @@ from bubblefinder.trace.programs import is_llm
 
 if TYPE_CHECKING:
     from bubblefinder.steps.detect import Detected
-    from bubblefinder.steps.model import Confidence
+    from bubblefinder.steps.model import Confidence, RequestsFrom
     from bubblefinder.timeline.model import Timeline
 
 METHODS: Final = ("nvtx", "cadence", "sequence", "kernel")
@@ -56,11 +56,12 @@ def find_steps(timeline: Timeline, step_by: str | None = None) -> Steps:
             raise _not_there(method, pattern)
         return _none(timeline)
     of_lane = [lane_windows(timeline, steps.lane, steps.events, steps.boundaries, steps.roles) for steps in found]
-    windows = _in_its_own_words(pl.concat(of_lane), timeline)
-    found = [less_sure(steps, mine) for steps, mine in zip(found, of_lane, strict=True)]
+    windows = _in_its_own_words(pl.concat([one.frame for one in of_lane]), timeline)
+    found = [less_sure(steps, mine.frame) for steps, mine in zip(found, of_lane, strict=True)]
     confidence = _least_sure(found)
+    told = (_detection(steps, confidence, mine.requests_from) for steps, mine in zip(found, of_lane, strict=True))
     return Steps(
-        detections={Rank(steps.lane.gpu, steps.lane.process): _detection(steps, confidence) for steps in found},
+        detections={Rank(steps.lane.gpu, steps.lane.process): one for steps, one in zip(found, told, strict=True)},
         windows=windows,
         replays=_replay_frame(timeline, found, windows),
         notes=_notes(found),
@@ -82,9 +83,9 @@ def _least_sure(found: list[Detected]) -> dict[str, Confidence]:
     return least
 
 
-def _detection(steps: Detected, confidence: dict[str, Confidence]) -> StepDetection:
+def _detection(steps: Detected, confidence: dict[str, Confidence], requests_from: RequestsFrom | None) -> StepDetection:
     """Return how the steps of a lane were found; no surer than the least sure of the lanes found the same way."""
-    return StepDetection(steps.method, confidence[steps.method], steps.mark, steps.rival)
+    return StepDetection(steps.method, confidence[steps.method], steps.mark, steps.rival, requests_from)
 
 
 def _not_there(method: str, pattern: str) -> CannotAnswerError:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final, cast
 
 import numpy as np
 import polars as pl
 
 from bubblefinder.errors import NotATraceError
+from bubblefinder.steps.lane import lanes
 from bubblefinder.steps.model import HEAD, REASONS, TAIL, StepDetection, Steps
+from bubblefinder.steps.requests import requests_of
 from bubblefinder.timeline.rank import Rank
 from bubblefinder.trace.part import Part
 
@@ -21,13 +24,18 @@ _RANK: Final = ("gpu", "process")
 _REASONS: Final = (*REASONS, NOT_SELECTED)
 _METHODS: Final = ("nvtx", "cadence", "sequence", "kernel")
 _CONFIDENCES: Final = ("low", "medium", "high")
+_NOTHING: Final = "nothing"
+_REQUESTS_FROM: Final = ("nvtx", "launch_shapes", _NOTHING)
 
 
 def lay_down(timeline: Timeline, steps: Steps, selected: tuple[int, int]) -> Part:
     """Return what the whole capture shows of its steps, those with an index outside [start, end) not selected."""
     inside = pl.col("index").is_between(*selected, closed="left")
     excluded = pl.when(pl.col("excluded").is_null() & ~inside).then(pl.lit(NOT_SELECTED)).otherwise("excluded")
-    told = [(*lane, one.method, one.confidence, one.mark) for lane, one in steps.detections.items()]
+    told = [
+        (*lane, one.method, one.confidence, one.mark, one.requests_from or _NOTHING)
+        for lane, one in steps.detections.items()
+    ]
     roles = timeline.replays.select(*_RANK, "start_ns").hstack(steps.replays.select("role", "position"))
     return Part(
         mode=timeline.mode.value,
@@ -35,7 +43,8 @@ def lay_down(timeline: Timeline, steps: Steps, selected: tuple[int, int]) -> Par
         ranks=pl.DataFrame(
             told,
             schema={
-                "gpu": pl.Int32, "process": pl.Int64, "method": pl.String, "confidence": pl.String, "mark": pl.String
+                "gpu": pl.Int32, "process": pl.Int64, "method": pl.String, "confidence": pl.String, "mark": pl.String,
+                "requests_from": pl.String,
             },
             orient="row",
         ),
@@ -59,20 +68,47 @@ def take_up(timeline: Timeline, part: Part) -> Steps:
     found = [_windows(rows, devices[rank.gpu]) for rank in ranks if len(rows := part.steps.filter(rank.mine))]
     windows = pl.concat(found) if found else part.steps.clear().with_columns(end_ns="start_ns")
     windows = windows.select("index", *_RANK, "start_ns", "end_ns", "excluded", "regime", "requests")
+    if part.ranks["requests_from"].null_count():
+        windows, part = _with_requests(timeline, windows, part)
     told = {
-        Rank(gpu, process): StepDetection(method, cast("Confidence", confidence), mark)
-        for gpu, process, method, confidence, mark in part.ranks.iter_rows()
+        Rank(gpu, process): StepDetection(
+            method, cast("Confidence", confidence), mark, None, None if said == _NOTHING else said
+        )
+        for gpu, process, method, confidence, mark, said in part.ranks.iter_rows()
         if gpu in devices
     }
     return Steps(told, windows, _replays(timeline, part, windows))
+
+
+def _with_requests(timeline: Timeline, windows: pl.DataFrame, part: Part) -> tuple[pl.DataFrame, Part]:
+    """Return the windows and the part of an older slice, which says of requests no more than ranges did."""
+    if windows["requests"].count():
+        return windows, replace(part, ranks=part.ranks.with_columns(requests_from=pl.lit("nvtx")))
+    numbers, said = [], {}
+    for lane in lanes(timeline):
+        mine = windows.filter((pl.col("gpu") == lane.gpu) & (pl.col("process") == lane.process))
+        told = requests_of(timeline, lane, mine["start_ns"].to_numpy())
+        numbers.append(mine.with_columns(requests=told.numbers))
+        said[lane.gpu, lane.process] = told.told_by or _NOTHING
+    names = [said.get((gpu, process), _NOTHING) for gpu, process in part.ranks.select(*_RANK).iter_rows()]
+    ranks = part.ranks.with_columns(requests_from=pl.Series(names, dtype=pl.String))
+    return pl.concat(numbers), replace(part, ranks=ranks)
 
 
 def _check(part: Part) -> None:
     reasons = set(part.steps["excluded"].drop_nulls().unique()) - set(_REASONS)
     confidences = set(part.ranks["confidence"].unique()) - set(_CONFIDENCES)
     methods = set(part.ranks["method"].unique()) - set(_METHODS)
+    said = set(part.ranks["requests_from"].drop_nulls().unique()) - set(_REQUESTS_FROM)
     negative = part.steps.select(pl.any_horizontal(pl.col("regime", "requests") < 0).any()).item()
-    if reasons or confidences or methods or negative or part.steps.select(*_RANK, "index").is_duplicated().any():
+    if (
+        reasons
+        or confidences
+        or methods
+        or said
+        or negative
+        or part.steps.select(*_RANK, "index").is_duplicated().any()
+    ):
         raise NotATraceError("the slice says of its steps what can't be", hint="slice the capture again")
 
 

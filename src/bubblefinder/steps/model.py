@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 
 Confidence = Literal["low", "medium", "high"]
+RequestsFrom = Literal["nvtx", "launch_shapes"]
 
 HEAD: Final = "head"
 TAIL: Final = "tail"
@@ -46,12 +47,14 @@ class StepDetection:
         confidence: low, medium or high; the lowest of all lanes whose steps were found the same way.
         mark: the NVTX text or the pattern that bounds the steps, else null.
         rival: another way that is nearly as good, else null.
+        requests_from: what says how many requests a step serves; null if nothing does.
     """
 
     method: str
     confidence: Confidence
     mark: str | None
     rival: Rival | None = None
+    requests_from: RequestsFrom | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +65,7 @@ class Steps:
         detections: how they were found, by rank, the first one first; empty if there are none.
         windows: index (per GPU and process), gpu, process, start_ns, end_ns, excluded (null for a
             decode step, else one of REASONS), regime (null for windows that are no steps), requests (null
-            where unknown). The
-            windows of one (GPU, process) tile the GPU's span. Sorted by (gpu, process, start_ns).
+            where unknown). The windows of one (GPU, process) tile the GPU's span. Sorted by (gpu, process, start_ns).
         replays: one row a replay of the timeline, in its order: window_index (position in `windows`,
             null before the first), role (String), and position in the step.
         notes: what finding the steps found out.

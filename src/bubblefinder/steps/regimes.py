@@ -16,21 +16,22 @@ if TYPE_CHECKING:
 _EAGER, _NOTHING = -1, -2
 
 
-def regimes_of(events: Events, starts: Ints, ends: Ints, steps: Bools) -> tuple[Ints, Ints]:
+def regimes_of(events: Events, windows: tuple[Ints, Ints], steps: Bools, requests: Ints) -> tuple[Ints, Ints]:
     """Return the regime of each window, and the way in which its steps run; -1 for windows that are no steps.
 
-    Regimes are numbered as they come: by the graph that takes longest, or kernel by kernel. Ways are told by the kind
-    of that graph alone: another batch size is another regime of the same way.
+    Regimes are numbered as they come: by the graph that takes longest, or kernel by kernel for so many requests. Ways
+    are told by the kind of that graph alone: another batch size is another regime of the same way.
 
     Args:
         events: the lane's.
-        starts: of the windows.
-        ends: of the windows.
+        windows: their starts and their ends.
         steps: which windows are decode steps.
+        requests: how many each window serves, negative where unknown; a graph takes as long for fewer than it is for.
     """
-    exact, alike = (_longest(events, symbols, starts, ends) for symbols in (events.exact, events.alike))
+    exact, alike = (_longest(events, symbols, *windows) for symbols in (events.exact, events.alike))
     chosen = np.flatnonzero(steps)
-    found = np.full((2, len(starts)), -1, np.int64)
+    exact = np.where((exact == _EAGER) & (requests > 0), _NOTHING - requests, exact)
+    found = np.full((2, len(steps)), -1, np.int64)
     for row, labels in enumerate((exact, alike)):
         found[row, chosen] = _numbered(_settled(labels[chosen]))
     return found[0], found[1]

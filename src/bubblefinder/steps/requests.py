@@ -1,28 +1,48 @@
-"""How many requests a step serves, where the ranges that mark steps say so."""
+"""How many requests a step serves, where ranges or the launch shapes of kernels say so."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 import polars as pl
 
 from bubblefinder.steps.boundaries import lane_launches, mark_boundaries
+from bubblefinder.steps.request_blocks import UNTOLD, by_blocks
 
 if TYPE_CHECKING:
     from bubblefinder.intervals import Ints
-    from bubblefinder.steps.boundaries import Launches
     from bubblefinder.steps.lane import RankWork
+    from bubblefinder.steps.model import RequestsFrom
     from bubblefinder.timeline.model import Timeline
 
 _TEXTS: Final = (r"execute_context_(\d+)\(\d+\)_generation_(\d+)\(", r"_forward_step .*?(\d+) ctx reqs, (\d+) gen reqs")
 """vLLM's and TensorRT-LLM's: requests with prefill work, and requests that decode."""
 
 
-def requests_of(timeline: Timeline, lane: RankWork, starts: Ints) -> pl.Series:
-    """Return how many requests each window serves, null where nothing says so."""
-    found = np.full(len(starts), -1, np.int64)
-    launches: Launches | None = None
+class Requests(NamedTuple):
+    """How many requests each window serves, null where nothing says so, and what says it; null if nothing does."""
+
+    numbers: pl.Series
+    told_by: RequestsFrom | None
+
+
+def requests_of(timeline: Timeline, lane: RankWork, starts: Ints) -> Requests:
+    """Return how many requests each window serves; kernels are asked only where no range says it of any."""
+    ways: tuple[tuple[RequestsFrom, Ints], ...] = (
+        ("nvtx", _by_ranges(timeline, lane, starts)),
+        ("launch_shapes", by_blocks(timeline, lane, starts)),
+    )
+    for told_by, numbers in ways:
+        if (numbers != UNTOLD).any():
+            return Requests(pl.Series(numbers).set(pl.Series(numbers == UNTOLD), None), told_by)
+    return Requests(pl.Series([None] * len(starts), dtype=pl.Int64), None)
+
+
+def _by_ranges(timeline: Timeline, lane: RankWork, starts: Ints) -> Ints:
+    """Return how many requests the ranges that mark each window name."""
+    found = np.full(len(starts), UNTOLD, np.int64)
+    launches = None
     for text in _TEXTS:
         marks = (
             timeline.ranges.named(text)
@@ -35,4 +55,4 @@ def requests_of(timeline: Timeline, lane: RankWork, starts: Ints) -> pl.Series:
             launches = lane_launches(lane, timeline.calls) if launches is None else launches
             window = np.searchsorted(starts, mark_boundaries(launches, rows), side="right") - 1
             found[window[window >= 0]] = requests
-    return pl.Series(found).set(pl.Series(found < 0), None)
+    return found

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -14,6 +14,7 @@ from bubblefinder.steps.content import content_of
 from bubblefinder.steps.interludes import Waiting, with_interludes
 from bubblefinder.steps.model import CAPTURE_START, HEAD, PREFILL, REGIME, TAIL
 from bubblefinder.steps.regimes import regimes_of
+from bubblefinder.steps.request_blocks import UNTOLD
 from bubblefinder.steps.requests import requests_of
 from bubblefinder.timeline.ranges import own_name
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from bubblefinder.intervals import Bools, Ints
     from bubblefinder.steps.events import Events
     from bubblefinder.steps.lane import RankWork
+    from bubblefinder.steps.model import RequestsFrom
     from bubblefinder.timeline.model import Timeline
 
 _PREFILL_TEXT: Final = r"(?i)prefill|execute_context_[1-9]\d*\("
@@ -29,10 +31,17 @@ _LOADS: Final = r"^(cuda|cu)(Module|Library)Load"
 _FEWEST: Final = 2
 
 
+class LaneWindows(NamedTuple):
+    """The windows of a lane: index, gpu, process, start_ns, end_ns, excluded, regime, requests; and what told these."""
+
+    frame: pl.DataFrame
+    requests_from: RequestsFrom | None
+
+
 def lane_windows(
     timeline: Timeline, lane: RankWork, events: Events, boundaries: Ints, roles: pl.DataFrame
-) -> pl.DataFrame:
-    """Return the windows that tile the GPU's span: index, gpu, process, start_ns, end_ns, excluded, regime, requests.
+) -> LaneWindows:
+    """Return the windows that tile the GPU's span.
 
     Args:
         timeline: the timeline.
@@ -57,10 +66,11 @@ def lane_windows(
     ):
         excluded[steady[0]] = CAPTURE_START
     steps = np.array([reason in (None, TAIL, CAPTURE_START) for reason in excluded.tolist()])
-    regime, way = regimes_of(events, starts, ends, steps)
+    requests, told_by = requests_of(timeline, lane, starts)
+    regime, way = regimes_of(events, (starts, ends), steps, requests.fill_null(UNTOLD).to_numpy())
     others = (way >= 0) & (way != np.bincount(way[way >= 0]).argmax()) if steps.any() else np.zeros(len(way), np.bool_)
     excluded[others & (excluded != TAIL)] = REGIME
-    return pl.DataFrame(
+    frame = pl.DataFrame(
         {
             "index": np.arange(len(starts), dtype=np.int64),
             "gpu": np.full(len(starts), lane.gpu, np.int32),
@@ -69,9 +79,10 @@ def lane_windows(
             "end_ns": ends,
             "excluded": pl.Series(excluded.tolist(), dtype=pl.String),
             "regime": pl.Series(regime).set(pl.Series(regime < 0), None),
-            "requests": requests_of(timeline, lane, starts),
+            "requests": requests,
         },
     )
+    return LaneWindows(frame, told_by)
 
 
 def _stands_out(lane: RankWork, starts: Ints, ends: Ints, steady: Ints, roles: pl.DataFrame) -> bool:

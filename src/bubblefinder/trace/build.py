@@ -15,6 +15,7 @@ from bubblefinder.trace.model import Trace
 from bubblefinder.trace.notes import capture_notes
 from bubblefinder.trace.part import read_part
 from bubblefinder.trace.quality import Tally
+from bubblefinder.trace.shapes import read_grids
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -79,6 +80,7 @@ def build_trace(source: Source, name: str) -> Trace:
         frames=_with_text(chains, "symbol_id", texts, "symbol").select("callchain", "symbol", "depth"),
         names=_texts_of(strings.texts, [operations["name"], calls["name"]]),
         thread_names=_thread_names(threads, strings.texts),
+        grids=read_grids(source, operations, strings.texts),
         part=part,
     )
     return replace(trace, notes=(*tally.notes(), *capture_notes(source, trace, tally, diagnostics)))

@@ -144,6 +144,7 @@ class Trace:
         names_from: the capture that the call chains were carried over from; null where they are its own.
         launch_shapes: reads how each kernel was launched, see `trace.shapes.read_shapes`, from the file; null where
             there is none.
+        grids: the grids of kernels that count requests, see `trace.shapes.read_grids`.
         part: what a whole capture showed of this part of it; null for a whole capture.
     """
 
@@ -163,6 +164,7 @@ class Trace:
     notes: tuple[QualityNote, ...] = ()
     names_from: str | None = None
     launch_shapes: Callable[[], pl.DataFrame] | None = None
+    grids: pl.DataFrame | None = None
     part: Part | None = None
 
 

@@ -29,6 +29,7 @@ PART_RANKS: Final = Table(
     (
         Column("gpu", "gpu", pl.Int32), Column("process", "process"), Column("method", "method", pl.String),
         Column("confidence", "confidence", pl.String), Column("mark", "mark", pl.String),
+        Column("requestsFrom", "requests_from", pl.String),
     ),
 )  # fmt: skip
 PART_STEPS: Final = Table(
@@ -56,8 +57,8 @@ class Part:
         mode: its capture mode, see `timeline.model.CaptureMode`.
         origin_ns: when it began, on its own clock.
         left_out_ns: when the last launch call began that precedes those of the part; null if none does.
-        ranks: how the steps of each rank were found: gpu, process, method, confidence, mark; empty where the
-            part is to be cut into steps by itself.
+        ranks: how the steps of each rank were found: gpu, process, method, confidence, mark, requests_from (null in
+            older slices); empty where the part is to be cut into steps by itself.
         steps: where the windows of each rank begin: gpu, process, index, start_ns, excluded, regime, requests.
         roles: what part the replays play: gpu, process, start_ns, role, position.
     """

@@ -1,4 +1,4 @@
-"""How kernels were launched: columns that every export has and that only a comparison reads."""
+"""How kernels were launched: columns that every export has; all are read for a comparison, a few for the rest."""
 
 from __future__ import annotations
 
@@ -6,9 +6,13 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
+from bubblefinder.trace.model import KERNEL
+from bubblefinder.trace.request_kernels import Counts, request_kernels
 from bubblefinder.trace.schema import KIND_TABLES, Column, Table
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from bubblefinder.trace.schema import Source
 
 COLUMNS: Final = {
@@ -31,6 +35,26 @@ _SHAPES: Final = Table(
     ),
     bulk=True,
 )
+_GRIDS: Final = Table(KIND_TABLES[0], (Column("gridX", "x"), Column("gridY", "y")), bulk=True)
+
+
+def read_grids(source: Source, operations: pl.DataFrame, names: Mapping[int, str]) -> pl.DataFrame:
+    """Return the grids of the kernels outside graphs that count requests; nothing is read where only rows are counted.
+
+    Args:
+        source: the export.
+        operations: what was read of it.
+        names: texts by string id.
+
+    Returns:
+        row (position in the KERNEL table as stored), x and y (blocks along these axes); of kernels that have both.
+    """
+    kernels = request_kernels(names)
+    if all(kernel.counts is Counts.ROWS for kernel in kernels.values()):
+        return _GRIDS.empty()
+    counting = pl.col("name").is_in(list(kernels)) & pl.col("graph_node").is_null()
+    rows = operations.lazy().filter((pl.col("kind") == KERNEL) & counting).select("row").collect()
+    return source.read(_GRIDS).frame.join(rows, on="row", how="semi").drop_nulls() if len(rows) else _GRIDS.empty()
 
 
 def read_shapes(source: Source) -> pl.DataFrame:

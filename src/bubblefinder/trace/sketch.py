@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from bubblefinder.trace import model
 from bubblefinder.trace.columns import FRAMES
+from bubblefinder.trace.request_kernels import request_kernels
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     import polars as pl
 
@@ -60,7 +62,10 @@ class Sketch:
         return self._correlations[process]
 
     def operation(self, kind: int, start_ns: int, end_ns: int, **values: object) -> None:
-        """Add an operation, on GPU 0 and stream 7 unless `values` say otherwise; `name` is text."""
+        """Add an operation, on GPU 0 and stream 7 unless `values` say otherwise; `name` is text.
+
+        `grid`, the blocks of a kernel along x and y, is kept of those that count requests.
+        """
         text, node = values.pop("name", None), values.get("graph_node")
         gpu = values.setdefault("gpu", 0)
         row: Row = {"device": gpu, "context": 1, "stream": _STREAM, "kind": kind}
@@ -103,12 +108,21 @@ class Sketch:
             processes=tuple(model.Process(p, model.pid_of(p), None) for p in processes),
         )
         frames: dict[str, Any] = {name: self._frame(name) for name in FRAMES}
-        return model.Trace(info=info, names={i: text for text, i in self.names.items()}, **frames)
+        names = {i: text for text, i in self.names.items()}
+        return model.Trace(info=info, names=names, **frames, grids=self._grids(names))
 
-    def _frame(self, name: str) -> pl.DataFrame:
+    def _grids(self, names: Mapping[int, str]) -> pl.DataFrame:
+        """Return what `trace.shapes.read_grids` would read of an export of this."""
         import polars as pl
 
-        schema = {column: getattr(pl, field.dtype) for column, field in FRAMES[name].items()}
+        counting = pl.col("name").is_in(list(request_kernels(names))) & pl.col("graph_node").is_null()
+        drawn = self._frame("operations", {"grid": pl.Array(pl.Int64, 2)}).filter(counting).drop_nulls("grid")
+        return drawn.select("row", x=pl.col("grid").arr.get(0), y=pl.col("grid").arr.get(1))
+
+    def _frame(self, name: str, more: Mapping[str, Any] = MappingProxyType({})) -> pl.DataFrame:
+        import polars as pl
+
+        schema = {column: getattr(pl, field.dtype) for column, field in FRAMES[name].items()} | dict(more)
         frame = pl.DataFrame(self.rows[name], schema=schema, orient="row")
         if order := [column for column in ("start_ns", "end_ns", "kind") if column in schema]:
             frame = frame.sort(order, maintain_order=True, nulls_last=True)

@@ -50,3 +50,20 @@ def test_a_batch_size_that_comes_once_is_no_regime() -> None:
         host.replay(STEP.scaled(1.5, 104) if number == 12 else STEP)
         host.read(8)
     assert steps_of(machine.trace()).windows["regime"].to_list() == [0] * 30
+
+
+def test_eager_steps_for_another_number_of_requests_are_a_regime_of_the_headline() -> None:
+    machine = Machine()
+    host = machine.host()
+    for requests in (1,) * 10 + (6,) * 10:
+        host.work(250)
+        host.upload(64)
+        host.kernel("_combine_sampled_and_draft_tokens_kernel", 2, grid=(requests, 1))
+        for name, us in STEP.nodes:
+            host.work(4)
+            host.kernel(name, us)
+        host.kernel("_get_num_sampled_and_rejected_kernel", 2, grid=(requests, 1))
+        host.read(8)
+    windows = steps_of(machine.trace()).windows
+    assert windows["regime"].to_list() == [0] * 10 + [1] * 10
+    assert "other_regime" not in windows["excluded"].to_list()

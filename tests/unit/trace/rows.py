@@ -71,12 +71,17 @@ def save(path: Path, *, schema: Any = "3.28", lazy: Any = True, **tables: Any) -
 
 def differences(one: Trace, other: Trace) -> list[str]:
     """Names what differs between two captures, apart from what the file is called and how it is read again."""
-    names = [field.name for field in fields(one) if field.name not in {"info", "launch_shapes"}]
+    names = [field.name for field in fields(one) if field.name not in {"info", "launch_shapes", "grids"}]
     frames = [name for name in names if name in FRAMES]
     others = [name for name in names if name not in FRAMES]
-    return [name for name in frames if not same(getattr(one, name), getattr(other, name))] + [
-        name for name in others if getattr(one, name) != getattr(other, name)
-    ]
+    assert one.grids is not None
+    assert other.grids is not None
+    differ = [] if same(one.grids, other.grids) else ["grids"]
+    return (
+        [name for name in frames if not same(getattr(one, name), getattr(other, name))]
+        + differ
+        + [name for name in others if getattr(one, name) != getattr(other, name)]
+    )
 
 
 def same(one: pl.DataFrame, other: pl.DataFrame) -> bool:

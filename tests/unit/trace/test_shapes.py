@@ -28,3 +28,22 @@ def test_a_capture_without_kernels_has_none(sample: Callable[[str], Path]) -> No
     read = open_trace(sample("null_gpu_1.graph")).launch_shapes
     assert read is not None
     assert read().is_empty()
+
+
+def test_grids_are_read_of_kernels_that_count_requests_alone(sample: Callable[[str], Path]) -> None:
+    trace = open_trace(sample("sglang/batch_8.graph"))
+    assert trace.grids is not None
+    counted = trace.operations.filter(pl.col("kind") == 0).join(trace.grids, on="row", maintain_order="left")
+    names = counted["name"].cast(pl.Int64).replace_strict(dict(trace.names), return_dtype=pl.String)
+    grids = {(name, x, y) for name, x, y in zip(names.str.slice(0, 35), counted["x"], counted["y"], strict=True)}
+    assert grids == {
+        ("create_flashinfer_kv_indices_triton", 8, 1),
+        ("void <unnamed>::clamp_position_kern", 1, 1),
+        ("void at::native::reduce_kernel<(int", 8, 20),
+    }
+
+
+def test_nothing_is_read_of_a_program_that_only_samples(sample: Callable[[str], Path]) -> None:
+    grids = open_trace(sample("eager_item")).grids
+    assert grids is not None
+    assert grids.is_empty()
