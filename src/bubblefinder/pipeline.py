@@ -144,8 +144,9 @@ class Analysis:
         Raises:
             CannotAnswerError: no decode step can be timed, or graph work is missing.
         """
-        fixes = find_fixes(self.causes, self.facts, self.recoverable)
-        return study_of(self.timeline, self.steps, self.model, fixes)
+        cured = self.recoverable
+        fixes = find_fixes(self.causes, self.facts, cured)
+        return study_of(self.timeline, self.steps, self.model, fixes, cured.left)
 
 
 def with_names_of(analysis: Analysis, names: Trace) -> Analysis:

@@ -12,6 +12,7 @@ import pytest
 
 from bubblefinder.replay.changes import HostSpeed, RemoveWaits
 from bubblefinder.replay.critical_path import Bound
+from bubblefinder.replay.doubt import Estimate
 from bubblefinder.replay.fixes import best_order
 from bubblefinder.replay.predict import predict
 from bubblefinder.replay.run import replay
@@ -80,7 +81,7 @@ def test_where_the_host_stays_the_bottleneck_the_gain_is_a_fraction_of_the_idle(
     assert close_enough(then.step_ns / MS, 16.56, 14.57, share=0.5)
     assert then.low_ns / MS < 14.57 < then.high_ns / MS
     assert then.bound is Bound.HOST
-    assert "the host's own work bounds the step" in sentence(then)
+    assert "the host's own work bounds the step" in sentence(Estimate(then))
 
 
 def test_a_read_in_an_eager_loop_is_hardly_worth_removing() -> None:
@@ -89,7 +90,7 @@ def test_a_read_in_an_eager_loop_is_hardly_worth_removing() -> None:
     (read,) = [fix for fix in asked.fixes if isinstance(fix.change, RemoveWaits)]
     then = predict(asked.model, [read.change])[lane]
     assert then.recoverable_ns < 0.01 * then.now_ns
-    assert sentence(then).startswith("Almost nothing to gain")
+    assert sentence(Estimate(then)).startswith("Almost nothing to gain")
     assert then.bound is Bound.HOST
     order = [stage.fix.name for stage in best_order(asked.model, asked.fixes, lane)]
     assert order[0] == "capture eager"

@@ -180,7 +180,7 @@ def test_on_a_host_as_fast_as_untraced_each_patch_gives_what_it_gave_one_process
     captured; brought to the same step, they all answer the same.
     """
     (lane,) = analysis(name).study.ranks
-    untraced = analysis(name).study.at_untraced(lane, UNPATCHED_THERE * MS)
+    untraced = analysis(name).study.at_untraced(lane, UNPATCHED_THERE * MS, mean=True)
     held = zip(chain(name).links, analysis(name).recoverable.chains[lane].links, strict=True)
     removed = {site for link, wait in held if link.rule in gone for site in wait.site.sites}
     then = predict(untraced.model, [RemoveWaits(frozenset(removed))])[lane]
@@ -205,7 +205,7 @@ def test_so_it_is_on_a_second_machine_and_beside_busy_processes(
 ) -> None:
     """The process of `slow_host.graph` took 14.6 ms traced and 9.05 untraced; 8.25 took another one of that machine."""
     (lane,) = analysis(name).study.ranks
-    untraced = analysis(name).study.at_untraced(lane, step * MS)
+    untraced = analysis(name).study.at_untraced(lane, step * MS, mean=True)
     held = zip(chain(name).links, analysis(name).recoverable.chains[lane].links, strict=True)
     removed = {site for link, wait in held if link.rule in gone for site in wait.site.sites}
     then = predict(untraced.model, [RemoveWaits(frozenset(removed))])[lane]

@@ -23,6 +23,8 @@ from bubblefinder.cli.arguments import (
     Quiet,
     Ranks,
     StepBy,
+    TokenTime,
+    UntracedStep,
     Verbose,
     load_and_analyze,
     parse_meta,
@@ -68,13 +70,8 @@ def analyze(
     reference: Annotated[
         Path | None, typer.Option(metavar="TRACE", help="The same workload captured in graph mode, to correct by.")
     ] = None,
-    untraced_step_ms: Annotated[
-        float | None, typer.Option(metavar="MS", help="How long a decode step takes with no profiler: the median.")
-    ] = None,
-    tpot_ms: Annotated[
-        float | None,
-        typer.Option(metavar="MS", help="Mean time per output token with no profiler, with --accept-length."),
-    ] = None,
+    untraced_step_ms: UntracedStep = None,
+    tpot_ms: TokenTime = None,
     accept_length: Annotated[
         float | None, typer.Option(metavar="N", help="Tokens accepted a step; a step takes --tpot-ms times this.")
     ] = None,

@@ -81,6 +81,14 @@ Bandwidth = Annotated[
 Verbose = Annotated[
     int, typer.Option("-v", "--verbose", count=True, show_default=False, help="Print every quality note and every gap.")
 ]
+UntracedStep = Annotated[
+    float | None,
+    typer.Option("--untraced-step-ms", metavar="MS", help="How long a decode step takes with no profiler: the median."),
+]
+TokenTime = Annotated[
+    float | None,
+    typer.Option("--tpot-ms", metavar="MS", help="Mean time per output token with no profiler, with --accept-length."),
+]
 BISECT = "--bisect"
 ReportUrl = Annotated[
     str, typer.Option("--report-url", metavar="URL", help="Where the full report will lie; Markdown links to it.")

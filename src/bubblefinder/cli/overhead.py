@@ -36,15 +36,23 @@ def overhead_source(
     from bubblefinder.overhead.model import Source
     from bubblefinder.trace.open import open_trace
 
+    step_ns, is_mean = untraced_step(untraced_step_ms, *tokens)
     return Source(
         reference=open_trace(reference) if reference else None,
-        untraced_step_ns=_step_ns(untraced_step_ms, *tokens),
-        untraced_is_mean=untraced_step_ms is None,
+        untraced_step_ns=step_ns,
+        untraced_is_mean=is_mean,
         calibration=read_calibration(calibration) if calibration else None,
     )
 
 
-def _step_ns(step_ms: float | None, tpot_ms: float | None, accept_length: float | None) -> float | None:
+def untraced_step(
+    step_ms: float | None, tpot_ms: float | None, accept_length: float | None
+) -> tuple[float | None, bool]:
+    """Return the untraced step in ns, null if it isn't given, and whether it is a mean: a step is a median, a TPOT one.
+
+    Raises:
+        UsageError: a number is not above zero, one of a pair is missing, or both a step and a TPOT are given.
+    """
     if (tpot_ms is None) != (accept_length is None):
         raise UsageError("--tpot-ms and --accept-length belong together", hint="a step takes their product")
     for value in (step_ms, tpot_ms, accept_length):
@@ -53,5 +61,5 @@ def _step_ns(step_ms: float | None, tpot_ms: float | None, accept_length: float 
     if tpot_ms is not None and accept_length is not None:
         if step_ms is not None:
             raise UsageError("--untraced-step-ms and --tpot-ms say the same thing", hint="give one of them")
-        return tpot_ms * accept_length * NS_PER_MS
-    return None if step_ms is None else step_ms * NS_PER_MS
+        return tpot_ms * accept_length * NS_PER_MS, True
+    return None if step_ms is None else step_ms * NS_PER_MS, False

@@ -7,9 +7,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bubblefinder.cli.arguments import Capture, Json, OutputFiles, OutputFormat, Quiet, StepBy
+from bubblefinder.cli.arguments import (
+    Capture,
+    Json,
+    OutputFiles,
+    OutputFormat,
+    Quiet,
+    StepBy,
+    TokenTime,
+    UntracedStep,
+)
 from bubblefinder.errors import CannotAnswerError, UsageError
-from bubblefinder.units import NS_PER_MS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -44,12 +52,8 @@ def whatif(
     no_profiler: Annotated[
         bool, typer.Option("--no-profiler", help="The profiler costs nothing, as far as that is known.")
     ] = False,
-    untraced_step_ms: Annotated[
-        float | None,
-        typer.Option(
-            metavar="MS", min=0.001, help="The mean step with no profiler: answer for a host as fast as that shows it."
-        ),
-    ] = None,
+    untraced_step_ms: UntracedStep = None,
+    tpot_ms: TokenTime = None,
     calibration: Annotated[
         Path | None, typer.Option(metavar="FILE", help="With --no-profiler: what `bubblefinder calibrate` measured.")
     ] = None,
@@ -70,39 +74,35 @@ def whatif(
     """Predict the decode step after a fix, or with a faster host.
 
     Without options: every fix by itself, and the order in which they pay most. With options: all
-    that they ask for together, since gains don't add up.
+    that they ask for together, since gains don't add up. Given how long a step takes with no
+    profiler, all is answered for a host as fast as that shows it.
     """
     from bubblefinder.cli.output import Outputs, stages
+    from bubblefinder.cli.overhead import untraced_step
     from bubblefinder.pipeline import Analysis
-    from bubblefinder.replay.answer import answer
+    from bubblefinder.replay.answer import answer, untraced_answer
     from bubblefinder.replay.changes import FreeLaunches, HostSpeed
-    from bubblefinder.replay.predict import predict
     from bubblefinder.trace.open import open_trace
 
     outputs = Outputs("prediction", "json" if json else output_format, output, quiet=quiet)
+    step_ns, is_mean = untraced_step(untraced_step_ms, tpot_ms, None if tpot_ms is None else accept_length)
+    if step_ns is not None and no_profiler:
+        raise UsageError("the untraced step and --no-profiler both take the profiler away", hint="give one of them")
     with stages(quiet=quiet) as progress:
         study = Analysis(open_trace(trace, progress=progress), step_by=step_by, progress=progress).study
     rank = _rank(study, gpu, pid)
-    if untraced_step_ms is not None:
-        _only_one(no_profiler)
-        study = study.at_untraced(rank, untraced_step_ms * NS_PER_MS)
+    if step_ns is not None:
+        study = study.at_untraced(rank, step_ns, mean=is_mean)
     changes: list[Change] = [fix.change for fix in _chosen(study.fixes, remove or [])]
     changes += [HostSpeed(host_speed)] if host_speed is not None else []
     changes += [FreeLaunches()] if free_launches else []
     changes += [study.close_gaps(close_gaps / 100)] if close_gaps is not None else []
     changes += [study.drop_kernels(pattern) for pattern in drop_kernels or ()]
     if no_profiler and not changes:
-        outputs.emit(answer(study, rank, study.untraced(rank, calibration), accept_length))
+        outputs.emit(untraced_answer(study, rank, calibration, accept_length))
         return
     changes += [study.without_profiler(rank, calibration)] if no_profiler else []
-    asked = predict(study.model, changes)[rank] if changes else None
-    outputs.emit(answer(study, rank, asked, accept_length))
-
-
-def _only_one(no_profiler: bool) -> None:
-    """Refuse to take the profiler away twice."""
-    if no_profiler:
-        raise UsageError("--untraced-step-ms and --no-profiler both take the profiler away", hint="give one of them")
+    outputs.emit(answer(study, rank, changes, accept_length))
 
 
 def _rank(study: Study, gpu: int | None, pid: int | None) -> Rank:

@@ -9,7 +9,8 @@ from bubblefinder.render.kit.sheet import Sheet
 from bubblefinder.render.kit.table import Table
 from bubblefinder.render.kit.text import PLAIN_WIDTH, prose
 from bubblefinder.replay.fixes import WORTHWHILE
-from bubblefinder.replay.sentences import BOUNDS, sentence, tokens_per_second
+from bubblefinder.replay.sentences import BOUNDS, doubt_words, sentence, tokens_per_second
+from bubblefinder.report.prediction_sentences import between, between_words
 from bubblefinder.report.sentences import plain
 from bubblefinder.units import UNKNOWN, duration, printable, share
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from bubblefinder.replay.answer import Answer
-    from bubblefinder.replay.predict import Prediction
+    from bubblefinder.replay.doubt import Estimate
 
 SCHEMA: Final = "bubblefinder.whatif/1"
 NOTHING: Final = "Nothing to fix: no wait drained the GPU, the host is ahead, and every phase of the step is a graph."
@@ -40,44 +41,46 @@ def json(answer: Answer) -> str:
         document["asked"] = _prediction(answer, answer.asked)
     else:
         document["fixes"] = [
-            {"number": number, "name": fix.name, "text": fix.text, **_prediction(answer, then)}
-            for number, (fix, then) in enumerate(answer.fixes, 1)
+            {"number": number, "name": fix.name, "text": fix.text, **_prediction(answer, gives)}
+            for number, (fix, gives) in enumerate(answer.fixes, 1)
         ]
         document["order"] = [
-            {"number": number, **_prediction(answer, then)} for number, _, then in _numbered_order(answer)
+            {"number": number, **_prediction(answer, gives)} for number, _, gives in _numbered_order(answer)
         ]
     return stdlib_json.dumps(document, indent=2, sort_keys=True) + "\n"
 
 
 def sheet(answer: Answer) -> Sheet:
     """Return what the step takes now, what it would take, and a table of the fixes and of their order."""
-    shown = [answer.asked] if answer.asked else [then for _, then in answer.fixes]
-    said = sentence(answer.asked) if answer.asked else ("" if answer.fixes else NOTHING)
+    shown = [answer.asked] if answer.asked else [gives for _, gives in answer.fixes]
+    said = _asked_words(answer, answer.asked) if answer.asked else ("" if answer.fixes else NOTHING)
     return Sheet(
         document="prediction",
         title=f"{plain(answer.name, 80)} · bubblefinder whatif",
         headline=f"{now(answer)}. {said}".strip(),
         verdict=now(answer),
         rest=said,
-        warnings=tuple(dict.fromkeys(note for then in shown for note in then.notes)),
+        warnings=(*_withheld(answer), *dict.fromkeys(note for gives in shown for note in gives.then.notes)),
         tables=() if answer.asked else tuple(table for table in (_fixes(answer), _order(answer)) if table.rows),
     )
 
 
 def records(answer: Answer) -> list[dict[str, object]]:
-    """Return one record a fix, or one for what was asked for."""
-    named = [("asked", answer.asked)] if answer.asked else [(fix.name, then) for fix, then in answer.fixes]
+    """Return one record a fix, or one for what was asked for; what has a range alone has no value."""
+    named = [("asked", answer.asked)] if answer.asked else [(fix.name, gives) for fix, gives in answer.fixes]
     return [
         {
             "fix": name,
-            "now_ns": then.now_ns,
-            "step_ns": then.step_ns,
-            "low_ns": then.low_ns,
-            "high_ns": then.high_ns,
-            "recoverable_ns": then.recoverable_ns,
-            "bound": then.bound.value,
+            "now_ns": gives.then.now_ns,
+            "step_ns": gives.value.step_ns if gives.value else None,
+            "low_ns": gives.step_range_ns[0],
+            "high_ns": gives.step_range_ns[1],
+            "recoverable_ns": gives.value.recoverable_ns if gives.value else None,
+            "recoverable_low_ns": gives.gain_range_ns[0],
+            "recoverable_high_ns": gives.gain_range_ns[1],
+            "bound": gives.value.bound.value if gives.value else None,
         }
-        for name, then in named
+        for name, gives in named
     ]
 
 
@@ -86,47 +89,65 @@ def now(answer: Answer) -> str:
     step, speed = duration(answer.now.now_ns), answer.host_speed
     head = f"A decode step on GPU {answer.rank.gpu}, process {answer.rank.pid}, takes {step}"
     when = f" on a host {speed:.3g} times as fast as recorded, as the untraced step shows it" if speed else " now"
+    tokens = f", {_rate(answer.now.now_ns, answer.accept_length)} tokens/s" if answer.accept_length else ""
     doubt = (
         f", of which up to {duration(answer.profilers_ns)} may be the profiler's own time"
         if answer.profilers_ns
         else ""
     )
-    return head + when + _tokens(answer, answer.now.now_ns) + doubt
+    return head + when + tokens + doubt
 
 
-def _asked(answer: Answer, then: Prediction) -> Iterator[str]:
-    yield sentence(then)
-    if answer.accept_length:
-        yield f"That is {tokens_per_second(then.step_ns, answer.accept_length):.0f} tokens/s."
-    yield from (f"note: {printable(note)}" for note in then.notes)
+def _withheld(answer: Answer) -> Iterator[str]:
+    """Yield why there is no value, where the step now doesn't say it."""
+    if answer.profilers_ns is None and any(gives.value is None for _, gives in (*answer.fixes, *answer.order)):
+        yield f"Where there is a range alone, {doubt_words(None)}."
+
+
+def _asked(answer: Answer, gives: Estimate) -> Iterator[str]:
+    yield _asked_words(answer, gives)
+    yield from (f"note: {printable(note)}" for note in gives.then.notes)
+
+
+def _asked_words(answer: Answer, gives: Estimate) -> str:
+    tokens = _tokens(answer, gives)
+    return sentence(gives) + (f" That is {tokens}." if tokens else "")
 
 
 def _overview(answer: Answer) -> Iterator[str]:
     if not answer.fixes:
         yield NOTHING
         return
+    yield from _withheld(answer)
     yield "\nEvery fix by itself:"
-    for number, (fix, then) in enumerate(answer.fixes, 1):
+    for number, (fix, gives) in enumerate(answer.fixes, 1):
         yield f"  {number}  {printable(fix.name, 80)} ({printable(fix.text, 120)})"
-        yield f"     {sentence(then)}"
-        yield from (f"     note: {printable(note)}" for note in then.notes)
+        yield f"     {sentence(gives, why=False)}"
+        yield from (f"     note: {printable(note)}" for note in gives.then.notes)
     yield "\nThe order that pays most:"
     yield from _ordered(answer)
 
 
 def _ordered(answer: Answer) -> Iterator[str]:
-    before = answer.now.now_ns
-    for number, stage in enumerate(answer.order, 1):
-        gain = before - stage.then.step_ns
-        yield (
-            f"  {number}. {printable(stage.fix.name, 80)}: {duration(before)} to {duration(stage.then.step_ns)}, "
-            f"{duration(gain)} ({share(gain / before)}) less{_tokens(answer, stage.then.step_ns)}"
-        )
-        before = stage.then.step_ns
+    before, last = answer.now.now_ns, None
+    for number, (fix, gives) in enumerate(answer.order, 1):
+        last, tokens = gives.value, _tokens(answer, gives)
+        yield f"  {number}. {printable(fix.name, 80)}: {_stage(before, number, gives)}{tokens and f', {tokens}'}"
+        before = last.step_ns if last else before
     if left := _left(answer):
         yield f"  {left}"
-    if answer.order:
-        yield f"  Then {BOUNDS[answer.order[-1].then.bound]}."
+    if last:
+        yield f"  Then {BOUNDS[last.bound]}."
+
+
+def _stage(before_ns: int, number: int, gives: Estimate) -> str:
+    """Return what a fix gives on top of those above it; where there is a range alone, what it gives with them."""
+    then = gives.value
+    if then is None:
+        return f"{'with those above ' if number > 1 else ''}{between(gives.gain_range_ns)} less"
+    gain = before_ns - then.step_ns
+    step = duration(then.step_ns) + between_words(gives.step_range_ns)
+    return f"{duration(before_ns)} to {step}, {duration(gain)} ({share(gain / before_ns)}) less"
 
 
 def _left(answer: Answer) -> str:
@@ -135,47 +156,65 @@ def _left(answer: Answer) -> str:
     return f"{'nothing else gains' if answer.order else 'no fix gains'} more than {share(WORTHWHILE)} of the step"
 
 
-def _tokens(answer: Answer, step_ns: int) -> str:
-    return f", {tokens_per_second(step_ns, answer.accept_length):.0f} tokens/s" if answer.accept_length else ""
+def _tokens(answer: Answer, gives: Estimate) -> str:
+    """Return the tokens a second that a step then means; a range where there is no value; empty if unknown."""
+    length = answer.accept_length
+    if not length:
+        return ""
+    if gives.value:
+        return f"{_rate(gives.value.step_ns, length)} tokens/s"
+    low, high = gives.step_range_ns
+    return (
+        f"{_rate(high, length)} to {_rate(low, length)} tokens/s" if low else f"{_rate(high, length)} tokens/s or more"
+    )
+
+
+def _rate(step_ns: int, accept_length: float) -> str:
+    return f"{tokens_per_second(step_ns, accept_length):.0f}"
 
 
 def _fixes(answer: Answer) -> Table:
     rows = [
-        (str(number), f"{plain(fix.name, 80)} ({plain(fix.text, 120)})", *_cells(then, then.now_ns))
-        for number, (fix, then) in enumerate(answer.fixes, 1)
+        (str(number), f"{plain(fix.name, 80)} ({plain(fix.text, 120)})", *_cells(gives, gives.then.now_ns, 1))
+        for number, (fix, gives) in enumerate(answer.fixes, 1)
     ]
     return Table("Every fix by itself", ("number", "fix", "step then", "range", "gain", "bound by"), rows)
 
 
 def _order(answer: Answer) -> Table:
     before, rows = answer.now.now_ns, list[tuple[str, ...]]()
-    for number, name, then in _numbered_order(answer):
-        rows.append((str(number), plain(name, 80), *_cells(then, before)))
-        before = then.step_ns
+    for place, (number, name, gives) in enumerate(_numbered_order(answer), 1):
+        rows.append((str(number), plain(name, 80), *_cells(gives, before, place)))
+        before = gives.value.step_ns if gives.value else before
     header = ("number", "fix, on top of those above", "step then", "range", "gain", "bound by")
     return Table("The order that pays most", header, rows, _left(answer))
 
 
-def _cells(then: Prediction, before_ns: int) -> tuple[str, str, str, str]:
+def _cells(gives: Estimate, before_ns: int, place: int) -> tuple[str, str, str, str]:
+    low, high = (duration(end) for end in gives.step_range_ns)
+    then = gives.value
+    if then is None:
+        least, most = (duration(end) for end in gives.gain_range_ns)
+        return UNKNOWN, f"{low} to {high}", f"{least} to {most}{' with those above' if place > 1 else ''}", UNKNOWN
     gain = before_ns - then.step_ns
-    reach = f"{duration(then.low_ns)} to {duration(then.high_ns)}"
     ratio = share(gain / before_ns) if before_ns else UNKNOWN
-    return duration(then.step_ns), reach, f"{duration(gain)} ({ratio})", then.bound.value
+    return duration(then.step_ns), f"{low} to {high}", f"{duration(gain)} ({ratio})", then.bound.value
 
 
-def _numbered_order(answer: Answer) -> list[tuple[int, str, Prediction]]:
+def _numbered_order(answer: Answer) -> list[tuple[int, str, Estimate]]:
     numbers = {fix: number for number, (fix, _) in enumerate(answer.fixes, 1)}
-    return [(numbers[stage.fix], stage.fix.name, stage.then) for stage in answer.order]
+    return [(numbers[fix], fix.name, gives) for fix, gives in answer.order]
 
 
-def _prediction(answer: Answer, then: Prediction) -> dict[str, Any]:
-    length = answer.accept_length
+def _prediction(answer: Answer, gives: Estimate) -> dict[str, Any]:
+    then, length = gives.value, answer.accept_length
     return {
-        "step_ns": then.step_ns,
-        "range_ns": [then.low_ns, then.high_ns],
-        "recoverable_ns": then.recoverable_ns,
-        "bound": then.bound.value,
-        "tokens_per_second": tokens_per_second(then.step_ns, length) if length else None,
-        "notes": list(then.notes),
-        "sentence": sentence(then),
+        "step_ns": then.step_ns if then else None,
+        "range_ns": list(gives.step_range_ns),
+        "recoverable_ns": then.recoverable_ns if then else None,
+        "recoverable_range_ns": list(gives.gain_range_ns),
+        "bound": then.bound.value if then else None,
+        "tokens_per_second": tokens_per_second(then.step_ns, length) if then and length else None,
+        "notes": list(gives.then.notes),
+        "sentence": sentence(gives),
     }

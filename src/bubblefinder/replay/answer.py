@@ -1,15 +1,21 @@
-"""What the replay of a capture answers for one rank: a prediction that was asked for, or every fix and their order."""
+"""What the replay of a capture answers for one rank: the step after some changes, or every fix and their order."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from bubblefinder.replay.doubt import Estimate
 from bubblefinder.replay.fixes import best_order
 from bubblefinder.replay.predict import predict
 
 if TYPE_CHECKING:
-    from bubblefinder.replay.fixes import Fix, Stage
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from bubblefinder.replay.changes import Change
+    from bubblefinder.replay.doubt import Doubt
+    from bubblefinder.replay.fixes import Fix
     from bubblefinder.replay.predict import Prediction
     from bubblefinder.replay.study import Study
     from bubblefinder.timeline.rank import Rank
@@ -34,25 +40,43 @@ class Answer:
     name: str
     rank: Rank
     now: Prediction
-    asked: Prediction | None
-    fixes: tuple[tuple[Fix, Prediction], ...] = ()
-    order: tuple[Stage, ...] = ()
+    asked: Estimate | None = None
+    fixes: tuple[tuple[Fix, Estimate], ...] = ()
+    order: tuple[tuple[Fix, Estimate], ...] = ()
     accept_length: float | None = None
     profilers_ns: int | None = None
     host_speed: float | None = None
 
 
-def answer(study: Study, rank: Rank, asked: Prediction | None, accept_length: float | None) -> Answer:
-    """Return what there is to say of a rank: the prediction that was asked for, else the fixes and their order."""
+def answer(study: Study, rank: Rank, changes: Sequence[Change] = (), accept_length: float | None = None) -> Answer:
+    """Return the step of a rank after all the changes together; without changes the fixes and their order."""
+    doubt = study.doubt(rank)
+    told = replace(_now(study, rank, accept_length), profilers_ns=doubt.about(changes).profilers_ns)
+    if changes:
+        return replace(told, asked=Estimate(predict(study.model, changes)[rank], doubt.about(changes)))
+    return replace(
+        told,
+        fixes=tuple((fix, Estimate(_alone(study, rank, fix), doubt.about([fix.change]))) for fix in study.fixes),
+        order=tuple(_order(study, rank, doubt)),
+    )
+
+
+def untraced_answer(study: Study, rank: Rank, calibration: Path | None, accept_length: float | None) -> Answer:
+    """Return the step of a rank without the profiler and with nothing else changed.
+
+    Raises:
+        CannotAnswerError: nothing is known of its cost, or the capture can't tell how much it is.
+        UsageError: the file is no calibration.
+    """
+    return replace(_now(study, rank, accept_length), asked=Estimate(study.untraced(rank, calibration)))
+
+
+def _now(study: Study, rank: Rank, accept_length: float | None) -> Answer:
     return Answer(
         name=study.timeline.trace.info.name,
         rank=rank,
         now=predict(study.model, [])[rank],
-        asked=asked,
-        fixes=() if asked else tuple((fix, _alone(study, rank, fix)) for fix in study.fixes),
-        order=() if asked else best_order(study.model, study.fixes, rank),
         accept_length=accept_length,
-        profilers_ns=study.profilers_ns(rank),
         host_speed=study.host_speed,
     )
 
@@ -61,3 +85,13 @@ def _alone(study: Study, rank: Rank, fix: Fix) -> Prediction:
     """Return the step after one fix alone, with what has to be said of it."""
     then = predict(study.model, [fix.change])[rank]
     return replace(then, notes=(*then.notes, fix.note)) if fix.note else then
+
+
+def _order(study: Study, rank: Rank, doubt: Doubt) -> Iterator[tuple[Fix, Estimate]]:
+    least = 0
+    changes: list[Change] = []
+    for stage in best_order(study.model, study.fixes, rank):
+        changes.append(stage.fix.change)
+        gives = Estimate(stage.then, doubt.about(changes), least)
+        yield stage.fix, gives
+        least = gives.gain_range_ns[0]

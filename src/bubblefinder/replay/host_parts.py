@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from bubblefinder.causes.host_record import HostTime
     from bubblefinder.causes.model import Causes
     from bubblefinder.intervals import Bools, Ints
+    from bubblefinder.replay.doubt import Doubt
     from bubblefinder.replay.model import Model
     from bubblefinder.replay.predict import Prediction
     from bubblefinder.steps.model import Steps
@@ -38,33 +39,6 @@ HALF: Final = 0.5
 """How much of a phase's or a range's work goes; calls of one kind go altogether."""
 LEAST_SHARE: Final = 0.01
 """A part that holds less of the host's step isn't tried, nor a host that is late for less of the step."""
-
-
-SURE: Final = 0.95
-"""Where less of what a cure gives surely remains without the profiler there is a range of it, but no value."""
-
-
-@dataclass(frozen=True, slots=True)
-class Doubt:
-    """How much of a gain may be the profiler's own time.
-
-    Attributes:
-        profilers_ns: how much of the step may be, where that can't be told; null where it can.
-        sure: which part of the gain surely remains without the profiler.
-    """
-
-    profilers_ns: int | None = None
-    sure: float = 1.0
-
-    @property
-    def told(self) -> bool:
-        """Whether there is a value, and not a range alone."""
-        return self.profilers_ns is None and self.sure >= SURE
-
-    def gains(self, then: Prediction) -> tuple[int, int]:
-        """Return the least and the most that a change gives, by the host's speed and by what may be the profiler's."""
-        least = min(then.now_ns - then.high_ns - (self.profilers_ns or 0), round(self.sure * then.recoverable_ns))
-        return max(least, 0), then.now_ns - then.low_ns
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,26 +28,26 @@ CLOSE: Final = 0.01
 """The step found lies as near to the one given."""
 
 
-def host_speed_of(model: Model, rank: Rank, step_ns: float) -> float:
-    """Return how many times as fast as recorded the host works where the rank's mean step is `step_ns`.
+def host_speed_of(model: Model, rank: Rank, step_ns: float, *, mean: bool) -> float:
+    """Return how many times as fast as recorded the host works where the rank's median or mean step is `step_ns`.
 
     Raises:
         CannotAnswerError: no host gives such a step.
     """
-    steps = model.steps[rank]
+    steps, middle = model.steps[rank], np.mean if mean else np.median
 
-    def mean_step(extra: float) -> float:
+    def step_of(extra: float) -> float:
         edited = edit(model, [HostSpeed(speed_of(extra))])
         times = replay(model, edited.lag, edited.keep)
-        return float(np.mean(times[steps.end] - times[steps.begin]))
+        return float(middle(times[steps.end] - times[steps.begin]))
 
-    extra = solve(mean_step, step_ns, MOST - 1)
-    reached = mean_step(extra)
+    extra = solve(step_of, step_ns, MOST - 1)
+    reached = step_of(extra)
     if abs(reached - step_ns) > CLOSE * step_ns:
         raise CannotAnswerError(
             f"no host gives a step of {milliseconds(step_ns)} ms: one {MOST:g} times as "
             f"{'fast' if reached > step_ns else 'slow'} as recorded takes {milliseconds(reached)} ms",
-            hint="give the mean untraced step of this program and this batch, in ms",
+            hint=f"give the {'mean' if mean else 'median'} untraced step of this program and this batch",
         )
     return speed_of(extra)
 

@@ -10,7 +10,7 @@ import polars as pl
 from bubblefinder.causes.facts import SiteFacts, StepFacts
 from bubblefinder.causes.step_parts import HoleFacts, QueueFacts, RoleFacts
 from bubblefinder.replay.changes import NEVER_LATE, CaptureEager, ReleaseQueue, RemovePauses, RemoveWaits
-from bubblefinder.replay.host_parts import Doubt
+from bubblefinder.replay.doubt import Doubt
 from bubblefinder.replay.predict import Prediction, predict
 from bubblefinder.replay.wait_chains import on_every_rank
 from bubblefinder.timeline.rank import Rank

@@ -8,6 +8,7 @@ from bubblefinder.replay.critical_path import Bound
 from bubblefinder.units import duration, share
 
 if TYPE_CHECKING:
+    from bubblefinder.replay.doubt import Estimate
     from bubblefinder.replay.predict import Prediction
 
 BOUNDS: Final = {
@@ -19,8 +20,15 @@ NOTHING: Final = 0.002
 """A gain below this share of the step is said to be none."""
 
 
-def sentence(then: Prediction) -> str:
-    """Return a prediction in one or two sentences."""
+def sentence(estimate: Estimate, *, why: bool = True) -> str:
+    """Return in one or two sentences what a change gives: the step then, or the range of the gain alone, and why."""
+    then = estimate.value
+    if then is None:
+        low, high = estimate.gain_range_ns
+        if high < NOTHING * estimate.then.now_ns:
+            return f"Almost nothing to gain: {duration(high)} of the step at most."
+        gain = f"between {duration(low)} and {duration(high)}"
+        return f"The step loses {gain}{f': {doubt_words(estimate.doubt.profilers_ns)}' if why else ''}."
     bound = f"Then {BOUNDS[then.bound]}"
     if then.recoverable_ns < NOTHING * then.now_ns:
         return f"Almost nothing to gain: the step stays at {duration(then.step_ns)}. {bound}{_range(then)}."
@@ -29,6 +37,12 @@ def sentence(then: Prediction) -> str:
         f"The step goes from {duration(then.now_ns)} to {duration(then.step_ns)}, {duration(then.recoverable_ns)} "
         f"({part}) less. {bound}{_range(then)}."
     )
+
+
+def doubt_words(profilers_ns: int | None) -> str:
+    """Return why there is no value: how much of the step may be the profiler's, as far as that is known."""
+    most = f"up to {duration(profilers_ns)}" if profilers_ns else "part"
+    return f"{most} of the traced step may be the profiler's own time"
 
 
 def _range(then: Prediction) -> str:

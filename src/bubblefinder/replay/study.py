@@ -13,6 +13,7 @@ from bubblefinder.overhead.calibration import read_calibration
 from bubblefinder.overhead.model import Source
 from bubblefinder.replay.changes import CloseGaps, DropKernels, RemoveTracing, kernel_time
 from bubblefinder.replay.correct import correct, in_a_program, measured_costs
+from bubblefinder.replay.doubt import Doubt
 from bubblefinder.replay.known_step import host_speed_of, on_such_a_host
 from bubblefinder.replay.predict import predict
 from bubblefinder.replay.tracing import remove_tracing, tracing_of
@@ -21,6 +22,7 @@ from bubblefinder.timeline.rank import Rank
 from bubblefinder.units import duration
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from bubblefinder.overhead.model import Overhead
@@ -41,6 +43,7 @@ class Study:
         model: the recorded run.
         fixes: what can be cured.
         ranks: those with decode steps that can be timed.
+        left: by rank: which part of what a late host costs surely remains without the profiler, where that is known.
         host_speed: how many times as fast as recorded the host of `model` works, where that was told by a measured
             step; null for the recording.
     """
@@ -50,6 +53,7 @@ class Study:
     model: Model
     fixes: tuple[Fix, ...]
     ranks: tuple[Rank, ...]
+    left: Mapping[Rank, float]
     host_speed: float | None = None
 
     def drop_kernels(self, pattern: str) -> DropKernels:
@@ -114,18 +118,25 @@ class Study:
         low, high = found.range_ns or (step, step)
         return replace(then, step_ns=step, low_ns=low, high_ns=high)
 
-    def at_untraced(self, rank: Rank, step_ns: float) -> Study:
-        """Return the capture with the host as fast as a rank's mean step without the profiler shows it to be.
+    def at_untraced(self, rank: Rank, step_ns: float, *, mean: bool = False) -> Study:
+        """Return the capture with the host as fast as a rank's step without the profiler shows it to be.
+
+        Args:
+            rank: whose step it is.
+            step_ns: how long it takes with no profiler.
+            mean: whether that is a mean, as a benchmark's time per token is, and not a median.
 
         Raises:
             CannotAnswerError: no host gives such a step.
         """
-        speed = host_speed_of(self.model, rank, step_ns)
+        speed = host_speed_of(self.model, rank, step_ns, mean=mean)
         return replace(self, model=on_such_a_host(self.model, speed), host_speed=speed)
 
-    def profilers_ns(self, rank: Rank) -> int | None:
-        """Return how much of a rank's step may be the profiler's, where the capture can't tell how much is."""
-        return None if self.host_speed is not None else self._correction(rank, Source()).untold_ns
+    def doubt(self, rank: Rank) -> Doubt:
+        """Return how much of what is gained on a rank may be the profiler's; none on a host whose step was measured."""
+        if self.host_speed is not None:
+            return Doubt()
+        return Doubt(self._correction(rank, Source()).untold_ns, self.left.get(rank, 1.0))
 
     def _corrected(self, rank: Rank, source: Source) -> Overhead:
         """Return the correction of a rank's decode steps where it has a value.
@@ -150,7 +161,9 @@ def _source(calibration: Path | None) -> Source:
     return Source(calibration=read_calibration(calibration) if calibration else None, bundled=not calibration)
 
 
-def study_of(timeline: Timeline, steps: Steps, model: Model | None, fixes: tuple[Fix, ...]) -> Study:
+def study_of(
+    timeline: Timeline, steps: Steps, model: Model | None, fixes: tuple[Fix, ...], left: Mapping[Rank, float]
+) -> Study:
     """Return a capture ready for questions.
 
     Raises:
@@ -173,4 +186,4 @@ def study_of(timeline: Timeline, steps: Steps, model: Model | None, fixes: tuple
                 hint="capture the process with the GPU to itself",
             )
         raise CannotAnswerError("no decode step was found, so there is none to predict", hint="name one with --step-by")
-    return Study(timeline, steps, model, fixes, tuple(Rank.in_rows(model.windows)))
+    return Study(timeline, steps, model, fixes, tuple(Rank.in_rows(model.windows)), left)

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from bubblefinder.causes.facts import SiteFacts
+from bubblefinder.replay.doubt import Doubt, Estimate
 from bubblefinder.replay.fixes import fix_name
-from bubblefinder.replay.host_parts import Doubt
 from bubblefinder.report.found import ChainLink, Predicted, WaitChainReport
 from bubblefinder.report.prediction_sentences import between, between_words
 from bubblefinder.report.sentences import plain
@@ -15,34 +15,39 @@ from bubblefinder.timeline.rank import Rank
 from bubblefinder.units import duration, plural, share
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
-    from bubblefinder.replay.predict import Prediction
     from bubblefinder.replay.recoverable import Recoverable
     from bubblefinder.replay.wait_chains import Link, WaitChain
     from bubblefinder.rules.model import Match
 
 
-def chain_reports(
-    cured: Recoverable, matches: Iterable[Match], profilers_ns: int | None = None
-) -> list[WaitChainReport]:
-    """Return the chain of every rank that has one; ranges alone where so much of the step may be the profiler's."""
+def chain_reports(cured: Recoverable, matches: Iterable[Match]) -> list[WaitChainReport]:
+    """Return the chain of every rank that has one; ranges alone where the profiler's part can't be told."""
     named = {site: match for match in matches for site in match.sites}
-    return [
-        WaitChainReport(
-            gpu=rank.gpu,
-            pid=rank.pid,
-            step_ns=chain.joint.now_ns,
-            joint=_predicted(chain.joint, profilers_ns),
-            half_work=_predicted(chain.half_work, profilers_ns),
-            both=_predicted(chain.both, profilers_ns),
-            links=[_link(link, named.get(link.site.sites[0]), profilers_ns) for link in chain.links],
-            preparing_ns=chain.preparing_ns,
-            idle_ns=chain.idle_ns,
-            untraced_range_ns=list(chain.untraced_ns) if chain.untraced_ns else None,
-        )
-        for rank, chain in cured.chains.items()
-    ]
+    return [_chain(chain, rank, cured.doubt(rank), named) for rank, chain in cured.chains.items()]
+
+
+def _chain(chain: WaitChain, rank: Rank, doubt: Doubt, named: Mapping[int, Match]) -> WaitChainReport:
+    joint, half, both = (_predicted(gives) for gives in _three(chain, doubt))
+    return WaitChainReport(
+        gpu=rank.gpu,
+        pid=rank.pid,
+        step_ns=chain.joint.now_ns,
+        joint=joint,
+        half_work=half,
+        both=both,
+        links=[_link(link, named.get(link.site.sites[0]), doubt.profilers_ns) for link in chain.links],
+        preparing_ns=chain.preparing_ns,
+        idle_ns=chain.idle_ns,
+        untraced_range_ns=list(chain.untraced_ns) if chain.untraced_ns else None,
+    )
+
+
+def _three(chain: WaitChain, doubt: Doubt) -> tuple[Estimate, Estimate, Estimate]:
+    """Return what a chain gives without its waits, with half the host's work, and with both, as far as it is known."""
+    joint = Estimate(chain.joint, Doubt(doubt.profilers_ns))
+    return joint, Estimate(chain.half_work, doubt), Estimate(chain.both, doubt, joint.gain_range_ns[0])
 
 
 def _link(link: Link, match: Match | None, profilers_ns: int | None) -> ChainLink:
@@ -53,13 +58,9 @@ def _link(link: Link, match: Match | None, profilers_ns: int | None) -> ChainLin
         recoverable_ns=alone.recoverable_ns if told else None,
         in_turn_ns=link.in_turn_ns if told else None,
         moves_to=link.moves_to,
-        recoverable_range_ns=_gains(alone, profilers_ns),
+        recoverable_range_ns=list(Doubt(profilers_ns).gains(alone)),
         in_turn_range_ns=_less(link.in_turn_range_ns, profilers_ns),
     )
-
-
-def _gains(then: Prediction, profilers_ns: int | None) -> list[int]:
-    return list(Doubt(profilers_ns).gains(then))
 
 
 def _less(ends: tuple[int, int], profilers_ns: int | None) -> list[int]:
@@ -75,59 +76,61 @@ class InTurn:
     range_ns: list[int] | None = None
 
 
-def in_turn(subject: object, cured: Recoverable, profilers_ns: int | None) -> InTurn:
+def in_turn(subject: object, cured: Recoverable) -> InTurn:
     """Return what a wait of a chain gives in its turn, a range alone where the profiler's part can't be told."""
-    link = cured.link(subject) if isinstance(subject, SiteFacts) else None
+    link, profilers_ns = cured.link(subject) if isinstance(subject, SiteFacts) else None, cured.untold_ns
     if link is None:
         return InTurn()
     return InTurn(link.in_turn_ns if profilers_ns is None else None, _less(link.in_turn_range_ns, profilers_ns))
 
 
-def chain_words(subject: object, cured: Recoverable, profilers_ns: int | None) -> Iterator[str]:
+def chain_words(subject: object, cured: Recoverable) -> Iterator[str]:
     """Yield the sentence that says which place a wait has in its chain and what all of it gives."""
     if not isinstance(subject, SiteFacts) or subject.in_turn_ns is None:
         return
-    chain = cured.chains[Rank(subject.gpu, subject.process)]
+    rank = Rank(subject.gpu, subject.process)
+    chain = cured.chains[rank]
     place = 1 + next(i for i, link in enumerate(chain.links) if not set(link.site.sites).isdisjoint(subject.sites))
     link = chain.links[place - 1]
-    turn = in_turn(subject, cured, profilers_ns)
+    turn = in_turn(subject, cured)
     own = between(turn.range_ns) if turn.ns is None else duration(turn.ns) + between_words(turn.range_ns)
+    joint, half, both = (_gain(gives) for gives in _three(chain, cured.doubt(rank)))
     yield (
         f"It is number {place} of {plural(len(chain.links), 'wait')} in a row: without one, the next holds the host. "
-        f"In its turn it gives {own}, all of them together {_gain(chain.joint, profilers_ns)}."
+        f"In its turn it gives {own}, all of them together {joint}."
     )
     if link.moves_to is not None:
         name = plain(fix_name(chain.links[link.moves_to].site))
         yield f"Taken away alone, the wait moves to number {link.moves_to + 1}, {name}."
     if place == 1:
-        yield from _behind(link, chain, profilers_ns)
+        yield from _behind(link, chain)
+        yield f"Half the host's own work gives {half}, both {both}."
 
 
-def _behind(link: Link, chain: WaitChain, profilers_ns: int | None) -> Iterator[str]:
-    """Yield what the host does behind the first wait, and what half of its work would give."""
+def _behind(link: Link, chain: WaitChain) -> Iterator[str]:
+    """Yield what the host does behind the first wait."""
     if link.site.awaits and chain.preparing_ns:
         yield (
             f"The host starts preparing only when it returns; that takes {duration(chain.preparing_ns)}, and for "
             f"{duration(chain.idle_ns)} of it the GPU has nothing to do."
         )
-    half, both = (_gain(then, profilers_ns) for then in (chain.half_work, chain.both))
-    yield f"Half the host's own work gives {half}, both {both}."
 
 
-def _gain(then: Prediction, profilers_ns: int | None) -> str:
-    if profilers_ns is not None:
-        return between(_gains(then, profilers_ns))
+def _gain(estimate: Estimate) -> str:
+    then = estimate.value
+    if then is None:
+        return between(estimate.gain_range_ns)
     part = share(then.recoverable_ns / then.now_ns)
     left = duration(then.step_ns) + between_words((then.low_ns, then.high_ns))
     return f"{duration(then.recoverable_ns)} ({part}; the step then takes {left})"
 
 
-def _predicted(then: Prediction, profilers_ns: int | None) -> Predicted:
-    told = profilers_ns is None
+def _predicted(estimate: Estimate) -> Predicted:
+    told = estimate.value
     return Predicted(
-        recoverable_ns=then.recoverable_ns if told else None,
-        step_after_ns=then.step_ns if told else None,
-        range_ns=[max(then.low_ns - (profilers_ns or 0), 0), then.high_ns],
-        recoverable_range_ns=_gains(then, profilers_ns),
-        bound_after=then.bound.value,
+        recoverable_ns=told.recoverable_ns if told else None,
+        step_after_ns=told.step_ns if told else None,
+        range_ns=list(estimate.step_range_ns),
+        recoverable_range_ns=list(estimate.gain_range_ns),
+        bound_after=estimate.then.bound.value,
     )

@@ -9,7 +9,7 @@ import polars as pl
 
 from bubblefinder.causes.facts import SiteFacts, StepFacts
 from bubblefinder.causes.step_parts import HoleFacts, QueueFacts, RoleFacts, SkewFacts
-from bubblefinder.replay.host_parts import Doubt
+from bubblefinder.replay.doubt import Doubt
 from bubblefinder.report.chains import chain_words, in_turn
 from bubblefinder.report.found import Benign, DeviceRef, Expected, Finding, Joint, Quantiles, Site
 from bubblefinder.timeline.rank import Rank
@@ -29,21 +29,14 @@ _PRICED = StepFacts | SiteFacts | HoleFacts | RoleFacts | QueueFacts
 _SITE = ("api", "copy_kind", "memory_kind", "nvtx", "frame", "after_role", "before_role")
 
 
-def finding(match: Match, cured: Recoverable, profilers_ns: int | None = None) -> Finding:
-    """Return one match as a finding, with the step that its cure would leave.
-
-    Args:
-        match: what a rule says.
-        cured: the predictions.
-        profilers_ns: how much of the step may be the profiler's, where that can't be told: then there is a range, but
-            no value.
-    """
+def finding(match: Match, cured: Recoverable) -> Finding:
+    """Return one match as a finding, with the step that its cure would leave."""
     subject = match.subject
-    doubt = Doubt(profilers_ns, getattr(subject, "left_share", 1.0))
+    doubt = Doubt(cured.untold_ns, getattr(subject, "left_share", 1.0))
     rare = isinstance(subject, _PRICED) and match.recoverable_ns is None
     told = None if rare else cured.of(subject)
     then = told if doubt.told else None
-    turn = in_turn(subject, cured, profilers_ns)
+    turn = in_turn(subject, cured)
     return Finding(
         rule=match.rule,
         title=match.title,
@@ -60,7 +53,7 @@ def finding(match: Match, cured: Recoverable, profilers_ns: int | None = None) -
         bubble_ns=Quantiles(p50=match.bubble_p50_ns, p95=getattr(subject, "bubble_p95_ns", None)),
         recoverable_ns=then.recoverable_ns if then else None,
         evidence=list(match.evidence),
-        message=" ".join((match.message, *chain_words(subject, cured, profilers_ns))),
+        message=" ".join((match.message, *chain_words(subject, cured))),
         remedy=match.remedy,
         references=list(match.references),
         also_matches=list(match.also_matches),
@@ -101,9 +94,9 @@ def joint(cured: Recoverable, verdicts: Verdicts, rank: Rank | None) -> Joint | 
     )
 
 
-def expected(covered: ExpectedMatch, cured: Recoverable, profilers_ns: int | None = None) -> Expected:
+def expected(covered: ExpectedMatch, cured: Recoverable) -> Expected:
     """Return a match that an allow-list covers, with the reason and the owner."""
-    return Expected(finding=finding(covered.match, cured, profilers_ns), reason=covered.reason, owner=covered.owner)
+    return Expected(finding=finding(covered.match, cured), reason=covered.reason, owner=covered.owner)
 
 
 def _site(subject: Any) -> Site:  # noqa: ANN401 - any of the rules' subjects

@@ -10,7 +10,8 @@ from bubblefinder.timeline.rank import Rank
 
 if TYPE_CHECKING:
     from bubblefinder.causes.facts import Facts
-    from bubblefinder.replay.host_parts import Doubt, Shortening
+    from bubblefinder.replay.doubt import Doubt
+    from bubblefinder.replay.host_parts import Shortening
     from bubblefinder.replay.recoverable import Recoverable
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from bubblefinder.replay.sentences import doubt_words
 from bubblefinder.report.model import Verdict
 from bubblefinder.report.prediction_sentences import between, between_words, gain_words, in_turn_gain
 from bubblefinder.report.sentences import CLASS_LABELS, bound_words, counted_in, few_words, place_words, plain
@@ -191,8 +192,7 @@ def _at_most(finding: Finding, report: Report) -> str:
     spread, traced = finding.recoverable_range_ns, report.overhead.untold_ns
     if spread is None:
         return ""
-    most = f"up to {duration(traced)}" if traced else "part"
-    doubt = f"{most} of the traced step may be the profiler's own time"
+    doubt = doubt_words(traced)
     if is_handed_on(finding):
         turn = f"once the waits before it are gone {in_turn_gain(finding)}"
         return f"Alone it would give {between(spread)} a step, since another wait takes its place; {turn}: {doubt}."

@@ -166,7 +166,7 @@ def test_the_page_on_formats_says_which_commands_write_one_and_by_which_suffix(r
 def answer() -> Answer:
     analysis = Analysis(disturbed(0).sketch.trace())
     study = analysis.study
-    return replace(of_study(study, study.ranks[0], None, 3.0), name=HOSTILE[0])
+    return replace(of_study(study, study.ranks[0], accept_length=3.0), name=HOSTILE[0])
 
 
 def a_row(**changed: Any) -> Row:
@@ -208,6 +208,8 @@ def test_csv_has_one_row_a_metric_limit_fix_or_run() -> None:
     rows = {kind: str(render(kind, value(), "csv")).splitlines() for kind, value in DOCUMENTS.items()}
     assert len(rows["trend"]) == 1 + 8
     assert len(rows["budget"]) == 1 + 1
-    assert rows["prediction"][0] == "fix,now_ns,step_ns,low_ns,high_ns,recoverable_ns,bound"
+    assert rows["prediction"][0] == (
+        "fix,now_ns,step_ns,low_ns,high_ns,recoverable_ns,recoverable_low_ns,recoverable_high_ns,bound"
+    )
     assert len(rows["prediction"]) == 1 + len(answer().fixes)
     assert rows["diff"][0].startswith("metric,where,unit,base,head,delta,threshold,status")

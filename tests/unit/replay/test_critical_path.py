@@ -4,6 +4,7 @@ import pytest
 
 from bubblefinder.replay.changes import HostSpeed, RemoveWaits
 from bubblefinder.replay.critical_path import Bound
+from bubblefinder.replay.doubt import Estimate
 from bubblefinder.replay.predict import predict
 from bubblefinder.replay.sentences import BOUNDS, sentence, tokens_per_second
 from tests.modelled import model_drawn
@@ -34,7 +35,7 @@ def test_the_decisive_chain_tells_what_bounds_a_step(
 ) -> None:
     (then,) = predict(model_drawn(picture), changes).values()
     assert then.bound is bound
-    assert BOUNDS[bound] in sentence(then)
+    assert BOUNDS[bound] in sentence(Estimate(then))
 
 
 def test_a_rank_that_waits_for_a_late_one_is_bound_by_that_ones_host() -> None:

@@ -36,8 +36,9 @@ def mean_step(model: Model, rank: Rank) -> float:
 @pytest.mark.parametrize("speed", [0.5, 1.0, 1.5, 3.0])
 def test_the_speed_is_told_by_the_step_that_it_gives(run: tuple[Model, Rank], speed: float) -> None:
     model, rank = run
-    step = mean_step(on_such_a_host(model, speed), rank)
-    assert host_speed_of(model, rank, step) == pytest.approx(speed, rel=0.01)
+    there = on_such_a_host(model, speed)
+    assert host_speed_of(model, rank, mean_step(there, rank), mean=True) == pytest.approx(speed, rel=0.01)
+    assert host_speed_of(model, rank, predict(there, [])[rank].now_ns, mean=False) == pytest.approx(speed, rel=0.01)
 
 
 def test_a_run_on_another_host_replays_as_itself_and_answers_as_such(run: tuple[Model, Rank]) -> None:
@@ -51,6 +52,6 @@ def test_a_run_on_another_host_replays_as_itself_and_answers_as_such(run: tuple[
 def test_a_step_that_no_host_gives_is_refused(run: tuple[Model, Rank]) -> None:
     model, rank = run
     with pytest.raises(CannotAnswerError, match="no host gives a step of"):
-        host_speed_of(model, rank, 10_000)
+        host_speed_of(model, rank, 10_000, mean=True)
     with pytest.raises(CannotAnswerError, match="as slow as recorded"):
-        host_speed_of(model, rank, 1e9)
+        host_speed_of(model, rank, 1e9, mean=False)

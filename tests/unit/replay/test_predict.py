@@ -10,6 +10,7 @@ from hypothesis import given
 
 from bubblefinder.replay.changes import FreeLaunches, HostSpeed, RemoveWaits
 from bubblefinder.replay.critical_path import Bound
+from bubblefinder.replay.doubt import Estimate
 from bubblefinder.replay.model import EdgeKind
 from bubblefinder.replay.predict import predict, steps_after
 from bubblefinder.replay.sentences import sentence
@@ -49,10 +50,10 @@ def test_what_bounds_the_step_is_told() -> None:
 
 
 def test_the_sentence_says_that_the_host_bounds_the_step_afterwards() -> None:
-    said = sentence(only(predict(model_drawn(HOST), [ALL])))
+    said = sentence(Estimate(only(predict(model_drawn(HOST), [ALL]))))
     assert "Then the host's own work bounds the step" in said
     assert said.startswith("The step goes from 20.0 us to")
-    nothing = sentence(only(predict(model_drawn(HOST), [])))
+    nothing = sentence(Estimate(only(predict(model_drawn(HOST), []))))
     assert nothing.startswith("Almost nothing to gain: the step stays at 20.0 us.")
 
 
