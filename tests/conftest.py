@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import faulthandler
+import functools
+import gc
 import os
 import re
 import shutil
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 os.environ.setdefault("POLARS_MAX_THREADS", "2")
 
 import pytest
+import typer.main
+from _pytest.faulthandler import fault_handler_stderr_fd_key
 from hypothesis import settings
 
 from tests import real_nsys as real
@@ -25,6 +31,7 @@ Report = TypeVar("Report", pytest.TestReport, pytest.CollectReport)
 
 ROOT = Path(__file__).parent.parent
 IN_CI = bool(os.environ.get("CI"))
+ENDED_IN_S = 60
 CHROMIUM_FLAGS = [
     "--no-sandbox",
     "--disable-gpu",
@@ -34,6 +41,9 @@ CHROMIUM_FLAGS = [
     "--disable-component-update",
     "--disable-sync",
 ]
+
+# Typer makes all commands anew for every call, in 35 ms; a user's process calls once.
+typer.main.get_command = functools.cache(typer.main.get_command)
 
 # How many examples a law is held to: a few on every change, many at night.
 for _profile, _examples in (("house", 5), ("nightly", 300)):
@@ -56,6 +66,31 @@ def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.Tes
 @pytest.hookimpl(wrapper=True)
 def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
     return _refuse_skip((yield))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Collects without looking for garbage: all that is made stays, and need not be looked at again."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, object, object]:
+    """Watches over what is torn down after a failure as well: pytest lets go of a test's time there."""
+    seconds = float(item.config.getini("faulthandler_timeout"))
+    faulthandler.dump_traceback_later(seconds, file=item.config.stash[fault_handler_stderr_fd_key], exit=True)
+    return (yield)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_unconfigure() -> None:
+    """Lets a process that can't end say where, and end: what holds it then are threads and what runs at exit."""
+    faulthandler.dump_traceback_later(ENDED_IN_S, file=sys.__stderr__ or 2, exit=True)
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -38,6 +39,12 @@ def check_charges(trace: Trace) -> None:
     assert causes.waits["bubble_ns"].fill_null(0).to_list() == [bubbles.get(n, 0) for n in range(len(causes.waits))]
 
 
+@cache
+def reported(seed: int) -> tuple[Trace, Report]:
+    trace = disturbed(seed).sketch.trace()
+    return trace, analyze_trace(trace)
+
+
 def said(report: Report) -> list[tuple[object, ...]]:
     """The findings without what tells the copies of a capture apart."""
     return [(f.rule, f.severity, f.bubble_ns.p50, f.recoverable_ns, f.occurrences) for f in report.findings]
@@ -55,22 +62,22 @@ def test_no_idle_time_is_charged_twice_in_a_loop(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(6))
 def test_other_times_and_ids_give_the_same_findings(seed: int) -> None:
-    trace = disturbed(seed).sketch.trace()
-    reports = [analyze_trace(one) for one in (trace, moved(trace, DAY), relabelled(trace))]
+    trace, report = reported(seed)
+    reports = [report, *(analyze_trace(one) for one in (moved(trace, DAY), relabelled(trace)))]
     assert said(reports[0]) == said(reports[1]) == said(reports[2])
     assert reports[0].steps.per_step == reports[1].steps.per_step == reports[2].steps.per_step
 
 
 @pytest.mark.parametrize("seed", range(6))
 def test_evidence_lies_where_it_says(seed: int) -> None:
-    trace = disturbed(seed).sketch.trace()
+    trace, report = reported(seed)
     calls = {row: times for row, *times in trace.calls.select("row", "start_ns", "end_ns").rows()}
-    shown = [e for f in analyze_trace(trace).findings for e in f.evidence if e.table == CALLS_TABLE]
+    shown = [e for f in report.findings for e in f.evidence if e.table == CALLS_TABLE]
     assert [calls.get(e.row) for e in shown] == [[e.start_ns, e.end_ns] for e in shown]
 
 
 def test_some_loop_has_findings_with_evidence() -> None:
-    assert any(f.evidence for seed in range(4) for f in analyze_trace(disturbed(seed).sketch.trace()).findings)
+    assert any(f.evidence for seed in range(4) for f in reported(seed)[1].findings)
 
 
 def of_all(report: Report) -> tuple[object, ...]:
@@ -102,8 +109,7 @@ def check_window_around_everything(trace: Trace, whole: Report) -> None:
 
 @pytest.mark.parametrize("seed", range(6))
 def test_a_window_around_everything_changes_nothing(seed: int) -> None:
-    trace = disturbed(seed).sketch.trace()
-    check_window_around_everything(trace, analyze_trace(trace))
+    check_window_around_everything(*reported(seed))
 
 
 @pytest.mark.parametrize("name", ["tp2_before.node", "torch_eager", "nextn_before.graph"])

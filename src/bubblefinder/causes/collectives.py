@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -23,6 +24,7 @@ _CLOSER: Final = 0.25
 """Ranks that meet inside a replay leave it so much closer together than they enter it, or closer."""
 
 
+@lru_cache(maxsize=1 << 14)
 def is_collective(name: str) -> bool:
     """Tell by its name whether a kernel is a collective: its time holds waiting for other ranks."""
     return _NAMES.search(name) is not None

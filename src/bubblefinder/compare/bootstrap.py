@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Final
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    import numpy as np
+    from numpy.typing import NDArray
 
 RESAMPLES: Final = 1000
 MOST_DRAWN: Final = 1000
@@ -28,11 +32,32 @@ def interval(samples: Sequence[int], quantile: float | None) -> tuple[float, flo
         return None
     steps = np.asarray(samples)
     drawn = min(count, MOST_DRAWN)
-    length = max(1, round(count ** (1 / 3)))
-    starts = np.random.default_rng(_SEED).integers(0, count, size=(RESAMPLES, math.ceil(drawn / length), 1))
-    blocks = ((starts + np.arange(length)) % count).reshape(RESAMPLES, -1)[:, :drawn]
-    values = np.mean(steps[blocks], axis=1) if quantile is None else np.quantile(steps[blocks], quantile, axis=1)
+    resampled = steps[_blocks(count, drawn)]
+    values = np.mean(resampled, axis=1) if quantile is None else _quantiles(resampled, quantile)
     bounds = np.quantile(values, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
     middle = float(np.mean(steps) if quantile is None else np.quantile(steps, quantile))
     low, high = middle + (bounds - middle) * math.sqrt(drawn / count)
     return float(low), float(high)
+
+
+@lru_cache(maxsize=4)
+def _blocks(count: int, drawn: int) -> NDArray[np.int64]:
+    """Return the steps of every resample, RESAMPLES x drawn: the same for every metric of a capture."""
+    import numpy as np
+
+    length = max(1, round(count ** (1 / 3)))
+    starts = np.random.default_rng(_SEED).integers(0, count, size=(RESAMPLES, math.ceil(drawn / length), 1))
+    return ((starts + np.arange(length)) % count).reshape(RESAMPLES, -1)[:, :drawn]
+
+
+def _quantiles(rows: NDArray[Any], quantile: float) -> NDArray[np.float64]:
+    """Return what `numpy.quantile` does of each row, several times as fast: it sorts what numpy parts."""
+    import numpy as np
+
+    place = (rows.shape[1] - 1) * quantile
+    below = math.floor(place)
+    ordered = np.sort(rows, axis=1)
+    low, high = ordered[:, below], ordered[:, min(below + 1, rows.shape[1] - 1)]
+    share = place - below
+    nearer_low: NDArray[np.float64] = low + (high - low) * share
+    return nearer_low if share < 0.5 else high - (high - low) * (1 - share)  # noqa: PLR2004 - as numpy rounds

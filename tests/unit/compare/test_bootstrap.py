@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bubblefinder.compare.bootstrap import interval
+from bubblefinder.compare.bootstrap import _quantiles, interval
 
 
 @given(st.lists(st.integers(0, 10**9), min_size=2, max_size=60), st.sampled_from([0.5, 0.95]))
@@ -15,6 +15,12 @@ def test_the_interval_lies_within_the_steps_and_repeats(samples: list[int], quan
     assert bounds is not None
     assert min(samples) <= bounds[0] <= bounds[1] <= max(samples)
     assert interval(samples, quantile) == bounds
+
+
+@given(st.lists(st.integers(0, 10**12), min_size=1, max_size=30), st.sampled_from([0.05, 0.5, 0.9, 0.95]))
+def test_its_percentiles_are_numpys_to_the_last_bit(samples: list[int], quantile: float) -> None:
+    rows = np.random.default_rng(6).choice(samples, size=(20, len(samples)))
+    assert (_quantiles(rows, quantile) == np.quantile(rows, quantile, axis=1)).all()
 
 
 def test_one_step_has_no_interval() -> None:
