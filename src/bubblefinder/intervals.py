@@ -76,6 +76,15 @@ def different(values: Ints, below: int) -> Ints:
     return np.flatnonzero(seen)
 
 
+def tallied(values: Ints, below: int) -> tuple[Ints, Ints]:
+    """Return the values that occur, in order, and how often each does, of values in [0, below)."""
+    if below > _TICKED_OFF * (len(values) + 1):
+        return np.unique(values, return_counts=True)
+    counts = np.bincount(values, minlength=below)
+    found = np.flatnonzero(counts)
+    return found, counts[found]
+
+
 def inside(points: Ints, cover: Cover) -> Bools:
     """Return which points lie in [start, end) of some interval of the cover."""
     if not len(cover):

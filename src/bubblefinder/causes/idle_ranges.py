@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 
 from bubblefinder.causes.places import general
+from bubblefinder.lookup import nullable
 from bubblefinder.units import share
 
 if TYPE_CHECKING:
@@ -30,12 +31,28 @@ def idle_ranges(timeline: Timeline, thread: int, starts: Ints, ends: Ints) -> tu
     if timeline.ranges.rows.is_empty() or not len(starts):
         return ()
     lengths = ends - starts
-    moments = (starts[:, None] + lengths[:, None] * (2 * np.arange(_MOMENTS) + 1) // (2 * _MOMENTS)).ravel()
-    place = timeline.ranges.innermost(np.full(len(moments), thread), moments)
-    texts = timeline.ranges.rows["text"].gather(pl.Series(place).replace(-1, None))
-    pieces = pl.DataFrame({"text": texts, "ns": np.repeat(lengths / _MOMENTS, _MOMENTS)})
+    held = _ranges_at_moments(timeline, thread, starts, lengths)
+    texts = held.with_columns(timeline.ranges.rows["text"].gather(held["range"]))
+    texts = texts.group_by("text", maintain_order=True).agg(pl.col("ns").sum())
     whole = float(lengths.sum())
-    named = pieces.drop_nulls("text").group_by(place=general(pl.col("text")))
+    named = texts.group_by(place=general(pl.col("text")))
     told = named.agg(pl.col("text").first(), pl.col("ns").sum()).filter(pl.col("ns") >= LEAST * whole)
     ordered = told.sort("ns", "place", descending=[True, False]).head(MOST)
     return tuple(f"{text} ({share(ns / whole, 0)})" for _, text, ns in ordered.rows())
+
+
+def _ranges_at_moments(timeline: Timeline, thread: int, starts: Ints, lengths: Ints) -> pl.DataFrame:
+    """Return `range`, a position, and `ns`, how much idle time its moments stand for, in the order of the moments.
+
+    One moment stands for all of a stretch during which no range opens or closes.
+    """
+    parts = 2 * np.arange(_MOMENTS) + 1
+    first, last = starts + lengths // (2 * _MOMENTS), starts + lengths * parts[-1] // (2 * _MOMENTS)
+    still = timeline.ranges.steady(thread, first, last)
+    each = np.where(still, 1, _MOMENTS)
+    times = np.repeat(first, each)
+    moving = ~still
+    times[np.repeat(moving, each)] = (starts[moving, None] + lengths[moving, None] * parts // (2 * _MOMENTS)).ravel()
+    inside = timeline.ranges.innermost(np.full(len(times), thread), times)
+    held = pl.DataFrame({"range": nullable(inside), "ns": np.repeat(lengths / each, each)}).drop_nulls()
+    return held.group_by("range", maintain_order=True).agg(pl.col("ns").sum())

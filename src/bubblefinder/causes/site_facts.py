@@ -197,9 +197,9 @@ def _near(timeline: Timeline, causes: Causes, wait: dict[str, Any]) -> _Near:
     mine = causes.submitted.filter((pl.col("thread") == wait["launcher"]) & (pl.col("gpu") == wait["gpu"]))
     middle = int(mine["start_ns"].search_sorted(wait["start_ns"], side="left"))
     past = int(mine["start_ns"].search_sorted(wait["end_ns"], side="left"))
-    replays = mine["replay_index"].is_not_null().arg_true()
-    first = max((i + 1 for i in replays if i < middle), default=0)
-    last = min((i for i in replays if i >= past), default=len(mine))
+    replays = mine["replay_index"].is_not_null().arg_true().to_numpy()
+    first = int(np.append(-1, replays[replays < middle])[-1]) + 1
+    last = int(np.append(replays[replays >= past], len(mine))[0])
     columns = timeline.operations.select("name", "stream", "copy_kind", "src_kind", "dst_kind")
     before, after = mine[first:middle], mine[past:last]
     return _Near(*(part.hstack(columns[part["op_index"]]) for part in (before, after)))

@@ -106,8 +106,8 @@ def step_rows(windows: pl.DataFrame) -> list[StepRow]:
     """Return every window of every device."""
     columns = ("index", "gpu", "start_ns", *_NS, "excluded", "requests")
     return [
-        StepRow(pid=pid_of(process), **dict(zip(columns, values, strict=True)))
-        for process, *values in windows.select("process", *columns).iter_rows()
+        StepRow(pid=pid_of(row.pop("process")), **row)
+        for row in windows.select("process", *columns).iter_rows(named=True)
     ]
 
 

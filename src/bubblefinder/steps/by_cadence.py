@@ -161,14 +161,14 @@ def _commonest_window(symbols: Ints, period: int) -> int:
 
 
 def _walk(symbols: Ints, accepted: list[set[int]], expected: int) -> Ints:
-    phases = np.full(len(symbols), FOREIGN, np.int64)
-    following = [*symbols[1:].tolist(), None]
-    for position, symbol in enumerate(symbols.tolist()):
-        place = _place(symbol, following[position], accepted, expected)
+    phases = []
+    listed = symbols.tolist()
+    for symbol, following in zip(listed, [*listed[1:], None], strict=True):
+        place = expected if symbol in accepted[expected] else _place(symbol, following, accepted, expected)
+        phases.append(place)
         if place != FOREIGN:
-            phases[position] = place
             expected = (place + 1) % len(accepted)
-    return phases
+    return np.array(phases, np.int64)
 
 
 def _place(symbol: int, following: int | None, accepted: list[set[int]], expected: int) -> int:

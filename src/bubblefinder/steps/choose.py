@@ -178,6 +178,4 @@ def _stretch(events: Events, levels: Sequence[Segmentation]) -> tuple[list[Ints]
         return [one.begins for one in levels], events
     first = (len(events) - thresholds.STRETCH) // 2
     inside = [one.begins[(one.begins >= first) & (one.begins < first + thresholds.STRETCH)] - first for one in levels]
-    return inside, replace(
-        events, **{name: getattr(events, name)[first : first + thresholds.STRETCH] for name in events.__slots__}
-    )
+    return inside, events.at(slice(first, first + thresholds.STRETCH))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from bubblefinder.intervals import distinct
+from bubblefinder.intervals import distinct, tallied
 from bubblefinder.steps import thresholds
 from bubblefinder.steps.events import COMPUTE, REPLAY
 from bubblefinder.steps.passes import Passes
@@ -222,7 +222,7 @@ def _present(symbols: Ints, edges: Ints, major: Bools) -> _Present:
     """Count, for each symbol, the windows between edges that have it."""
     kinds, first, last = int(symbols.max()) + 1, edges[0], edges[-1]
     window = np.repeat(np.arange(len(edges) - 1), np.diff(edges))
-    keys, counts = np.unique(window * kinds + symbols[first:last], return_counts=True)
+    keys, counts = tallied(window * kinds + symbols[first:last], (len(edges) - 1) * kinds)
     symbol, ours = keys % kinds, major[keys // kinds]
     of_major, of_minor = max(int(major.sum()), 1), max(int((~major).sum()), 1)
     share = [np.bincount(symbol[mine], minlength=kinds) / of for mine, of in ((ours, of_major), (~ours, of_minor))]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
+from bubblefinder.intervals import different
 from bubblefinder.steps import thresholds
 from bubblefinder.steps.events import REPLAY
 from bubblefinder.steps.model import NO_LOAD, PREFILL, REGIME, SET_UP
@@ -44,8 +45,8 @@ def _odd(events: Events, windows: pl.DataFrame) -> bool:
     steps = windows["excluded"].is_null().to_numpy()
     window = np.searchsorted(windows["start_ns"].to_numpy(), begun, side="right") - 1
     inside = (window >= 0) & steps[window]
-    kinds, kind = np.unique(alike[inside], return_inverse=True)
-    keys = window[inside] * len(kinds) + kind.reshape(-1)
+    kinds = different(alike[inside], int(alike.max(initial=0)) + 1)
+    keys = window[inside] * len(kinds) + np.searchsorted(kinds, alike[inside])
     of_step = np.bincount(keys, minlength=len(steps) * len(kinds)).reshape(len(steps), len(kinds))[steps]
     once = np.mean(of_step == 1, axis=0) >= thresholds.USUAL
     if not once.any():

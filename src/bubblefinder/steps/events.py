@@ -7,7 +7,8 @@ ahead may run at any time; where a call is unknown, the operation's start stands
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -42,7 +43,7 @@ _COLUMNS: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False)
 class Events:
     """One value an event.
 
@@ -76,18 +77,18 @@ class Events:
         """Return some of the events."""
         if not isinstance(chosen, slice) and chosen.all():
             return self
-        return Events(**{name: getattr(self, name)[chosen] for name in Events.__slots__})
+        return Events(*(getattr(self, one.name)[chosen] for one in fields(self)))
 
     def after(self, first: int) -> Events:
         """Return the events from a position on."""
         return self.at(slice(first, None)) if first else self
 
-    @property
+    @cached_property
     def links(self) -> Bools:
         """Return which events pass something between host and GPU: uploads, reads and waits."""
         return np.isin(self.what, (UPLOAD, READ, WAIT))
 
-    @property
+    @cached_property
     def waits(self) -> Bools:
         """Return which events may give the host a result: reads and waits."""
         return np.asarray((self.what == READ) | (self.what == WAIT), np.bool_)

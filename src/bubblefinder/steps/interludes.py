@@ -59,10 +59,12 @@ class Work:
         later = self.begun[low:high][~self.read[low:high]]
         return int(later[0]) if len(later) else until
 
-    def idle_before(self, moment: int) -> int:
-        """Return since when nothing has run at a moment."""
-        place = int(np.searchsorted(self.begun, moment))
-        return min(int(self.ended[place - 1]), moment) if place else moment
+    def idle_before(self, moments: Ints) -> Ints:
+        """Return since when nothing has run at each moment."""
+        place = np.searchsorted(self.begun, moments)
+        ended = np.append(self.ended, np.iinfo(np.int64).max)[place - 1]
+        idle: Ints = np.minimum(ended, moments)
+        return idle
 
 
 def with_interludes(events: Events, content: Content, waiting: Waiting, first_ns: int) -> Pieces:
@@ -161,7 +163,7 @@ def _with_lulls(pieces: Pieces, work: Work, waiting: Waiting, lull: float) -> Pi
     """
     found = Pieces()
     following = [*zip(pieces.starts[1:], pieces.reasons[1:], strict=True), (None, None)]
-    idles = [None if then is None else work.idle_before(then) for then, _ in following]
+    idles = [*work.idle_before(np.array(pieces.starts[1:], np.int64)).tolist(), None]
     asleep = [
         number
         for number, (start, idle, (then, why)) in enumerate(zip(pieces.starts, idles, following, strict=True))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from bubblefinder.intervals import distinct
+from bubblefinder.intervals import distinct, tallied
 from bubblefinder.steps import thresholds
 from bubblefinder.steps.events import COMPUTE, READ, REPLAY, UPLOAD, WAIT
 
@@ -89,7 +89,8 @@ def _passes(events: Events) -> list[Ints]:
     number: Ints = np.cumsum(waits) - waits
     computes = events.what == COMPUTE
     kinds = int(events.alike.max()) + 1
-    pairs, counts = np.unique((number * kinds + events.alike)[computes], return_counts=True)
+    passes = int(number.max()) + 1
+    pairs, counts = tallied((number * kinds + events.alike)[computes], passes * kinds)
     layered = distinct(pairs[counts >= thresholds.LAYERS] // kinds)
     mine = np.isin(pairs // kinds, layered)
     weights = np.random.default_rng(0).integers(1, 2**62, kinds)
@@ -178,8 +179,8 @@ def _as_elsewhere(events: Events, place: Ints) -> bool:
 
 
 def _worked(events: Events, place: Ints) -> float:
-    """Return how long the host usually works before some events."""
-    inside = place[(place >= 0) & (place < len(events))]
+    """Return how long the host usually works before some events, which are in order."""
+    inside = place[slice(*np.searchsorted(place, (0, len(events))))]
     return float(np.median(events.host_ns[inside])) if len(inside) else -1.0
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
+from bubblefinder.lookup import NOWHERE, nullable
 from bubblefinder.steps import thresholds
 from bubblefinder.steps.by_cadence import FOREIGN
 from bubblefinder.trace.programs import is_llm
@@ -79,13 +80,12 @@ def _by_nvtx(
     launches = timeline.calls[index]
     votes = [Counter[str]() for _ in range(cadence.period)]
     levels = timeline.ranges.open_at(launches["thread"].to_numpy(), launches["start_ns"].to_numpy())
-    wide = _around_several(levels, cadence.phases, ranges["text"])
-    texts = ranges["text"].to_list()
-    for position, phase in enumerate(cadence.phases.tolist()):
-        if phase != FOREIGN:
-            around = [int(level[position]) for level in levels]
-            stack = [texts[number] for number in around if number >= 0 and not wide[number]]
-            votes[phase][telling(stack) or ""] += 1
+    wide = np.append(_around_several(levels, cadence.phases, ranges["text"]), True)  # NOWHERE's
+    around = {str(depth): nullable(np.where(wide[level], NOWHERE, level)) for depth, level in enumerate(levels)}
+    stacks = pl.DataFrame({"phase": cadence.phases} | {name: ranges["text"].gather(at) for name, at in around.items()})
+    alike = stacks.filter(pl.col("phase") != FOREIGN).group_by(pl.all(), maintain_order=True).len()
+    for phase, *stack, count in alike.iter_rows():
+        votes[phase][telling([text for text in stack if text is not None]) or ""] += count
     return [vote.most_common(1)[0][0] if vote else "" for vote in votes]
 
 

@@ -73,8 +73,12 @@ def replay_signatures(timeline: Timeline, lane: RankWork) -> Signatures:
 
 
 def symbols(rows: Ints) -> Ints:
-    """Number the different rows."""
-    return np.unique(rows, axis=0, return_inverse=True)[1].reshape(-1).astype(np.int64)
+    """Number the different rows, in their order."""
+    numbers = np.zeros(len(rows), np.int64)
+    for column in rows.T:
+        values, place = np.unique(column, return_inverse=True)
+        numbers = np.unique(numbers * len(values) + place, return_inverse=True)[1]
+    return numbers.astype(np.int64)
 
 
 def _sizes(lane: RankWork) -> tuple[Ints, bool]:

@@ -14,7 +14,7 @@ from bubblefinder.intervals import distinct
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from bubblefinder.intervals import Ints
+    from bubblefinder.intervals import Bools, Ints
 
 NEVER_CLOSED: Final = np.iinfo(np.int64).max
 TOOL_DOMAINS: Final = frozenset(
@@ -132,6 +132,16 @@ class Ranges:
                 inside = (last >= 0) & (times[mine] < level.ends[last])
                 found[depth][mine[inside]] = level.positions[last[inside]]
         return found
+
+    def steady(self, thread: int, lows: Ints, highs: Ints) -> Bools:
+        """Tell in which stretches of time, both ends included, none of a thread's ranges opens or closes."""
+        still = np.ones(len(lows), np.bool_)
+        for level in self._levels(thread) if thread in self._of_thread else ():
+            last = np.searchsorted(level.starts, lows, side="right") - 1
+            ends = np.append(level.ends, NEVER_CLOSED)[last]
+            still &= np.searchsorted(level.starts, highs, side="right") - 1 == last
+            still &= (last < 0) | (ends <= lows) | (ends > highs)
+        return still
 
     def _levels(self, thread: int) -> list[_Level]:
         if thread not in self._levels_of:

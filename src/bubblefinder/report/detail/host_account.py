@@ -160,15 +160,16 @@ def _waits(causes: Causes | None, parts: pl.DataFrame) -> pl.Series:
     """Return the wait that each part of a piece of one GPU is charged to, in words."""
     if causes is None or causes.charges.is_empty() or parts.is_empty():
         return pl.Series([None] * len(parts), dtype=pl.Categorical)
-    named = causes.waits.select(name=wait_name(general(pl.col("nvtx"))).cast(pl.Categorical))["name"]
     piece = parts["piece_index"].to_numpy()
     here = pl.col("piece_index").is_between(int(piece.min()), int(piece.max()))
     charged = causes.charges.filter(here).sort("start_ns")
+    told = causes.waits.select(pl.col("api", "copy_kind", "nvtx").gather(charged["wait_index"]))
+    named = told.select(name=wait_name(general(pl.col("nvtx"))).cast(pl.Categorical))["name"]
     begun, until = (np.append(charged[side].to_numpy(), 0) for side in ("start_ns", "end_ns"))
     times = parts["start_ns"].to_numpy()
     last = np.searchsorted(begun[:-1], times, side="right") - 1
     under = (last >= 0) & (times < until[last]) & (np.append(charged["piece_index"].to_numpy(), 0)[last] == piece)
-    return named.gather(charged["wait_index"].gather(nullable(np.where(under, last, NOWHERE))))
+    return named.gather(nullable(np.where(under, last, NOWHERE)))
 
 
 def wait_name(place: pl.Expr) -> pl.Expr:
