@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import pytest
@@ -355,6 +356,20 @@ def test_behind_a_full_launch_queue_what_holds_the_stream_is_named_and_no_gain_p
     assert (found.rule, found.site.api, found.severity) == ("CUDA161", "cudaLaunchHostFunc", "high")
     assert found.recoverable_ns is None
     assert "the launch queue is full" in found.message
+
+
+def test_a_full_launch_queue_is_the_finding_where_nothing_shows_what_holds_it() -> None:
+    def step(full: Full) -> None:
+        for number in range(100):
+            full.kernel(f"attn_{number % 6}", 5)
+        full.host.occupy(full.host.queued_until() + full.host.machine.ns(6_000))
+        for number in range(1_500):
+            full.kernel(f"mlp_{number % 6}", 5)
+
+    found = leader(deep(step))
+    assert (found.rule, found.severity, found.recoverable_ns) == ("CUDA165", "high", None)
+    assert "GPU 0 idles 6.0" in found.message
+    assert re.search(r"1,0\d\d launches wait for it: the launch queue is full", " ".join(found.message.split()))
 
 
 # What is queued behind something else, and what it gives

@@ -20,7 +20,8 @@ operating system's calls, ``off`` when a thread was off its CPU, ``nodes`` the c
 the last five of thread 1 unless numbered; ``p2`` in front of any names another process. What a letter
 means:
 
-* nothing said: a kernel called by its letter; ``kernel NAME``; ``memset BYTES``;
+* nothing said: a kernel called by its letter; ``kernel NAME``, or ``kernel NAME *900`` for so many side by side in each
+  of its runs, and as many calls in each run of its calls; ``memset BYTES``;
 * ``copy DtoH BYTES [pageable|pinned|managed]``;
 * ``graph [ID]``: one record a launch; with letters behind it, these are its nodes (``a*3``: three of it);
 * an API's name: a call that launches nothing on record; waits and events take ``s7`` and ``e3``;
@@ -34,12 +35,16 @@ from __future__ import annotations
 import re
 import shlex
 from collections import Counter, defaultdict
-from dataclasses import dataclass, field
-from typing import Final
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from typing import TYPE_CHECKING, Final
 
 from bubblefinder.errors import UsageError
 from bubblefinder.trace import model
 from bubblefinder.trace.sketch import Sketch, process_key, thread_key
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 _LEGEND: Final = re.compile(r"([A-Za-z0-9])\s*=\s*(.+)")
 _TRACK: Final = re.compile(
@@ -50,6 +55,7 @@ _RANGE: Final = re.compile(r"\[([^\]]*)\]")
 _ENDING: Final = re.compile(r"via|at|fails|([se])(\d+)")
 _EXTRAS: Final = {"fails": "return_value", "s": "stream", "e": "event"}
 _NODE: Final = re.compile(r"([A-Za-z])(?:\*(\d+))?")
+_MANY: Final = re.compile(r"\*(\d+)")
 _API: Final = re.compile(r"cu(?:da)?[A-Z]\w+")
 _KINDS: Final = {"kernel": model.KERNEL, "copy": model.MEMCPY, "memset": model.MEMSET, "graph": model.GRAPH}
 _APIS: Final = {
@@ -65,10 +71,11 @@ _DEVICE: Final = _MEMORY_KINDS["device"]
 
 @dataclass(slots=True)
 class _Meaning:
-    """What a letter stands for: columns of its operation, the letters of a graph's nodes, its call."""
+    """What a letter stands for: columns of its operation, how many a run is, a graph's nodes, its call."""
 
     kind: str
     values: dict[str, object] = field(default_factory=dict)
+    count: int = 1
     nodes: Counter[str] = field(default_factory=Counter)
     api: str = ""
     extras: dict[str, int] = field(default_factory=dict)
@@ -134,8 +141,9 @@ def _end(meaning: _Meaning, word: str, argument: str) -> None:
 
 def _kind(words: list[str], default_graph: int) -> _Meaning:
     match words:
-        case ["kernel", _, *_]:
-            return _Meaning("kernel", {"name": " ".join(words[1:])})
+        case ["kernel", name, *more]:
+            many = _MANY.fullmatch(more.pop()) if more and _MANY.fullmatch(more[-1]) else None
+            return _Meaning("kernel", {"name": " ".join((name, *more))}, count=int(many[1]) if many else 1)
         case ["memset", size] if size.isdigit():
             return _Meaning("memset", {"bytes": int(size), "dst_kind": _DEVICE})
         case ["copy", direction, size, *host] if direction in _COPY_KINDS and size.isdigit():
@@ -207,7 +215,7 @@ class _Drawing:
 
     def trace(self) -> model.Trace:
         """Return the capture, once every line is read."""
-        for run in sorted(self.runs["api"]):
+        for run in self._events("api"):
             self._call(run)
         for (process, letter), runs in self._by_letter().items():
             self._operations(process, letter, runs)
@@ -225,6 +233,13 @@ class _Drawing:
         for run in self.runs["nodes"]:
             add("graph_nodes", run.start_ns, run.end_ns, thread=run.lane)
         return self.sketch.trace("drawn", self.width * self.scale)
+
+    def _events(self, role: str) -> Iterator[_Run]:
+        """Yield the events of the tracks of a role, a run of several as so many, in the order of time."""
+        for run in sorted(self.runs[role]):
+            many, length = self._meaning(run.letter).count, run.end_ns - run.start_ns
+            edges = [run.start_ns + length * number // many for number in range(many + 1)]
+            yield from (replace(run, start_ns=start, end_ns=end) for start, end in pairwise(edges))
 
     def _meaning(self, letter: str) -> _Meaning:
         return self.legend.get(letter) or _Meaning("kernel", {"name": letter})
@@ -248,7 +263,7 @@ class _Drawing:
 
     def _by_letter(self) -> dict[tuple[int, str], list[_Run]]:
         groups: dict[tuple[int, str], list[_Run]] = defaultdict(list)
-        for run in sorted(self.runs["gpu"]):
+        for run in self._events("gpu"):
             groups[run.process, run.letter].append(run)
         return groups
 

@@ -139,6 +139,16 @@ def test_profiler_and_os_rows() -> None:
     assert trace.graph_nodes.rows() == [(10_000, thread_key(ME, 1))]
 
 
+def test_a_run_can_be_many_kernels_with_a_call_each() -> None:
+    trace = draw("api | KK..K\ngpu0 | ..KK.K\nK = kernel layer *4")
+    assert operations(trace, "start_ns", "end_ns")[:5] == [
+        (20_000, 25_000), (25_000, 30_000), (30_000, 35_000), (35_000, 40_000), (50_000, 52_500),
+    ]  # fmt: skip
+    assert len(trace.calls) == 8
+    assert trace.calls["start_ns"][:2].to_list() == [0, 5_000]
+    assert operations(trace, "correlation") == [(number,) for number in trace.calls["correlation"]]
+
+
 def test_rows_are_numbered_by_table() -> None:
     trace = draw("gpu0 | ACB\nC = copy DtoD 8")
     assert operations(trace, "kind", "row") == [(KERNEL, 0), (MEMCPY, 0), (KERNEL, 1)]
