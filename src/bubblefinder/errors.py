@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import traceback
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -71,7 +72,9 @@ class InternalError(BubblefinderError):
 
 @contextmanager
 def bugs_told() -> Iterator[None]:
-    """Make a bug, or memory that ran out, an error of the tree; with BUBBLEFINDER_DEBUG set a bug is raised as it is.
+    """Make a bug, or memory that ran out, an error of the tree; with BUBBLEFINDER_DEBUG set a bug shows its traceback.
+
+    It does not end the program itself: Python's exit code for that is 1, which says that a gate failed.
 
     Raises:
         InternalError: something else went wrong inside than an error of the tree or a closed pipe.
@@ -84,7 +87,7 @@ def bugs_told() -> Iterator[None]:
         raise InternalError("out of memory", hint="analyse a part of the capture with --window") from error
     except Exception as error:
         if os.environ.get(DEBUG):
-            raise
+            traceback.print_exception(error)
         raise InternalError(
             f"internal error: {type(error).__name__}: {error}",
             hint=f"{DEBUG}=1 shows where; please report it with the output of `bubblefinder doctor`",

@@ -135,3 +135,31 @@ def test_what_can_not_be_told_is_captured_again_and_then_skipped(
     done = run(f"{ROOT / 'docs/bisect.sh'} {sample(GOOD)}", project, tools)
     assert done.returncode == 125
     assert (tmp_path / "captured").read_text() == "x\n" * 3
+
+
+def test_a_bug_stops_the_bisection_and_condemns_no_commit(
+    project: Path, tools: Path, sample: Callable[[str], Path]
+) -> None:
+    buggy = (
+        "from unittest import mock; from bubblefinder.cli.app import main; "
+        "mock.patch('bubblefinder.compare.diff.diff', side_effect=ZeroDivisionError).start(); main()"
+    )
+    script(tools / "bubblefinder", f'exec {sys.executable} -c "{buggy}" "$@"')
+    newest = git(project, "rev-parse", "HEAD")
+    script_ = ROOT / "docs/bisect.sh"
+    done = run(f"git bisect start HEAD HEAD~7 && git bisect run {script_} {sample(GOOD)}", project, tools)
+    assert done.returncode != 0
+    assert "internal error: ZeroDivisionError" in done.stderr
+    assert "is the first bad commit" not in done.stdout
+    assert git(project, "rev-parse", "refs/bisect/bad") == newest
+    assert len(git(project, "for-each-ref", "refs/bisect/good-*").splitlines()) == 1
+
+
+@pytest.mark.parametrize("ending", ["exit 127", "exit 126", "kill -9 $$"], ids=["not found", "not run", "killed"])
+def test_a_comparison_that_gave_no_answer_stops_the_bisection(
+    ending: str, project: Path, tools: Path, sample: Callable[[str], Path]
+) -> None:
+    """Git takes every code from 1 to 127 but 125 for a bad commit."""
+    script(tools / "bubblefinder", ending)
+    done = run(f"{ROOT / 'docs/bisect.sh'} {sample(GOOD)}", project, tools)
+    assert done.returncode == 128

@@ -31,10 +31,15 @@ def test_a_bug_becomes_an_error_that_says_where_to_look(monkeypatch: pytest.Monk
     assert DEBUG in told.value.hint
 
 
-def test_a_bug_stays_what_it_is_where_it_is_looked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_bug_shows_its_traceback_where_it_is_looked_for(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.setenv(DEBUG, "1")
-    with pytest.raises(KeyError), bugs_told():
+    with pytest.raises(InternalError, match="internal error: KeyError: 'x'"), bugs_told():
         raise KeyError("x")
+    told = capsys.readouterr().err
+    assert told.startswith("Traceback (most recent call last):")
+    assert told.endswith("KeyError: 'x'\n")
 
 
 def test_memory_that_ran_out_is_told_with_a_way_out() -> None:

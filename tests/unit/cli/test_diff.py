@@ -14,6 +14,7 @@ from bubblefinder.compare.history import add
 from bubblefinder.compare.store import open_store
 from bubblefinder.errors import UsageError, for_bisect
 from bubblefinder.report.json import render
+from tests import command
 from tests.benches import sglang
 from tests.unit.compare.builders import MS, a_report
 
@@ -132,6 +133,24 @@ def test_wrong_usage_is_told(saved: Any, arguments: list[str], said: str) -> Non
 )
 def test_git_bisect_is_answered_in_its_own_codes(code: int, answer: int) -> None:
     assert for_bisect(code) == answer
+
+
+@pytest.mark.parametrize("debug", ["", "1"])
+@pytest.mark.parametrize(("bisect", "code"), [(["--bisect"], 128), ([], 4)], ids=["bisect", "by itself"])
+def test_a_bug_stops_git_bisect(
+    saved: Any, monkeypatch: pytest.MonkeyPatch, bisect: list[str], code: int, debug: str
+) -> None:
+    def buggy(*_: object) -> None:
+        raise ZeroDivisionError("division by zero")
+
+    good, same = saved("good"), saved("same", seed=4)
+    monkeypatch.setenv("BUBBLEFINDER_DEBUG", debug)
+    monkeypatch.setattr("bubblefinder.compare.diff.diff", buggy)
+    done = command.run("diff", good, same, *bisect)
+    assert done.returncode == code
+    assert "error: internal error: ZeroDivisionError: division by zero" in done.stderr
+    assert done.stdout == ""
+    assert ("Traceback" in done.stderr) == bool(debug)
 
 
 def test_bisect_says_good_bad_and_skip(saved: Any) -> None:
