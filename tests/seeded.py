@@ -170,14 +170,16 @@ def trace(seed: Seed = HEALTHY, *, steps: int = 40, number: int = 1, node_mode: 
     return with_shapes(machine.trace(f"seeded_{number}"), {**SHAPES, "moe_down": seed.shape})
 
 
-def ranks(seed: Seed = HEALTHY, *, late_us: float = 0, steps: int = 30, number: int = 1) -> Trace:
-    """Two ranks that meet in an all-reduce behind verify; rank 1 works `late_us` longer before it."""
+def ranks(
+    seed: Seed = HEALTHY, *, late_us: float = 0, late: int = 1, count: int = 2, steps: int = 30, number: int = 1
+) -> Trace:
+    """Ranks that meet in an all-reduce behind verify; the rank `late` works `late_us` longer before it."""
     machine = Machine(seed=number)
-    hosts = [machine.host(1001 + rank, gpu=rank) for rank in range(2)]
+    hosts = [machine.host(1001 + rank, gpu=rank) for rank in range(count)]
     for _ in range(steps):
         for rank, host in enumerate(hosts):
             with host.range("prepare_batch"):
-                host.work(seed.work_us + (late_us if rank else 0))
+                host.work(seed.work_us + (late_us if rank == late else 0))
             host.upload()
             replay(host, graph(seed, VERIFY, 1.0), seed)
         collective(hosts, "ncclDevKernel_AllReduce_Sum", 20)

@@ -11,6 +11,7 @@ import pytest
 import bubblefinder
 from bubblefinder.compare.diff import Options, diff, failed
 from bubblefinder.compare.noise import Floors
+from bubblefinder.render.formats import render
 from tests.samples import report
 
 if TYPE_CHECKING:
@@ -87,6 +88,16 @@ def test_programmatic_dependent_launch_shows_as_overlap() -> None:
     assert result.verdict == "no change"
     assert change(result, "pdl.overlap.share").status == "better"
     assert change(result, "step.intra_graph.p50").status == "better"
+    assert "overlap gained: moe_down_kernel in verify, 42 nodes" in str(render("diff", result, "markdown"))
+
+
+def test_losing_it_within_the_noise_is_no_alarm_and_folded_as_information() -> None:
+    result = compared("nextn_after_pdl.node", "nextn_after.node")
+    assert (result.verdict, result.suspects, result.offsets) == ("no change", [], [])
+    text = str(render("diff", result, "markdown"))
+    shown, _, folded = text.partition("<details><summary>What the program does otherwise</summary>")
+    assert "overlap lost: moe_down_kernel in verify, 42 nodes" in folded
+    assert "overlap" not in shown
 
 
 def test_losing_it_again_is_named_if_so_little_counts() -> None:

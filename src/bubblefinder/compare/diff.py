@@ -106,6 +106,7 @@ def diff(base: Sequence[Report], head: Sequence[Report], options: Options | None
         speed=cause.speed,
         deltas=list(cause.deltas),
         suspects=list(cause.suspects),
+        offsets=list(cause.offsets),
         base_step=representative_step(base),
         head_step=representative_step(head),
     )

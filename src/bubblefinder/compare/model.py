@@ -163,7 +163,10 @@ class TypicalStep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Diff:
-    """What changed from base to head, whether it is real, and what that rests on."""
+    """What changed from base to head, whether it is real, and what that rests on.
+
+    `offsets`: in words, what changed by more than the noise though the step as a whole did not.
+    """
 
     schema: str
     tool: Tool
@@ -182,5 +185,6 @@ class Diff:
     speed: Speed | None = None
     deltas: list[Delta] = field(default_factory=list)
     suspects: list[Suspect] = field(default_factory=list)
+    offsets: list[str] = field(default_factory=list)
     base_step: TypicalStep | None = None
     head_step: TypicalStep | None = None

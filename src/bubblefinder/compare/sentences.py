@@ -66,7 +66,7 @@ def headline(
         return f"{_VERDICTS[verdict]}: {cause.excuse} {CAPTURE_AGAIN}"
     named = "Mainly" if verdict == "improvement" else "First suspect"
     told = [f"{named} ({of_cause(one)}): {one.sentence}." for one in cause.suspects[:1]]
-    came = [_came_or_went(f) for f in findings if f.structural]
+    came = [_came_or_went(f, verdict) for f in findings if f.structural]
     explains = any(one.explained for one in gated) and not any(one.kind in _CALLS for one in cause.suspects[:1])
     told = [*told, *came[: 1 if told else None]] if explains or not told else told
     return " ".join([_verdict(verdict, gated, noise), *told][:MOST_TOLD])
@@ -145,13 +145,18 @@ def _relation(change: Change, noise: Noise) -> str:
         return (
             f"by {plural(change.stalls, 'step')} longer than all of {'base' if (change.delta or 0) > 0 else 'head'}'s"
         )
-    relation = "within" if change.status == "same" else "beyond"
-    return f"{relation} the noise of {line} for steps {REGIMES[noise.regime]}"
+    if change.status != "same":
+        return f"beyond the noise of {line} for steps {REGIMES[noise.regime]}"
+    if abs((change.delta or 0.0) - change.tracer) > (change.threshold or 0.0):
+        return f"beyond the noise of {line}, but the steps in these captures scatter as much: more steps would tell"
+    return f"within the noise of {line} for steps {REGIMES[noise.regime]}"
 
 
-def _came_or_went(change: SiteChange) -> str:
+def _came_or_went(change: SiteChange, verdict: Verdict) -> str:
     side = change.head if change.status == "new" else change.base
     title = plain(side.title, 120).rstrip(".")
+    if side.recoverable_ns is None and verdict == "no change":
+        return f"{change.status.title()}: {title}."  # its idle time may have been there before, under another cause
     if side.recoverable_ns is None:
         cost = f"{duration(side.bubble_ns)} of idle a step"
     else:

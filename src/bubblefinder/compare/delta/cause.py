@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from bubblefinder.compare.delta.build import deltas_of, untold
 from bubblefinder.compare.delta.normalise import accounted_for, left_out, slower_machine
-from bubblefinder.compare.delta.suspect import STRUCTURAL, WARM_UP, on_host, suspects
+from bubblefinder.compare.delta.suspect import STRUCTURAL, WARM_UP, offsetting, on_host, suspects
 from bubblefinder.compare.delta.warmup import warming_ns
 
 if TYPE_CHECKING:
@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
 
 _MOVED: Final = frozenset({"better", "worse"})
-_LENGTHS: Final = frozenset({"step.duration.mean", "step.duration.p50"})
+MEAN: Final = "step.duration.mean"
+_LENGTHS: Final = frozenset({MEAN, "step.duration.p50"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +34,7 @@ class Cause:
         suspects: what explains the change, most first; empty where no gated metric moved.
         excuse: in words, that another speed of host or GPU accounts for it; null if not.
         notes: what the change can't be taken apart by.
+        offsets: in words, what changed by more than the noise though the step did not.
     """
 
     deltas: tuple[Delta, ...] = ()
@@ -40,6 +42,7 @@ class Cause:
     suspects: tuple[Suspect, ...] = ()
     excuse: str | None = None
     notes: tuple[str, ...] = ()
+    offsets: tuple[str, ...] = ()
 
 
 def _though(found: Sequence[Suspect]) -> str:
@@ -84,8 +87,15 @@ def cause_of(
     on = {"alone": len(base) == len(head) == 1, "on_host": on_host(found), "left_out": told}
     excuse = accounted_for(rows, speed, **on) if moved and not sure else None
     notes = [*(untold(base, head) if moved else []), *(left_out(rows, speed) if told else [])]
-    if moved and not excuse and (slower := slower_machine(speed, total, on_host=on_host(found))):
+    warming = any(one.kind == WARM_UP for one in found)
+    if moved and not excuse and not warming and (slower := slower_machine(speed, total, on_host=on_host(found))):
         notes = [slower, *notes]
     if excuse:
         excuse = f"{excuse}{_though(found)}."
-    return Cause(tuple(deltas), speed, () if excuse else tuple(found), excuse, tuple(notes))
+    offsets = offsetting(own, speed, _line_ns(rows)) if speed and not moved else []
+    return Cause(tuple(deltas), speed, () if excuse else tuple(found), excuse, tuple(notes), tuple(offsets))
+
+
+def _line_ns(rows: Sequence[Change]) -> float:
+    """Return what the mean step must change by to count."""
+    return max((row.threshold or 0.0 for row in rows if row.metric == MEAN), default=0.0)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import groupby, pairwise
+from itertools import accumulate, groupby, pairwise
 from math import fsum
 from statistics import fmean
 from typing import TYPE_CHECKING, Final
@@ -21,7 +21,9 @@ if TYPE_CHECKING:
     from bubblefinder.compare.delta.tracer import Delay
 
 SMALLEST: Final = 0.001
-"""Parts below this share of the sum of all changes go into the residual."""
+"""Parts below this share of the sum of all changes go into the residual,"""
+LEFT: Final = 0.01
+"""as long as that stays below this share of the change: where much offsets much, small parts are no small residual."""
 MOST_PARTS: Final = 100
 _ALWAYS: Final = frozenset({"to eager", "to graph"})
 """Listed whatever they add themselves: what such a move costs lies on the host."""
@@ -45,7 +47,7 @@ def decomposed(
     old, new = classes
     before, after = round(base.mean_ns), round(head.mean_ns)
     leaves = [*_replayed(base, head, delay), *changed_idle(base, head)]
-    parts = _listed(leaves)
+    parts = _listed(leaves, after - before)
     return Delta(
         rank=rank,
         base_ns=before,
@@ -68,12 +70,16 @@ def _replayed(base: Side, head: Side, delay: Delay) -> Iterator[Leaf]:
         yield Leaf("node gaps", role, None, None, None, nodes, 0, 0, before.get(role, 0.0), after.get(role, 0.0))
 
 
-def _listed(leaves: Iterable[Leaf]) -> list[Part]:
+def _listed(leaves: Iterable[Leaf], delta_ns: int) -> list[Part]:
     """Return the leaves that say the same as one part each, the largest change first, without the tiniest."""
-    parts = _merged(leaves)
+    told = [part for part in _merged(leaves) if part.delta_ns or part.kind in _ALWAYS]
+    parts = sorted(told, key=lambda part: (-abs(part.delta_ns), part.kind, part.name or ""))
     least = SMALLEST * fsum(abs(part.delta_ns) for part in parts)
-    kept = [part for part in parts if part.kind in _ALWAYS or (part.delta_ns and abs(part.delta_ns) >= least)]
-    return sorted(kept, key=lambda part: (-abs(part.delta_ns), part.kind, part.name or ""))[:MOST_PARTS]
+    left = list(accumulate(reversed([part.delta_ns for part in parts])))[::-1]
+    small = (abs(part.delta_ns) < least for part in parts)
+    net = (abs(rest) <= LEFT * abs(delta_ns) for rest in left)
+    shown = next((k for k, both in enumerate(zip(small, net, strict=True)) if all(both)), len(parts))
+    return [part for k, part in enumerate(parts) if k < min(shown, MOST_PARTS) or part.kind in _ALWAYS]
 
 
 def _merged(leaves: Iterable[Leaf]) -> list[Part]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import combinations
+from statistics import median
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
@@ -11,10 +13,10 @@ from bubblefinder.compare.delta.align import NOBODY, aligned
 from bubblefinder.compare.delta.front import overlap
 from bubblefinder.compare.delta.pairing import ALIKE, paired
 from bubblefinder.compare.delta.side import Nodes
-from bubblefinder.report.detail.account import UNSEEN
+from bubblefinder.report.detail.account import REPLAY, UNSEEN
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
     from bubblefinder.report.account import Shapes
 
 _NO_KERNEL: Final = (" copy", "memset")
+AS_OFTEN: Final = 0.1
+"""Nodes run as often as their role is replayed up to this part: a window cuts the first and the last replay."""
 _SIZES: Final = (("registers", "registers"), ("shared_bytes", "B of shared memory"), ("local_bytes", "B spilled"))
 
 
@@ -57,14 +61,15 @@ def changed_work(base: Side, head: Side, least_ns: float = 0.0) -> Iterator[Leaf
     pairs = paired(base.roles, head.roles)
     for role, other in pairs:
         yield from _replayed(other, base.roles[role], head.roles[other], least_ns)
-    gone = {role: nodes for role, nodes in base.roles.items() if role not in {pair[0] for pair in pairs}}
-    come = {role: nodes for role, nodes in head.roles.items() if role not in {pair[1] for pair in pairs}}
+    gone = _longest_first(base.roles, {pair[0] for pair in pairs})
+    come = _longest_first(head.roles, {pair[1] for pair in pairs})
+    kept, found = _replayed_still(gone, come), _replayed_still(come, gone)
     taken = set[str]()
-    for role, moved in _fallen(gone, base.eager, head.eager).items():
+    for role, moved in _fallen(_without(gone, kept), base.eager, head.eager).items():
         yield from _whole("to eager", role, before=gone.pop(role))
         yield from (_eager("to eager", role, name, base.eager, head.eager) for name in sorted(moved - taken))
         taken |= moved
-    for role, moved in _fallen(come, head.eager, base.eager).items():
+    for role, moved in _fallen(_without(come, found), head.eager, base.eager).items():
         yield from _whole("to graph", role, after=come.pop(role))
         yield from (_eager("to graph", role, name, base.eager, head.eager) for name in sorted(moved - taken))
         taken |= moved
@@ -75,9 +80,45 @@ def changed_work(base: Side, head: Side, least_ns: float = 0.0) -> Iterator[Leaf
             yield _eager(None, None, name, base.eager, head.eager)
 
 
+def _longest_first(roles: Mapping[str | None, Nodes], known: Collection[str | None]) -> dict[str | None, Nodes]:
+    """Return the roles without a like, the longest first: eager work that several may have become is the first's."""
+    left = {role: nodes for role, nodes in roles.items() if role not in known}
+    return dict(sorted(left.items(), key=lambda one: -one[1].total_ns))
+
+
+def _replayed_still(roles: Mapping[str | None, Nodes], others: Mapping[str | None, Nodes]) -> set[str | None]:
+    """Return which roles of one side are those of the other, where several are told apart on one alone.
+
+    Where the inside of replays is not in the capture they are those that are replayed as often together, and most
+    nearly as long.
+    """
+    if not others or not all(map(_unseen, (*roles.values(), *others.values()))):
+        return set()
+    often, long = _together(others.values())
+    sets = [set(some) for number in range(1, len(roles)) for some in combinations(roles, number)]
+    sums = [(_together([roles[role] for role in some]), some) for some in sets]
+    near = [(abs(took - long), some) for (count, took), some in sums if abs(count - often) <= AS_OFTEN * often]
+    return min(near, key=lambda one: one[0])[1] if near else set()
+
+
+def _together(roles: Collection[Nodes]) -> tuple[float, float]:
+    return sum(float(nodes.count.sum()) for nodes in roles), sum(nodes.total_ns for nodes in roles)
+
+
+def _unseen(nodes: Nodes) -> bool:
+    """Tell a role of replays whose inside is not in the capture, be they of several graphs."""
+    return set(nodes.names) == {REPLAY}
+
+
+def _without(roles: Mapping[str | None, Nodes], some: set[str | None]) -> dict[str | None, Nodes]:
+    return {role: nodes for role, nodes in roles.items() if role not in some}
+
+
 def _pooled(roles: Mapping[str | None, Nodes]) -> Nodes:
     """Return roles that have no like on the other side as one sequence: their names may be all that differs."""
     nodes = list(roles.values())
+    if nodes and all(map(_unseen, nodes)):
+        return _one_replay(nodes)
     return Nodes(
         names=tuple(name for one in nodes for name in one.names),
         replays=0.0,
@@ -88,6 +129,15 @@ def _pooled(roles: Mapping[str | None, Nodes]) -> Nodes:
         ran_ns=_joined([one.ran_ns for one in nodes]),
         shapes=None,
     )
+
+
+def _one_replay(nodes: Sequence[Nodes]) -> Nodes:
+    """Return replays whose inside is not in the capture as one."""
+    count, cost, gap, early, ran = (
+        np.sum([getattr(one, column).sum(keepdims=True) for one in nodes], axis=0)
+        for column in ("count", "cost_ns", "gap_ns", "early_ns", "ran_ns")
+    )
+    return Nodes((REPLAY,), 0.0, count, cost, gap, early, ran, None)
 
 
 def _joined(columns: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
@@ -143,11 +193,12 @@ def _eager(kind: Kind | None, role: str | None, name: str, base: Mapping[str, Wo
 
 def _replayed(role: str | None, base: Nodes, head: Nodes, least_ns: float) -> Iterator[Leaf]:
     """Yield the change of a role: first by how often it is replayed, then by what a replay takes."""
-    more = head.replays / base.replays if base.replays and head.replays else 1.0
+    places = aligned(base.names, head.names)
+    more = _more(base, head, places)
     total = base.total_ns
     if more != 1.0:
         yield Leaf("replays", role, None, None, None, None, base.replays, head.replays, total, total * more)
-    for k, j in aligned(base.names, head.names):
+    for k, j in places:
         if j == NOBODY:
             yield Leaf(
                 "gone kernel", role, base.names[k], None, None, 1, base.count[k], 0.0, base.cost_ns[k] * more, 0.0
@@ -156,6 +207,19 @@ def _replayed(role: str | None, base: Nodes, head: Nodes, least_ns: float) -> It
             yield Leaf("new kernel", role, head.names[j], None, None, 1, 0.0, head.count[j], 0.0, head.cost_ns[j])
         else:
             yield _node(_kind(base, head, (k, j), least_ns), role, (base, head), (k, j), more)
+
+
+def _more(base: Nodes, head: Nodes, places: Sequence[tuple[int, int]]) -> float:
+    """Return how many times as often a role is replayed on head, if the nodes that both sides have run so often.
+
+    Graphs that are told apart on one side may be one role on the other, which is replayed as often as all of them.
+    """
+    if not base.replays or not head.replays:
+        return 1.0
+    more = head.replays / base.replays
+    same = [(k, j) for k, j in places if NOBODY not in {k, j} and base.names[k] == head.names[j] and base.count[k]]
+    counted = median([head.count[j] / base.count[k] for k, j in same]) if same else more
+    return more if abs(counted - more) <= AS_OFTEN * more else 1.0
 
 
 def _node(kind: Kind, role: str | None, sides: tuple[Nodes, Nodes], place: tuple[int, int], more: float) -> Leaf:

@@ -15,15 +15,21 @@ ALIKE: Final = 0.5
 
 
 def paired(base: Mapping[str | None, Nodes], head: Mapping[str | None, Nodes]) -> list[tuple[str | None, str | None]]:
-    """Return which role of head is which of base: by name, and what is left by the kernels it plays."""
+    """Return which role of head is which of base: by name, and what is left by the kernels it plays, likest first.
+
+    Where the inside of replays is not in the capture all are alike: then those are one that take most nearly as long.
+    """
     pairs = [(role, role) for role in base if role in head and alike(base[role], head[role]) > 0]
-    for role, nodes in base.items():
-        free = [other for other in head if other not in {pair[1] for pair in pairs}]
-        if role in {pair[0] for pair in pairs} or not free:
-            continue
-        best = max(free, key=lambda other, nodes=nodes: alike(nodes, head[other]))  # type: ignore[misc]
-        if alike(nodes, head[best]) > ALIKE:
-            pairs.append((role, best))
+    named = {role for role, _ in pairs}
+    found = [
+        (alike(nodes, others), -abs(nodes.total_ns - others.total_ns), (role, other))
+        for role, nodes in base.items()
+        for other, others in head.items()
+        if role not in named and other not in named
+    ]
+    for share, _, (role, other) in sorted(found, key=lambda one: one[:2], reverse=True):
+        if share > ALIKE and not any(role == one or other == two for one, two in pairs):
+            pairs.append((role, other))
     return pairs
 
 

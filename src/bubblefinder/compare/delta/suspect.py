@@ -37,7 +37,9 @@ _BY_NAME: Final = frozenset({
 })  # fmt: skip
 _BY_ROLE: Final = frozenset({"replays", "to eager", "to graph"})
 _HOST: Final = frozenset({"host work", "behind a wait"})
-_BETWEEN_LAUNCHES: Final = frozenset({"host work", "behind a wait", "exposed", "call", "new call", "queued"})
+_BETWEEN_LAUNCHES: Final = frozenset(
+    {"host work", "behind a wait", "exposed", "call", "new call", "gone call", "queued"}
+)
 _SYMPTOMS: Final = frozenset({"queued", "not told", "collective", "exposed", "node gaps"})
 
 _EXPOSES: Final = (
@@ -86,17 +88,42 @@ def suspects(deltas: Sequence[Delta], speed: Speed, warming_ns: float = 0.0) -> 
     total = longest.delta_ns
     if warming_ns / total >= HALF:
         return [_warming(round(warming_ns), total)]
-    another = speed.gpu is not None and abs(speed.gpu - 1) > SAME_SPEED
-    groups = [g for delta in deltas for g in _groups(delta, same_speed=not another) if g.delta_ns * total > 0]
-    ordered = sorted(groups, key=lambda group: (group.key[0] in _SYMPTOMS, -abs(group.delta_ns), group.rank))
+    groups = [g for d in deltas for g in _groups(d, same_speed=_same_speed(speed)) if g.delta_ns * total > 0]
+    ordered = sorted(groups, key=lambda group: _precedence(group, total))
     if not any(group.key[0] not in _SYMPTOMS and group.delta_ns / total >= WORTH for group in ordered):
         ordered.sort(key=lambda group: -abs(group.delta_ns))
     return list(_told(ordered, total, len(deltas)))
 
 
+def offsetting(deltas: Sequence[Delta], speed: Speed, line_ns: float) -> list[str]:
+    """Return in words what of the program changed by more than a line, though the step did not, the longest first.
+
+    Only what is there in every step or in none, and the GPU's own time: the host's scatters.
+    """
+    groups = {g.key: g for d in deltas[::-1] for g in _groups(d, same_speed=_same_speed(speed)) if _own(g, line_ns)}
+    ordered = sorted(groups.values(), key=lambda group: -abs(group.delta_ns))[:MOST_SUSPECTS]
+    totals = {delta.rank: delta.delta_ns for delta in deltas}
+    return [sentence(group.parts, group.key[0], totals[group.rank], None) for group in ordered]
+
+
+def _own(group: Group, line_ns: float) -> bool:
+    kind = group.key[0]
+    return abs(group.delta_ns) > line_ns and kind in STRUCTURAL | _ON_GPU and kind not in {*_SYMPTOMS, "gpu speed"}
+
+
+def _same_speed(speed: Speed) -> bool:
+    return speed.gpu is None or abs(speed.gpu - 1) <= SAME_SPEED
+
+
 def on_host(found: Sequence[Suspect]) -> bool:
     """Tell whether the host has a part in what explains a change; unknown is yes."""
     return not found or any(one.kind not in _ON_GPU for one in found)
+
+
+def _precedence(group: Group, total: int) -> tuple[bool, bool, int, int]:
+    """Order what explains a change by its time; what explains half of it beyond doubt goes before what may scatter."""
+    kind = group.key[0]
+    return kind in _SYMPTOMS, kind not in STRUCTURAL or group.delta_ns / total < HALF, -abs(group.delta_ns), group.rank
 
 
 def _told(ordered: Sequence[Group], total: int, ranks: int) -> Iterable[Suspect]:
@@ -148,9 +175,10 @@ def _groups(delta: Delta, *, same_speed: bool) -> list[Group]:
 def _key(part: Part, parts: Sequence[Part]) -> _Key:
     """Return what parts of one cause share."""
     if part.kind in _BETWEEN_LAUNCHES and "before kernel" in (part.what or ""):
-        fallen = next((other for other in parts if other.kind in {"to eager", "to graph"}), None)
+        fallen = [other for other in parts if other.kind in {"to eager", "to graph"}]
         if fallen:
-            return fallen.kind, fallen.role, None
+            longest = max(fallen, key=lambda other: max(other.base_ns, other.head_ns))
+            return longest.kind, longest.role, None
     if part.kind == "exposed":
         return _exposed_by(part, parts)
     if part.kind in _BY_ROLE:

@@ -74,12 +74,14 @@ def records(diff: Diff) -> list[dict[str, object]]:
 
 
 def _points(diff: Diff) -> Iterator[tuple[str, str]]:
-    """Yield what to do, what else explains the change, and what was compared, of which runs say label and commit."""
+    """Yield what to do, what else explains or offsets the change, and which runs, by label and commit."""
     for number, one in enumerate(diff.suspects):
         if number:
             yield f"Then ({of_cause(one)})", f"{one.sentence}."
         elif one.remedy:
             yield "What to do", one.remedy
+    for said in diff.offsets:
+        yield "Cancels out", f"{said}."
     for name, side in (("Base", diff.base), ("Head", diff.head)):
         if any(one.commit or one.label for one in side):
             yield name, ", ".join(dict.fromkeys(_origin(one) for one in side))

@@ -7,6 +7,7 @@ from statistics import median
 from typing import TYPE_CHECKING, Final
 
 from bubblefinder.compare.delta.sentences import part_name
+from bubblefinder.compare.delta.suspect import STRUCTURAL
 from bubblefinder.compare.sentences import MARKS, difference, metric_name, signed, value
 from bubblefinder.render.kit.table import Table
 from bubblefinder.report.sentences import plain, site_words
@@ -27,6 +28,8 @@ _PDL_NOTE: Final = (
 )
 _NOT_APART: Final = "not told apart"
 _STAYED: Final = "Not told apart: as much idle time was there, under another cause or too little for a finding."
+_OTHERWISE: Final = "What the program does otherwise"
+_WITHIN: Final = "Each is there in every step or in none; together they change the step by less than the noise."
 _BLANK: Final = {"same", "unknown"}
 _CAME_OR_WENT: Final = {"new", "gone"}
 
@@ -60,17 +63,23 @@ def _ledger(changes: list[Change]) -> list[tuple[str, ...]]:
 
 
 def _parts(diff: Diff) -> Iterable[Table]:
-    """Return where the change of each rank's mean step lies; nothing where it is noise."""
-    if diff.verdict == "no change":
-        return
+    """Return where the change of each rank's mean step lies; where it is noise, what is in every step or in none."""
     for delta in diff.deltas:
+        on = f", rank {delta.rank}" if len(diff.deltas) > 1 else ""
+        if diff.verdict == "no change":
+            parts = _alike([part for part in delta.parts if part.kind in STRUCTURAL])
+            yield Table(f"{_OTHERWISE}{on}", ("", "base", "head", "change"), _rows(parts), _WITHIN)
+            continue
         parts = _alike(delta.parts)
-        rows = [(part_name(p), *map(duration, (p.base_ns, p.head_ns)), signed(p.delta_ns)) for p in parts[:MOST_PARTS]]
+        rows = _rows(parts[:MOST_PARTS])
         left = delta.residual_ns + sum(part.delta_ns for part in parts[MOST_PARTS:])
         rows += [("all that is smaller", "", "", signed(left))] if left else []
         rows.append(("the mean step", duration(delta.base_ns), duration(delta.head_ns), signed(delta.delta_ns)))
-        on = f", rank {delta.rank}" if len(diff.deltas) > 1 else ""
         yield Table(f"Where the change lies{on}", ("", "base", "head", "change"), rows)
+
+
+def _rows(parts: Sequence[Part]) -> list[tuple[str, ...]]:
+    return [(part_name(p), *map(duration, (p.base_ns, p.head_ns)), signed(p.delta_ns)) for p in parts]
 
 
 def _alike(parts: Sequence[Part]) -> list[Part]:
