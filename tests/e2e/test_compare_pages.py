@@ -67,7 +67,7 @@ def test_the_pictures_show_both_sides_on_one_scale(pages: dict[str, str], page: 
     path = tmp_path / "page.html"
     path.write_text(pages["diff"])
     page.goto(path.as_uri())
-    boxes = [r.bounding_box() for r in page.locator("figure").first.locator("svg rect").all()]
+    boxes = [r.bounding_box() for r in page.locator("figure svg.bar rect").all()]
     ends = {round(b["y"]): 0.0 for b in boxes if b}
     for box in boxes:
         assert box is not None
@@ -90,6 +90,23 @@ def test_at_400_pixels_nothing_sticks_out_and_names_of_rows_stay_words(
     assert all(head and head["width"] >= 100 for head in heads)
 
 
+def test_both_steps_are_drawn_on_one_axis_that_zooms(pages: dict[str, str], page: Page, tmp_path: Path) -> None:
+    path = tmp_path / "page.html"
+    path.write_text(pages["diff"])
+    page.goto(path.as_uri())
+    chart = page.locator("[data-chart=timelines]")
+    chart.locator(".main-svg").first.wait_for()
+    assert {(text or "").split(":")[0] for text in chart.locator(".annotation-text").all_text_contents()} == {
+        "base",
+        "head",
+    }
+    span = "place => place._fullLayout.xaxis.range[1] - place._fullLayout.xaxis.range[0]"
+    before = chart.evaluate(span)
+    chart.press("+")
+    assert chart.evaluate(span) < before
+    assert "graph replay" in page.locator("[data-legend=timelines]").inner_text()
+
+
 def test_every_colour_of_the_pictures_is_explained(pages: dict[str, str], page: Page, tmp_path: Path) -> None:
     path = tmp_path / "page.html"
     path.write_text(pages["diff"])
@@ -97,6 +114,6 @@ def test_every_colour_of_the_pictures_is_explained(pages: dict[str, str], page: 
     for figure in page.locator("figure").all():
         drawn, told = (
             {mark.get_attribute("class") for mark in figure.locator(where).all()}
-            for where in ("svg[role=img] rect", ".legend rect")
+            for where in ("svg.bar rect", ".legend rect")
         )
         assert drawn == told

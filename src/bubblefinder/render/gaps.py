@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Final
 import polars as pl
 
 from bubblefinder.errors import UsageError
+from bubblefinder.render.kit.figure import label
 from bubblefinder.render.kit.palette import COLOURS
-from bubblefinder.render.report.chart_style import label
 from bubblefinder.units import NS_PER_MS, plural
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ def test_the_colours_are_those_of_the_report_and_its_swatches() -> None:
     sheet = report_assets().style + (STATIC / "app.css").read_text()
     colours = {entry.colour for entry in LEGEND}
     assert colours <= (palette.COLOURS | palette.CHART).keys()
-    assert colours <= set(re.findall(r"\.f-(\w+) \{", sheet))
+    assert colours <= set(re.findall(r"\.f-(\w+) ?\{", sheet))
 
 
 def test_dense_tracks_are_drawn_in_colours_of_the_legend() -> None:

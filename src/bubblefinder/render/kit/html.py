@@ -9,9 +9,8 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Final
 
 from bubblefinder.render.kit import palette
-from bubblefinder.render.kit.drawing import LANE, WIDTH, legend
 from bubblefinder.report.sentences import plain
-from bubblefinder.units import plural
+from bubblefinder.units import duration, plural
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -47,20 +46,30 @@ def content_policy(scripts: Sequence[str], styles: Sequence[str]) -> str:
 @cache
 def sheet_style() -> str:
     """Return the style sheet of comparisons, budgets, predictions and trends."""
-    colours = "".join(f".c-{name}{{fill:var(--c-{name})}}" for name in palette.COLOURS | palette.CHART)
-    sheet = (files("bubblefinder.render.kit") / "assets" / "sheet.css").read_text("utf-8")
-    return f"{themes()}{colours}\n{sheet}"
+    return themes() + _asset("sheet.css")
 
 
 @cache
 def themes() -> str:
-    """Return the palette of both themes: the reader's system decides, unless the page was told otherwise."""
+    """Return what all pages share; the reader's system decides the theme, unless the page was told otherwise."""
     light, dark = palette.css_variables(0), palette.css_variables(1)
+    fills = "".join(f".f-{name}{{fill:var(--c-{name})}}" for name in palette.COLOURS | palette.CHART)
     return (
         f":root{{color-scheme:light;{light}}}\n"
         f"@media (prefers-color-scheme: dark){{:root:not([data-theme=light]){{color-scheme:dark;{dark}}}}}\n"
         f":root[data-theme=dark]{{color-scheme:dark;{dark}}}\n"
+        f"{fills}\n{_asset('page.css')}"
     )
+
+
+@cache
+def scripts() -> tuple[str, str]:
+    """Return plotly, and what draws the figures of a page with it and makes its tables sortable."""
+    return _asset("plotly-cartesian.min.js"), _asset("page.js")
+
+
+def _asset(name: str) -> str:
+    return (files("bubblefinder.render.kit") / "assets" / name).read_text("utf-8")
 
 
 def harmless(text: str) -> str:
@@ -72,18 +81,17 @@ def harmless(text: str) -> str:
 
 @cache
 def environment(package: str = "bubblefinder.render.kit") -> Environment:
-    """Return the templates of a package; everything put into them is escaped."""
-    from jinja2 import Environment, PackageLoader, StrictUndefined
+    """Return the templates of a package, with those of the kit; everything put into them is escaped."""
+    from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 
     made = Environment(
-        loader=PackageLoader(package),
+        loader=ChoiceLoader([PackageLoader(package), PackageLoader("bubblefinder.render.kit")]),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters |= {"plain": plain, "legend": legend, "plural": plural}
-    made.globals |= {"WIDTH": WIDTH, "LANE": LANE}
+    made.filters |= {"plain": plain, "plural": plural, "duration": duration}
     return made
 
 

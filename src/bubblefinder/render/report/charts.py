@@ -6,9 +6,9 @@ import math
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
+from bubblefinder.render.kit.figure import Figure, axis, class_marker, label, layout, ms
 from bubblefinder.render.kit.palette import ROLE_COLOURS, token
-from bubblefinder.render.report.chart_style import Figure, axis, class_marker, label, layout, ms
-from bubblefinder.render.report.step_chart import step_timeline
+from bubblefinder.render.kit.step_chart import step_chart
 from bubblefinder.report.sentences import class_label
 from bubblefinder.timeline.model import LEDGER_CLASSES
 from bubblefinder.units import duration
@@ -29,7 +29,7 @@ SYMBOLS: Final = ("circle", "diamond", "square", "triangle-up", "cross")
 
 def figures(report: Report) -> dict[str, Figure]:
     """Return the charts that the report has data for, by the id of their place on the page."""
-    drawn = {f"timeline-{one.which}": step_timeline(one) for one in report.detail.timelines}
+    drawn = {f"timeline-{one.which}": step_chart([("", one)]) for one in report.detail.timelines}
     rows = leading_rows(report)
     if any(row.host_late_ns is not None for row in rows):
         drawn["steps"] = steps_over_the_run(rows)

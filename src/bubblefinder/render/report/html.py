@@ -9,7 +9,7 @@ from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Final
 
-from bubblefinder.render.kit.html import environment, harmless, page, themes
+from bubblefinder.render.kit.html import environment, harmless, page, scripts, themes
 from bubblefinder.render.report import html_charts
 from bubblefinder.render.report.charts import (
     MAX_MARKS,
@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 
     from jinja2 import Environment
 
+    from bubblefinder.render.kit.figure import Figure
     from bubblefinder.render.kit.sheet import Section
-    from bubblefinder.render.report.chart_style import Figure
     from bubblefinder.report.charts import GapRow, StepTimeline, TimelineBar
     from bubblefinder.report.model import Report
 
@@ -87,9 +87,8 @@ def render_body(report: Report) -> str:
 @cache
 def report_assets() -> Assets:
     """Return the scripts and the style of the page."""
-    folder = files("bubblefinder.render.report") / "assets"
-    names = ("plotly-cartesian.min.js", "report.js", "report.css")
-    plotly, script, style = (folder.joinpath(name).read_text("utf-8") for name in names)
+    plotly, script = scripts()
+    style = (files("bubblefinder.render.report") / "assets" / "report.css").read_text("utf-8")
     return Assets(plotly=plotly, script=script, style=themes() + style)
 
 

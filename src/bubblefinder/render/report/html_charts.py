@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from bubblefinder.render.kit.bars import WIDTH, Segment, lay_out, segment
 from bubblefinder.report.many import ranks_shown
 from bubblefinder.report.sentences import CLASS_MEANINGS, class_label, plain
 from bubblefinder.report.verdict import is_handed_on, is_here, leading_finding
@@ -12,12 +13,10 @@ from bubblefinder.timeline.model import LEDGER_CLASSES
 from bubblefinder.units import UNKNOWN, duration, share
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
 
     from bubblefinder.report.model import Report, Stats
 
-WIDTH: Final = 1000
-"""Width of every drawn bar in user units; the page scales it."""
 NOTABLE_REST: Final = 0.005
 
 
@@ -28,18 +27,6 @@ class KeyFigure:
     name: str
     value: str
     note: str
-
-
-@dataclass(frozen=True, slots=True)
-class Segment:
-    """A piece of a drawn bar; `x` and `width` are in user units."""
-
-    css: str
-    name: str
-    ns: float
-    x: float
-    width: float
-    share: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,9 +125,7 @@ def waterfall(report: Report) -> list[WaterfallRow]:
         start = min(at, raw["duration"] or 0)
         meaning = "medians of the parts need not add up to the median step"
         rows.append(
-            WaterfallRow(
-                "rest", "difference", meaning, (_segment("rest", "", abs(rest), start, scale),), (), rest, None
-            )
+            WaterfallRow("rest", "difference", meaning, (segment("rest", "", abs(rest), start, scale),), (), rest, None)
         )
     return rows
 
@@ -170,7 +155,7 @@ def role_segments(report: Report) -> tuple[Segment, ...]:
     if not parts or not rows:
         return ()
     scale = WIDTH * (rows[0].raw_ns or 0) / rows[0].raw[0].width
-    return _lay_out((("busy", name, ns) for name, ns in parts if ns), scale, 0.0)
+    return lay_out((("busy", name, ns) for name, ns in parts if ns), scale)
 
 
 def rank_bars(report: Report) -> list[tuple[Segment, ...]]:
@@ -182,7 +167,7 @@ def rank_bars(report: Report) -> list[tuple[Segment, ...]]:
 
 def _mean_step(per_step: Mapping[str, Stats], scale: float) -> tuple[Segment, ...]:
     means = ((name, class_label(name), per_step[name].mean or 0) for name in LEDGER_CLASSES if name in per_step)
-    return _lay_out((part for part in means if part[2]), scale, 0.0)
+    return lay_out((part for part in means if part[2]), scale)
 
 
 def _parts(values: Mapping[str, float | None] | Mapping[str, int | None]) -> float:
@@ -199,19 +184,7 @@ def _row(
     scale: float,
 ) -> WaterfallRow:
     drawn = tuple(
-        (_segment(css, name, value, start, scale),) if value else ()
+        (segment(css, name, value, start, scale),) if value else ()
         for value, start in zip((raw, corrected), starts, strict=True)
     )
     return WaterfallRow(css, name, meaning, drawn[0], drawn[1], raw, corrected)
-
-
-def _lay_out(parts: Iterable[tuple[str, str, float]], scale: float, start: float) -> tuple[Segment, ...]:
-    segments = []
-    for css, name, ns in parts:
-        segments.append(_segment(css, name, ns, start, scale))
-        start += ns
-    return tuple(segments)
-
-
-def _segment(css: str, name: str, ns: float, start: float, scale: float) -> Segment:
-    return Segment(css, name, ns, round(WIDTH * start / scale, 2), round(max(WIDTH * ns / scale, 1.0), 2), ns / scale)

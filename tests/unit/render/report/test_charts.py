@@ -9,9 +9,9 @@ from typing import Any
 import plotly.graph_objects as go
 import pytest
 
+from bubblefinder.render.kit.figure import label
 from bubblefinder.render.kit.palette import CHART, COLOURS, PATTERNS, ROLE_COLOURS
 from bubblefinder.render.report import charts
-from bubblefinder.render.report.chart_style import label
 from bubblefinder.timeline.model import LEDGER_CLASSES
 from tests.unit.report.sample import graph_report, hostile_report, sample_report, unseen_report
 

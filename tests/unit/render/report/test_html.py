@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import plotly.offline
 import pytest
 
+from bubblefinder.render.kit import html as kit
 from bubblefinder.render.report import html
 from bubblefinder.report.read import embedded_json
 from bubblefinder.units import milliseconds
@@ -22,7 +23,7 @@ from tests.unit.report.sample import graph_report, healthy_report, hostile_repor
 if TYPE_CHECKING:
     from bubblefinder.report.model import Report
 
-ASSETS = Path(html.__file__).parent / "assets"
+ASSETS = Path(kit.__file__).parent / "assets"
 DATA = {"application/json"}
 
 

@@ -7,6 +7,7 @@ from itertools import pairwise
 
 import pytest
 
+from bubblefinder.render.kit.bars import WIDTH
 from bubblefinder.render.report import html_charts
 from bubblefinder.report.found import Joint
 from bubblefinder.report.model import Stats
@@ -82,7 +83,7 @@ def test_ranks_share_one_scale_and_need_two() -> None:
     bars = html_charts.rank_bars(sample_report(gpus=2))
     assert len(bars) == 2
     ends = [max(segment.x + segment.width for segment in bar) for bar in bars]
-    assert max(ends) == pytest.approx(html_charts.WIDTH, abs=12)
+    assert max(ends) == pytest.approx(WIDTH, abs=12)
 
 
 def test_nothing_is_drawn_of_what_is_not_known() -> None:

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from bubblefinder.render.kit.drawing import place_bars
-from bubblefinder.render.report.step_chart import step_timeline
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from bubblefinder.render.kit.step_chart import place_bars, step_chart
 from bubblefinder.report.charts import StepTimeline, TimelineBar
 from tests.unit.report.sample import sample_report
+
+if TYPE_CHECKING:
+    from bubblefinder.render.kit.figure import Figure
 
 
 def bar(track: str, start: int, end: int, kind: str = "api", link: int | None = None, fill: float = 1.0) -> TimelineBar:
@@ -18,8 +23,12 @@ def step(*bars: TimelineBar) -> StepTimeline:
     )
 
 
+def step_timeline(timeline: StepTimeline) -> Figure:
+    return step_chart([("", timeline)])
+
+
 def test_bars_that_overlap_go_below_each_other_and_tracks_keep_their_order() -> None:
-    placed, titles, depth = place_bars([bar("a", 0, 10), bar("a", 2, 4), bar("a", 4, 6), bar("b", 0, 1)])
+    placed, titles, depth = place_bars(step(bar("a", 0, 10), bar("a", 2, 4), bar("a", 4, 6), bar("b", 0, 1)))
     lanes = {(one.bar.track, one.bar.start_ns): one.y for one in placed}
     assert lanes["a", 0] - lanes["a", 2] == 1
     assert lanes["a", 2] == lanes["a", 4]
@@ -61,3 +70,22 @@ def test_a_merged_bar_is_as_high_as_it_is_covered() -> None:
 def test_the_wait_to_blame_and_the_drain_are_marked() -> None:
     names = [trace["name"] for trace in step_timeline(sample_report().detail.timelines[0])["data"]]
     assert {"wait to blame", "drain: the GPU ran dry", "idle: host late", "graph replay", "NVTX range"} <= set(names)
+
+
+def test_two_steps_lie_below_each_other_aligned_at_their_start_and_keep_their_own_arrows() -> None:
+    launch, replay = bar("h", 1_000_000, 1_020_000, "launch", 9), bar("g", 1_100_000, 1_900_000, "replay", 9)
+    early = replace(step(launch, replay), start_ns=1_000_000)
+    later = replace(
+        step(*(replace(one, start_ns=one.start_ns + 500, end_ns=one.end_ns + 500) for one in (launch, replay))),
+        start_ns=1_000_500,
+        end_ns=4_000_500,
+    )
+    figure = step_chart([("base", early), ("head", later)])
+    replays = next(trace for trace in figure["data"] if trace["name"] == "graph replay")
+    assert replays["base"] == [0.1, 0.1]
+    assert replays["y"][0] > replays["y"][1] + 2
+    arrows = next(trace for trace in figure["data"] if trace["name"] == "launched")
+    assert arrows["x"] == [0.0, 0.1, None] * 2
+    assert arrows["y"][0] - arrows["y"][3] == replays["y"][0] - replays["y"][1]
+    assert [note["text"] for note in figure["layout"]["annotations"]] == ["base: h", "base: g", "head: h", "head: g"]
+    assert figure["layout"]["xaxis"]["range"] == [0, 3.0]
