@@ -36,7 +36,7 @@ POINTS: Final = frozenset({"recoverable_ns", "in_turn_ns", "step_after_ns"})
 PREDICTED: Final = frozenset({"step_ns", "recoverable_ns", "bound", "tokens_per_second"})
 """Those of whatif/1, in each prediction."""
 GIVES: Final = re.compile(
-    r"\b(?:gives?|recover|in its turn|gives it|step then(?: takes)?|(?:then|a step) takes?|back|together:?)"
+    r"\b(?:gives?|recover|in its turn|gives it|step then(?: takes)?|(?:then|a step) takes?|back|together:?|alone)"
     r"(?: about| at most)? (\d[\d.,]* (?:ns|us|ms|s)\b)(?! to \d| a step at most)"
 )
 """The words behind which a report says a gain, or the step after it, with no range there instead; a bound is none."""

@@ -13,11 +13,18 @@ if TYPE_CHECKING:
 
 
 def gain_words(finding: Finding) -> str:
-    """Return what the median step loses without the cause of a finding, with the range, or the range alone."""
-    spread = finding.recoverable_range_ns
-    if finding.recoverable_ns is None:
-        return f"{duration(spread[0])} to {duration(spread[1])}" if spread else ""
-    return duration(finding.recoverable_ns) + between_words(spread)
+    """Return what the median step loses without the cause of a finding, with the range, or the range alone.
+
+    Of a wait in a row that gives more once those before it are gone, that.
+    """
+    if not gives_more_in_turn(finding):
+        return alone_words(finding)
+    return _told(finding.in_turn_ns, finding.in_turn_range_ns)
+
+
+def alone_words(finding: Finding) -> str:
+    """Return what the median step loses without the cause of a finding and with all others there."""
+    return _told(finding.recoverable_ns, finding.recoverable_range_ns)
 
 
 def to_recover_words(finding: Finding) -> str:
@@ -27,13 +34,24 @@ def to_recover_words(finding: Finding) -> str:
 
 
 def in_turn_words(finding: Finding) -> str:
-    """Return what a wait in a row gives once those before it are gone, to stand behind its gain; empty if no more."""
+    """Return when a wait in a row gives its gain, and what it gives alone; empty for all others."""
+    if not gives_more_in_turn(finding):
+        return ""
+    return f" once the waits before it are gone, alone {alone_words(finding)}"
+
+
+def gives_more_in_turn(finding: Finding) -> bool:
+    """Return whether a wait in a row gives more once those before it are gone."""
     spread, turn = finding.recoverable_range_ns, finding.in_turn_range_ns
     if finding.recoverable_ns is None:
-        more = spread is not None and turn is not None and turn[1] > spread[1]
-    else:
-        more = (finding.in_turn_ns or 0) > finding.recoverable_ns
-    return f", in its turn {in_turn_gain(finding)}" if more else ""
+        return spread is not None and turn is not None and turn[1] > spread[1]
+    return (finding.in_turn_ns or 0) > finding.recoverable_ns
+
+
+def _told(value: int | None, ends: Sequence[int] | None) -> str:
+    if value is None:
+        return f"{duration(ends[0])} to {duration(ends[1])}" if ends else ""
+    return duration(value) + between_words(ends)
 
 
 def in_turn_gain(finding: Finding) -> str:

@@ -138,10 +138,12 @@ def cost_words(finding: Finding, report: Report) -> str:
     where = per_step_words(finding, report)
     spent = (("bubble", finding.bubble_ns.p50), ("host blocked", finding.host_blocked_ns.p50))
     now = ", ".join(f"{name} {duration(value)}" for name, value in spent if value)
-    gain = f"to recover {gain}{in_turn_words(finding)}" if (gain := gain_words(finding)) else ""
-    step = f"step then {duration(finding.step_after_ns)}" if finding.step_after_ns else ""
+    turn = in_turn_words(finding)
+    gain = f"to recover {gain}{turn}" if (gain := gain_words(finding)) else ""
+    step = f"step then {duration(finding.step_after_ns)}" if finding.step_after_ns and not turn else ""
     then = ", ".join(part for part in (gain, step) if part)
-    bound = f" (then bound by the {bound_words(finding.bound_after)})" if finding.bound_after and (now or then) else ""
+    after = bound_words(finding.bound_after) if finding.bound_after and not turn and (now or then) else ""
+    bound = f" (then bound by the {after})" if after else ""
     if where == EVERY_STEP:
         told = ", ".join(part for part in (now, then) if part)
         return told and f"{where}: {told}{bound}"

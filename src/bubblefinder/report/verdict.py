@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from bubblefinder.replay.sentences import doubt_words
 from bubblefinder.report.model import Verdict
-from bubblefinder.report.prediction_sentences import between, between_words, gain_words, in_turn_gain
+from bubblefinder.report.prediction_sentences import alone_words, between, between_words, in_turn_gain
 from bubblefinder.report.sentences import CLASS_LABELS, bound_words, counted_in, few_words, place_words, plain
 from bubblefinder.rules.packs import OTHER
 from bubblefinder.timeline.model import INTER_CLASSES
@@ -32,11 +32,15 @@ IDLE_CLASSES: Final = ("intra_graph", *INTER_CLASSES)
 def verdict(report: Report) -> Verdict:
     """Return the verdict on a report; every format uses this one."""
     number, headline = _headline(report)
+    finding = leading_finding(report)
+    gains = [_gain(report), _joint(report)]
+    if finding is not None and is_handed_on(finding):
+        gains.reverse()
     return Verdict(
         headline=headline,
         number=number,
         blame=_blame(report),
-        gain=" ".join(part for part in (_gain(report), _joint(report), _rest(report)) if part),
+        gain=" ".join(part for part in (*gains, _rest(report)) if part),
     )
 
 
@@ -160,9 +164,8 @@ def _gain(report: Report) -> str:
     most = "at most" if traced else "about"
     doubt = f" But up to {duration(traced)} of the step may be the profiler's own time." if traced else ""
     if is_handed_on(finding):
-        turn = f"once the waits before it are gone it gives {in_turn_gain(finding)}"
-        return f"Alone it would give {gain_words(finding)} a step, since another wait takes its place; {turn}.{doubt}"
-    gives = f"{most} {gain_words(finding)} a step{where}{part}"
+        return f"{_in_turn(finding)}.{doubt}"
+    gives = f"{most} {alone_words(finding)} a step{where}{part}"
     return f"{_cure(finding)} would give {gives}.{bound}{doubt}"
 
 
@@ -187,6 +190,13 @@ def is_handed_on(finding: Finding) -> bool:
     return finding.in_turn_ns > _HANDED * (finding.recoverable_ns or 0)
 
 
+def _in_turn(finding: Finding) -> str:
+    """Return what a wait gives that only hands the wait on when it goes alone."""
+    gives = f"Removing the first would give {in_turn_gain(finding)} a step once the waits before it are gone"
+    alone = between(finding.recoverable_range_ns) if finding.recoverable_ns is None else alone_words(finding)
+    return f"{gives}; alone {alone}, since another wait takes its place"
+
+
 def _at_most(finding: Finding, report: Report) -> str:
     """Return the range of what removing a finding may give, where the profiler's part of the step can't be told."""
     spread, traced = finding.recoverable_range_ns, report.overhead.untold_ns
@@ -194,8 +204,7 @@ def _at_most(finding: Finding, report: Report) -> str:
         return ""
     doubt = doubt_words(traced)
     if is_handed_on(finding):
-        turn = f"once the waits before it are gone {in_turn_gain(finding)}"
-        return f"Alone it would give {between(spread)} a step, since another wait takes its place; {turn}: {doubt}."
+        return f"{_in_turn(finding)}: {doubt}."
     return f"{_cure(finding)} would give {between(spread)} a step: {doubt}."
 
 

@@ -73,5 +73,6 @@ def test_a_wait_in_a_row_shows_what_it_gives_in_its_turn() -> None:
     held = finding(recoverable_ns=3_200, in_turn_ns=423_000)
     text = " ".join(render(sample_report(findings=[held])).split())
     assert "Findings, gravest first" in text
-    assert "to recover 3.20 us, in its turn 423 us, step then" in text
-    assert "in its turn" not in render(sample_report(findings=[finding(in_turn_ns=400)]))
+    assert "to recover 423 us once the waits before it are gone, alone 3.20 us" in text
+    assert "step then" not in text
+    assert "once the waits before" not in render(sample_report(findings=[finding(in_turn_ns=400)]))
