@@ -54,16 +54,19 @@ def content_of(events: Events, starts: Ints, ends: Ints) -> Content:
     longer work, or of what steps do by graphs.
     Busy time alone tells nothing: a step whose own kernel was slow is a slow step. A larger batch brings other graphs
     and kernels instead of the usual ones, and takes little longer. A step that gave a graph up runs its kernels one by
-    one, for about as long, and no prompt arrives.
+    one, for about as long, and no prompt arrives; with a prompt they are a prefill's, though they run inside graphs too.
     """
     computes = events.what <= REPLAY
     order = np.argsort(events.start_ns[computes], kind="stable")
     begin, end, alike, exact, what, inside = (getattr(events, name)[computes][order] for name in _VALUES)
     window = np.searchsorted(starts, begin, side="right") - 1
     share_alike, share_exact = (_shares(symbols, window, len(starts)) for symbols in (alike, exact))
-    foreign = (share_alike[alike] <= thresholds.RARE) & (window >= 0) & ~inside
-    strange = (share_exact[exact] <= thresholds.RARE) & (window >= 0) & ~inside
     usual = np.flatnonzero(share_alike >= thresholds.USUAL)
+    by_kernels = _lacking(alike, window, np.intersect1d(usual, alike[what == REPLAY]), len(starts)) > 0
+    uploads, usually = _uploads(events, starts)
+    prompt = uploads >= thresholds.PROMPT * usually
+    foreign = (share_alike[alike] <= thresholds.RARE) & (window >= 0) & ~inside
+    strange = (share_exact[exact] <= thresholds.RARE) & (window >= 0) & (~inside | (by_kernels & prompt)[window])
     own = np.flatnonzero(share_alike > thresholds.RARE)
     chosen = (np.ones(len(begin), np.bool_), foreign, foreign & (what == COMPUTE), what == REPLAY)
     busy, of_foreign, eager, replayed = (overlap_with(starts, ends, union(begin[mine], end[mine])) for mine in chosen)
@@ -73,16 +76,13 @@ def content_of(events: Events, starts: Ints, ends: Ints) -> Content:
     instead = (lacking >= thresholds.ALL_LACKING) & (far | (eager >= thresholds.ALL_LACKING * busy))
     mixed = far & (of_foreign >= thresholds.HALF * busy)
     counts, strangers = (np.bincount(rows, minlength=len(starts)) for rows in (window[window >= 0], window[strange]))
-    uploads, usually = _uploads(events, starts)
     replaced = strangers >= thresholds.HALF * np.maximum(counts, 1)
-    rewritten = replaced & (far | (uploads >= thresholds.PROMPT * usually))
+    rewritten = replaced & (far | prompt)
     beside_graphs = (eager >= thresholds.HALF * busy) & (np.median(replayed) >= thresholds.HALF * np.median(busy))
     worth = of_foreign > thresholds.WORTH * np.median(ends - starts)
     told = np.mean(counts > 0) >= thresholds.HALF
     prefill = ((worth & (beside | instead | mixed | beside_graphs)) | rewritten) & told
     prefill &= far | ~_in_a_row(prefill & ~far)
-    graphs = np.intersect1d(usual, alike[what == REPLAY])
-    by_kernels = _lacking(alike, window, graphs, len(starts)) > 0
     prefill &= ~(by_kernels & (uploads <= usually) & _about_as_long(busy))
     untold = np.bincount(window[foreign], minlength=len(starts)) == 0
     foreign |= strange & (prefill & untold)[window]
