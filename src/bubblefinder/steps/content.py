@@ -54,7 +54,7 @@ def content_of(events: Events, starts: Ints, ends: Ints) -> Content:
     longer work, or of what steps do by graphs.
     Busy time alone tells nothing: a step whose own kernel was slow is a slow step. A larger batch brings other graphs
     and kernels instead of the usual ones, and takes little longer. A step that gave a graph up runs its kernels one by
-    one, for about as long, and no prompt arrives; with a prompt they are a prefill's, though they run inside graphs too.
+    one, for about as long, and no prompt arrives; those that come with a prompt are a prefill's.
     """
     computes = events.what <= REPLAY
     order = np.argsort(events.start_ns[computes], kind="stable")

@@ -20,6 +20,7 @@ from bubblefinder.fleet.model import Failure, Fleet, Row
 from bubblefinder.pipeline import Analysis
 from bubblefinder.render.formats import FORMATS, Document, encoded, format_for, formats_of, render, write
 from bubblefinder.replay.answer import answer as of_study
+from bubblefinder.report.model import Selection
 from tests.loops import disturbed
 from tests.unit.compare.builders import MS, a_report
 from tests.unit.render.test_trend import a_trend
@@ -213,3 +214,20 @@ def test_csv_has_one_row_a_metric_limit_fix_or_run() -> None:
     )
     assert len(rows["prediction"]) == 1 + len(answer().fixes)
     assert rows["diff"][0].startswith("metric,where,unit,base,head,delta,threshold,status")
+
+
+@pytest.mark.parametrize("form", sorted(set(formats_of("report")) - {"csv", "parquet"}))
+def test_what_was_chosen_is_in_every_format_but_those_of_rows(form: str) -> None:
+    chosen = Selection(
+        window_ns=None,
+        steps=[5, 15],
+        step_by="sequence:40",
+        count=40,
+        step_p50_ns=9.86e6,
+        method="cadence",
+        confidence="high",
+    )
+    report = sample_report()
+    told = render("report", replace(report, steps=replace(report.steps, selection=chosen)), form)
+    assert isinstance(told, str)
+    assert "sequence:40" in told.replace("%3A", ":").replace("\\:", ":")

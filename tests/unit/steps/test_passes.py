@@ -107,9 +107,10 @@ def test_a_graph_given_up_for_some_steps_makes_no_longer_step(node_mode: bool) -
     assert (steps.confidence, steps.of().rival) == ("high", None)
 
 
+@pytest.mark.parametrize("node_mode", [True, False], ids=["node", "graph"])
 @pytest.mark.parametrize("prompt", [0, 1 << 14])
-def test_a_step_that_gave_its_graph_up_is_no_prefill_unless_a_prompt_arrives(prompt: int) -> None:
-    machine = Machine(node_mode=False)
+def test_a_step_that_gave_its_graph_up_is_no_prefill_unless_a_prompt_arrives(prompt: int, node_mode: bool) -> None:
+    machine = Machine(node_mode=node_mode)
     host = machine.host()
     for number in range(30):
         alone = number % 7 == 4
@@ -123,6 +124,25 @@ def test_a_step_that_gave_its_graph_up_is_no_prefill_unless_a_prompt_arrives(pro
         host.read(8)
     counts = [reason in ("prefill", "other_work") for reason in reasons(steps_of(machine.trace()))]
     assert sum(counts) == (4 if prompt else 0)
+
+
+@pytest.mark.parametrize("node_mode", [True, False], ids=["node", "graph"])
+def test_a_prompt_beside_others_that_decode_is_a_prefill(node_mode: bool) -> None:
+    """Such a batch runs by the pieces of the graph, as it has no size that was captured: with the same kernels, longer."""
+    machine = Machine(node_mode=node_mode)
+    host = machine.host()
+    for number in range(40):
+        mixed = number % 9 == 8
+        host.work(150)
+        host.upload(1 << 12 if mixed else 64)
+        for part in range(16 if mixed else 0):
+            host.replay(Graph(20 + part, nodes("mlp", "experts", "norm", us=12)))
+            host.kernel("attention", 12)
+        if not mixed:
+            host.replay(Graph(3, nodes("mlp", "experts", "norm", "attention") * 16))
+        host.read(32)
+    told = reasons(steps_of(machine.trace()))
+    assert [number for number, reason in enumerate(told) if reason in ("prefill", "other_work")] == [8, 17, 26, 35]
 
 
 @pytest.mark.parametrize("node_mode", [True, False], ids=["node", "graph"])

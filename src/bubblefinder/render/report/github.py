@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from bubblefinder.render.kit.github import MOST, Command, command
-from bubblefinder.report.sentences import cost_words, plain, site_words
+from bubblefinder.report.sentences import cost_words, plain, site_words, steps_sentences
 from bubblefinder.report.verdict import verdict
 
 if TYPE_CHECKING:
@@ -18,7 +18,8 @@ _LEVELS: Final[dict[str, Command]] = {"high": "error", "medium": "warning", "low
 def render(report: Report) -> str:
     """Return one workflow command a line; print them to the log of a step."""
     judged = verdict(report)
-    summary = " ".join(part for part in (judged.headline, judged.blame, judged.gain) if part)
+    about = (plain(sentence, 400) for sentence in steps_sentences(report))
+    summary = " ".join(part for part in (judged.headline, judged.blame, judged.gain, *about) if part)
     lines = [command("notice", f"bubblefinder: {plain(report.trace.name, 80)}", summary)]
     lines += [_annotation(finding, report) for finding in report.findings[:MOST]]
     if len(report.findings) > MOST:

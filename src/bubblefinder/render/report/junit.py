@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
 
-from bubblefinder.report.sentences import cost_words, plain, site_words
+from bubblefinder.report.sentences import cost_words, plain, site_words, steps_sentences
 from bubblefinder.report.verdict import verdict
 
 if TYPE_CHECKING:
@@ -44,6 +44,7 @@ def _properties(suite: ET.Element, report: Report) -> None:
         "commit": plain(report.run.commit),
         "capture_mode": report.trace.capture_mode,
         "steps": report.steps.count,
+        "steps.about": plain(" ".join(steps_sentences(report)), 1000),
         "bubble_share.total": share.total,
         "bubble_share.inter_graph": share.inter_graph,
         "bubble_share.intra_graph": share.intra_graph,

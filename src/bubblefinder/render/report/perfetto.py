@@ -6,7 +6,7 @@ import json as stdlib_json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from bubblefinder.report.sentences import class_label, plain, site_words
+from bubblefinder.report.sentences import class_label, plain, site_words, steps_sentences
 from bubblefinder.report.verdict import verdict
 from bubblefinder.timeline.model import LEDGER_CLASSES
 
@@ -79,6 +79,7 @@ def render(report: Report) -> str:
         "tool": f"{report.tool.name} {report.tool.version}",
         "trace": plain(report.trace.name),
         "verdict": judged.headline,
+        "steps": [plain(sentence, 400) for sentence in steps_sentences(report)],
     }
     trace = {"displayTimeUnit": "ns", "otherData": about, "traceEvents": tracks.events}
     return stdlib_json.dumps(trace, separators=(",", ":")) + "\n"
@@ -93,7 +94,13 @@ def _add_steps(tracks: _Tracks, report: Report) -> None:
         group = _group(row.gpu)
         parts = {f"{name}_ns": getattr(row, f"{name}_ns") for name in LEDGER_CLASSES}
         name = f"step {row.index}" if row.excluded is None else f"{plain(row.excluded)} {row.index}"
-        args = {"pid": row.pid, "duration_ns": row.duration_ns, "excluded": row.excluded, **parts}
+        args = {
+            "pid": row.pid,
+            "duration_ns": row.duration_ns,
+            "excluded": row.excluded,
+            "requests": row.requests,
+            **parts,
+        }
         span = (row.start_ns, row.start_ns + row.duration_ns)
         tracks.slice((group, f"steps of process {row.pid}"), name, span, args)
         known = {class_label(name): value for name in LEDGER_CLASSES if (value := parts[f"{name}_ns"]) is not None}
