@@ -62,11 +62,10 @@ def content_of(events: Events, starts: Ints, ends: Ints) -> Content:
     window = np.searchsorted(starts, begin, side="right") - 1
     share_alike, share_exact = (_shares(symbols, window, len(starts)) for symbols in (alike, exact))
     usual = np.flatnonzero(share_alike >= thresholds.USUAL)
-    by_kernels = _lacking(alike, window, np.intersect1d(usual, alike[what == REPLAY]), len(starts)) > 0
     uploads, usually = _uploads(events, starts)
     prompt = uploads >= thresholds.PROMPT * usually
     foreign = (share_alike[alike] <= thresholds.RARE) & (window >= 0) & ~inside
-    strange = (share_exact[exact] <= thresholds.RARE) & (window >= 0) & (~inside | (by_kernels & prompt)[window])
+    strange = (share_exact[exact] <= thresholds.RARE) & (window >= 0) & (~inside | prompt[window])
     own = np.flatnonzero(share_alike > thresholds.RARE)
     chosen = (np.ones(len(begin), np.bool_), foreign, foreign & (what == COMPUTE), what == REPLAY)
     busy, of_foreign, eager, replayed = (overlap_with(starts, ends, union(begin[mine], end[mine])) for mine in chosen)
@@ -83,6 +82,7 @@ def content_of(events: Events, starts: Ints, ends: Ints) -> Content:
     told = np.mean(counts > 0) >= thresholds.HALF
     prefill = ((worth & (beside | instead | mixed | beside_graphs)) | rewritten) & told
     prefill &= far | ~_in_a_row(prefill & ~far)
+    by_kernels = _lacking(alike, window, np.intersect1d(usual, alike[what == REPLAY]), len(starts)) > 0
     prefill &= ~(by_kernels & (uploads <= usually) & _about_as_long(busy))
     untold = np.bincount(window[foreign], minlength=len(starts)) == 0
     foreign |= strange & (prefill & untold)[window]

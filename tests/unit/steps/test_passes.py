@@ -128,7 +128,7 @@ def test_a_step_that_gave_its_graph_up_is_no_prefill_unless_a_prompt_arrives(pro
 
 @pytest.mark.parametrize("node_mode", [True, False], ids=["node", "graph"])
 def test_a_prompt_beside_others_that_decode_is_a_prefill(node_mode: bool) -> None:
-    """Such a batch runs by the pieces of the graph, as it has no size that was captured: with the same kernels, longer."""
+    """Such a batch has no size that was captured: it runs by the pieces of the graph, with the same kernels, longer."""
     machine = Machine(node_mode=node_mode)
     host = machine.host()
     for number in range(40):
