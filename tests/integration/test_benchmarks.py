@@ -10,7 +10,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from benchmarks import shapes
+from benchmarks import reading, shapes
 from benchmarks.generate import Shape, generate
 from benchmarks.stages import stages
 from bubblefinder.steps.find import find_steps
@@ -18,6 +18,7 @@ from bubblefinder.timeline.build import build_timeline
 from bubblefinder.timeline.ledger import window_ledger
 from bubblefinder.trace.open import open_trace
 from tests.processes import run
+from tests.unit.trace.rows import differences
 
 ROOT = Path(__file__).parents[2]
 
@@ -85,6 +86,16 @@ def test_every_stage_is_timed(tmp_path: Path) -> None:
     found = stages(tmp_path / "made.sqlite")
     assert list(found) == ["read", "timeline", "steps", "causes", "facts", "model", "recoverable", "report"]
     assert all(wall > 0 for wall, _ in found.values())
+
+
+def test_every_way_of_reading_is_timed_on_the_same_rows(tmp_path: Path) -> None:
+    made = tmp_path / "made.sqlite"
+    generate(made, 2_000, Shape(nodes=100))
+    command = [sys.executable, "-m", "benchmarks.reading", str(made), "--repeat", "1"]
+    done = run(command, cwd=ROOT)
+    found = re.findall(r"^(\w+) +\d+\.\d\d s of processor +\d+ MB peak$", done.stdout, re.MULTILINE)
+    assert found == list(reading.WAYS), done.stderr
+    assert differences(open_trace(made), open_trace(reading.folder_of(made))) == []
 
 
 def test_the_generator_writes_its_answer_beside_the_export(tmp_path: Path) -> None:

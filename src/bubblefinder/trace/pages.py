@@ -45,8 +45,10 @@ _WITHOUT_BYTES: Final = (0, _ZERO, _ONE)
 _TEXT: Final = 12
 _SPARE: Final = 35
 _WIDTHS: Final = np.array(
-    [0, 1, 2, 3, 4, 6, 8, 8, 0, 0, 0, 0, *((kind - _TEXT) // 2 for kind in range(_TEXT, _MORE))], np.uint8
+    [0, 1, 2, 3, 4, 6, 8, 8, 0, 0, 0, 0, *((kind - _TEXT) // 2 for kind in range(_TEXT, 1 << 14))], np.uint32
 )
+_SHORT_WIDTHS: Final = _WIDTHS[:_MORE].astype(np.uint8)
+"""Bytes of a value by its kind: of any whose kind takes no more than two bytes, and than one."""
 _SHIFTS: Final = np.array([63, *(64 - 8 * width for width in (1, 2, 3, 4, 6, 8)), *[63] * (_MORE - 7)], np.int64)
 _DTYPES: Final[dict[type[pl.DataType], type[np.signedinteger[Any]]]] = {
     pl.Int64: np.int64, pl.Int32: np.int32, pl.Int8: np.int8,
@@ -265,29 +267,50 @@ def _read_rows(bytes_: Bytes, records: _Records, rows: slice, wanted: Sequence[_
         PagesRefusedError: a column is no integer, or missing, or reaches out of its record.
     """
     needed = {column.index for column in wanted}
-    width = max(needed) + 2
-    if width > _PADDING:
-        raise PagesRefusedError
-    every: NDArray[np.void] = np.ndarray((len(bytes_) - width + 1,), f"V{width}", bytes_, strides=(1,))
-    header = np.ascontiguousarray(every[records.starts].view(np.uint8).reshape(-1, width).T)
-    if (header >= _MORE).any() or (header[0] < width).any():
-        raise PagesRefusedError
-    widths = _WIDTHS.take(header[1:])
-    offset = np.zeros(len(records.starts), np.uint16)
+    kinds, begin = _kinds(bytes_, records.starts, max(needed) + 1)
+    header = bytes_[records.starts]
+    widths = (_SHORT_WIDTHS if kinds.dtype == np.uint8 else _WIDTHS).take(kinds)
+    offset = np.zeros(len(header), np.promote_types(widths.dtype, np.uint16))
     offsets = {}
     for index, taken in enumerate(widths):
         if index in needed:
             offsets[index] = offset.copy()
         offset += taken
-    at = records.starts + header[0]
+    at = records.starts + header
     left = records.ends - at - offset
-    if (left < 0).any() or left[header[0] == width].any():
+    if (header >= _MORE).any() or (header < begin).any() or (left < 0).any() or left[header == begin].any():
         raise PagesRefusedError
     for column in wanted:
-        _read_column(bytes_, at + offsets[column.index], header[column.index + 1], rows, column)
+        _read_column(bytes_, at + offsets[column.index], kinds[column.index], rows, column)
 
 
-def _read_column(bytes_: Bytes, at: Positions, kinds: Bytes, rows: slice, column: _Wanted) -> None:
+def _kinds(bytes_: Bytes, starts: Positions, columns: int) -> tuple[NDArray[np.unsignedinteger[Any]], Positions | int]:
+    """Return of what kind each of the first columns of records is, a row a column, and how many bytes say so.
+
+    Raises:
+        PagesRefusedError: a value has more bytes than a page.
+    """
+    if 2 * columns >= _PADDING:
+        raise PagesRefusedError
+    width = columns + 1
+    every: NDArray[np.void] = np.ndarray((len(bytes_) - width + 1,), f"V{width}", bytes_, strides=(1,))
+    short = np.ascontiguousarray(every[starts].view(np.uint8).reshape(-1, width).T)[1:]
+    if (short < _MORE).all():
+        return short, width
+    kinds, at = np.empty(short.shape, np.uint16), starts + 1
+    for kind in kinds:
+        low, high = bytes_[at + 1], bytes_[at].astype(np.uint16)
+        long = high >= _MORE
+        if (low[long] >= _MORE).any():
+            raise PagesRefusedError
+        kind[:] = np.where(long, (high - _MORE) << 7 | low, high)
+        at += 1 + long
+    return kinds, at - starts
+
+
+def _read_column(
+    bytes_: Bytes, at: Positions, kinds: NDArray[np.unsignedinteger[Any]], rows: slice, column: _Wanted
+) -> None:
     """Read one column of rows whose values lie at `at` and are of the given kinds."""
     lowest, highest = int(kinds.min()), int(kinds.max())
     if highest > _ONE or (kinds == _REAL).any():

@@ -1,4 +1,4 @@
-"""Reads a SQLite export: integers in bulk from its pages or through ADBC, text and odd files through sqlite3.
+"""Reads a SQLite export: integers in bulk from its pages, text and odd tables through sqlite3.
 
 The file is only ever read. Only real tables are used, never views, virtual tables or generated
 columns, so that nothing stored in an untrusted file is run.
@@ -10,13 +10,12 @@ import sqlite3
 from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
 from itertools import compress, islice, pairwise
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 import polars as pl
 
 from bubblefinder.lookup import NOWHERE, nullable
-from bubblefinder.trace.adbc import OUT_OF_ORDER, AdbcRefusedError, Key, read_integers
 from bubblefinder.trace.connection import check_length, connect, explained, read_only_uri
 from bubblefinder.trace.pages import PagesRefusedError, Place, read_pages
 from bubblefinder.trace.schema import LONGEST_TEXT, STRING_IDS, Rows, StoredColumn, Strings, candidates, normalise
@@ -28,9 +27,18 @@ if TYPE_CHECKING:
     from bubblefinder.trace.schema import Column, Table
 
 MAGIC: Final = b"SQLite format 3\0"
+_OUT_OF_ORDER: Final = "the rows of a table are out of order"
 _FETCH: Final = 50_000
 _IDS: Final = 5_000
 _SMALLEST_ROW: Final = 6
+
+
+class _Key(NamedTuple):
+    """How a table names the position of a row, and the first and last position in use."""
+
+    name: str
+    first: int
+    last: int
 
 
 @contextmanager
@@ -43,9 +51,8 @@ def open_sqlite(path: Path) -> Iterator[SqliteSource]:
     """
     check_length(path)
     try:
-        uri = read_only_uri(path)
-        with closing(connect(uri)) as connection:
-            yield SqliteSource(connection, path, uri)
+        with closing(connect(read_only_uri(path))) as connection:
+            yield SqliteSource(connection, path)
     except (sqlite3.Error, UnicodeDecodeError) as error:
         raise explained(error, path) from error
 
@@ -59,11 +66,10 @@ class SqliteSource:
 
     format = "sqlite"
 
-    def __init__(self, connection: sqlite3.Connection, path: Path, uri: str) -> None:
+    def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
         """List the real tables of the file."""
         self._connection = connection
         self._path = path
-        self._uri = uri
         self._most_rows = path.stat().st_size // _SMALLEST_ROW
         tables = "SELECT name, rootpage FROM sqlite_master WHERE type = 'table' AND rootpage > 0"
         self._roots = {name: root for name, root in connection.execute(tables) if isinstance(name, str)}
@@ -93,23 +99,13 @@ class SqliteSource:
             return self._read_slowly(stored, table, wanted, present)
         try:
             key = self._key(stored, present)
-            raw = self._read_integers(stored, key, numbers)
-        except AdbcRefusedError:
+            place = Place(self._path, self._roots[stored], key.first, key.last)
+            raw = read_pages(place, self._positions(stored, numbers), self._most_rows)
+        except PagesRefusedError:
             return self._read_slowly(stored, table, wanted, present)
-        rows = normalise(raw.hstack(self._texts(stored, key, texts, raw.height)) if texts else raw, table)
-        return replace(rows, missing=key.last - key.first + 1 - raw.height if raw.height else 0)
+        return normalise(raw.with_columns(self._sparse(stored, key, column, raw.height) for column in texts), table)
 
-    def _texts(self, stored: str, key: Key, columns: Sequence[Column], height: int) -> pl.DataFrame:
-        """Read columns of texts beside the numbers of as many rows; mostly few rows have any.
-
-        Raises:
-            sqlite3.DatabaseError: they have different numbers of rows, as only a damaged file can.
-        """
-        if height != key.last - key.first + 1:
-            return _as_many(self._rows(stored, columns), height)
-        return pl.DataFrame([self._sparse(stored, key, column, height) for column in columns])
-
-    def _sparse(self, stored: str, key: Key, column: Column, height: int) -> pl.Series:
+    def _sparse(self, stored: str, key: _Key, column: Column, height: int) -> pl.Series:
         """Read a column of texts from a table whose rows are numbered without a hole."""
         name = _quoted(column.source)
         query = f"SELECT {key.name}, {_bounded(name)} FROM {_quoted(stored)} NOT INDEXED WHERE typeof({name}) = 'text'"
@@ -118,23 +114,11 @@ class SqliteSource:
         if len(found) == height:
             return pl.Series(column.name, [text for _, text in found], pl.String)
         if len(found) > height or not places.is_between(0, height - 1).all():
-            raise sqlite3.DatabaseError(OUT_OF_ORDER)
+            raise sqlite3.DatabaseError(_OUT_OF_ORDER)
         texts = pl.Series(column.name, [text for _, text in found], pl.String)
         at = np.full(height, NOWHERE, np.int64)
         at[places.to_numpy()] = np.arange(len(found))
         return texts.gather(nullable(at))
-
-    def _read_integers(self, stored: str, key: Key, columns: Sequence[Column]) -> pl.DataFrame:
-        """Read integer columns of a large table: pages that circle hold no more rows than the file has room for.
-
-        Raises:
-            AdbcRefusedError: some column holds anything else.
-            sqlite3.DatabaseError: the file is damaged.
-        """
-        with suppress(PagesRefusedError):
-            place = Place(self._path, self._roots[stored], key.first, key.last)
-            return read_pages(place, self._positions(stored, columns), self._most_rows)
-        return read_integers(self._uri, _quoted(stored), key, columns, self._most_rows)
 
     def _positions(self, stored: str, columns: Sequence[Column]) -> list[tuple[int, Column]]:
         """Return where in a stored row each column is.
@@ -150,18 +134,20 @@ class SqliteSource:
         return [(position, column) for position, _, _, column in found]
 
     def _read_slowly(self, stored: str, table: Table, wanted: Sequence[Column], present: frozenset[str]) -> Rows:
-        """Read a table through sqlite3 alone.
+        """Read a table through sqlite3 alone, and count the positions without a row.
 
         Raises:
             sqlite3.DatabaseError: its rows are out of order, so pages lie in the wrong place.
         """
-        with suppress(AdbcRefusedError):
+        missing = 0
+        with suppress(PagesRefusedError):
             key = self._key(stored, present).name
             positions = self._connection.execute(f"SELECT {key} FROM {_quoted(stored)} NOT INDEXED")
             for (one,), (other,) in pairwise(islice(positions, self._most_rows)):
                 if one >= other:
-                    raise sqlite3.DatabaseError(OUT_OF_ORDER)
-        return normalise(self._rows(stored, wanted), table)
+                    raise sqlite3.DatabaseError(_OUT_OF_ORDER)
+                missing += other - one - 1
+        return replace(normalise(self._rows(stored, wanted), table), missing=missing if table.bulk else 0)
 
     def strings(self, ids: Iterable[int]) -> Strings:
         """Read the texts of these string ids and of no others."""
@@ -240,11 +226,11 @@ class SqliteSource:
             found.append(pl.Series(column.name, [value for (value,) in rows], dtype=pl.String))
         return found
 
-    def _key(self, stored: str, present: frozenset[str]) -> Key:
+    def _key(self, stored: str, present: frozenset[str]) -> _Key:
         """Return how to name a row's position in its table, and the first and last position.
 
         Raises:
-            AdbcRefusedError: the table has no such positions.
+            PagesRefusedError: the table has no such positions.
         """
         taken = {name.lower() for name in present}
         table = _quoted(stored)
@@ -252,24 +238,13 @@ class SqliteSource:
             if name not in taken:
                 break
         else:
-            raise AdbcRefusedError
+            raise PagesRefusedError
         try:
             ends = f"SELECT (SELECT min({name}) FROM {table}), (SELECT max({name}) FROM {table})"
             first, last = self._connection.execute(ends).fetchone()
         except sqlite3.OperationalError as error:
-            raise AdbcRefusedError from error
-        return Key(name, first or 0, last or 0)
-
-
-def _as_many(texts: pl.DataFrame, height: int) -> pl.DataFrame:
-    """Return the columns of one table that were read in two ways.
-
-    Raises:
-        sqlite3.DatabaseError: they have different numbers of rows, as only a damaged file can.
-    """
-    if texts.height != height:
-        raise sqlite3.DatabaseError("the columns of a table have different numbers of rows")
-    return texts
+            raise PagesRefusedError from error
+        return _Key(name, first or 0, last or 0)
 
 
 def _quoted(name: str) -> str:

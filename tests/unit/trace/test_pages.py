@@ -27,7 +27,8 @@ WANTED = [(0, Column("a", "a")), (2, Column("c", "narrow", pl.Int32)), (4, Colum
 EDGES = [edge + by for bits in (7, 8, 15, 16, 23, 24, 31, 32, 47, 48, 63) for edge in (1 << bits,) for by in (-1, 0)]
 SIGNED = [0, 1, *EDGES[:-1], *(-edge for edge in EDGES)]
 NUMBERS = st.none() | st.sampled_from(SIGNED) | st.integers(-(2**63), 2**63 - 1)
-OTHERS = st.none() | st.floats(allow_nan=False) | st.text(max_size=14) | st.binary(max_size=57) | st.integers(0, 300)
+TEXTS = st.text(max_size=14) | st.text("aé", max_size=80) | st.binary(max_size=180)
+OTHERS = st.none() | st.floats(allow_nan=False) | TEXTS | st.integers(0, 300)
 ROWS = st.lists(st.tuples(NUMBERS, OTHERS, NUMBERS, OTHERS, NUMBERS), min_size=1, max_size=120)
 
 
@@ -89,7 +90,7 @@ def test_pages_that_lie_scattered_are_read_in_order(tmp_path: Path) -> None:
         "UPDATE t SET e = x'00' WHERE rowid = 700",
         "UPDATE t SET a = 12345678901234567890 WHERE rowid = 700",
         "UPDATE t SET b = printf('%5000d', 1) WHERE rowid = 700",
-        "UPDATE t SET b = printf('%60d', 1) WHERE rowid = 700",
+        "UPDATE t SET b = printf('%17000d', 1) WHERE rowid = 700",
         "DELETE FROM t WHERE rowid = 700",
         "UPDATE t SET rowid = -7 WHERE rowid = 1",
         "UPDATE t SET rowid = 1 << 40 WHERE rowid = 999",
@@ -172,7 +173,9 @@ def test_a_leaf_that_lost_its_rows_is_refused(tmp_path: Path, monkeypatch: pytes
 def test_a_damaged_page_is_refused_or_read_as_sqlite_reads_it(data: st.DataObject) -> None:
     with TemporaryDirectory() as folder:
         path = Path(folder) / "x.sqlite"
-        place = write(path, [(number << 8, "text", number, 2.5, number % 90) for number in range(400)], 512)
+        place = write(
+            path, [(number << 8, "text" * (number % 30), number, 2.5, number % 90) for number in range(400)], 512
+        )
         content = bytearray(path.read_bytes())
         for _ in range(data.draw(st.integers(1, 4))):
             content[data.draw(st.integers(512, len(content) - 1))] = data.draw(st.integers(0, 255))
