@@ -78,20 +78,26 @@ def _measured(report: Report, asked: dict[str, str]) -> Point:
     Raises:
         UsageError: it states none, or has no decode step.
     """
-    from bubblefinder.economics.speculation import parse_point
+    from bubblefinder.economics.speculation import Point, impossible
     from bubblefinder.report.economics_build import captured
 
-    meta = asked | report.run.meta
+    meta, name = asked | report.run.meta, report.trace.name
     known = captured(report)
     step_ns = known.untraced_ns or known.step_ns
-    stated = [meta.get(name) for name in ("draft_steps", "draft_tokens", "accept_length")]
+    stated = [meta.get(one) for one in ("draft_steps", "draft_tokens", "accept_length")]
     if None in stated or not step_ns:
         raise UsageError(
-            f"the report on {report.trace.name} doesn't say how deep it drafts and what was accepted",
+            f"the report on {name} doesn't say how deep it drafts and what was accepted",
             hint=f"give --accept-length, --draft-steps and --draft-tokens, or analyse the capture with {_META}",
         )
-    steps, tokens, accept = stated
+    steps, tokens, accept = (value or "" for value in stated)
     try:
-        return parse_point(f"{steps}:{tokens}:{accept}:{step_ns / 1e6 / float(accept or 0)}")
+        length = float(accept)
+        point = Point(steps=int(steps), tokens=int(tokens), accept=length, tpot_ms=step_ns / 1e6 / length)
     except (ValueError, ZeroDivisionError) as error:
-        raise UsageError(f"accept_length {accept!r} is no length", hint=f"for example {_META}") from error
+        told = f"{name}: {steps} draft steps, {tokens} positions and an accept length of {accept} are no run"
+        raise UsageError(told, hint=f"for example {_META}") from error
+    if why := impossible(point):
+        told = f"{name}: {accept} tokens can't be accepted of {tokens} with {steps} draft steps: {why}"
+        raise UsageError(told, hint="give --accept-length with --draft-steps and --draft-tokens as the engine has them")
+    return point

@@ -8,6 +8,7 @@ from itertools import groupby, pairwise
 from typing import TYPE_CHECKING, Any, Final
 
 from bubblefinder.errors import UsageError
+from bubblefinder.units import plural
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -154,9 +155,18 @@ def parse_point(text: str) -> Point:
         point = Point(steps=int(steps), tokens=int(tokens), accept=float(accept), tpot_ms=float(tpot))
     except ValueError as error:
         raise UsageError(f"--point {text!r} is not STEPS:TOKENS:ACCEPT:TPOT_MS", hint=hint) from error
-    if point.steps < 0 or point.tokens < 1 or not 1.0 <= point.accept <= point.tokens or not point.tpot_ms > 0:
-        raise UsageError(f"--point {text!r}: the accept length lies between 1 and TOKENS, the TPOT above 0", hint=hint)
+    if why := impossible(point):
+        raise UsageError(f"--point {text!r}: {why}", hint=hint)
     return point
+
+
+def impossible(point: Point) -> str:
+    """Return why no run can be such; empty where one can."""
+    if point.steps < 0 or point.tokens < 1:
+        return "there are no fewer than 0 draft steps and 1 position in a verify pass"
+    if not 1.0 <= point.accept <= point.tokens:
+        return f"an accept length lies between 1 and the {plural(point.tokens, 'position')} of a verify pass"
+    return "" if point.tpot_ms > 0 else "a TPOT lies above 0"
 
 
 def sweep(points: Sequence[Point]) -> Sweep:

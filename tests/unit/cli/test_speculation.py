@@ -59,6 +59,22 @@ def test_a_report_is_a_run_once_it_says_what_was_accepted(sample: Callable[[str]
         runner.invoke(app, ["speculation", str(report)], catch_exceptions=False)
 
 
+def test_of_a_capture_what_is_wrong_is_named_by_its_option(sample: Callable[[str], Path]) -> None:
+    path = str(sample("nextn_after.node"))
+
+    def refuse(*options: str) -> str:
+        with pytest.raises(UsageError) as raised:
+            CliRunner().invoke(app, ["speculation", path, "-q", *options], catch_exceptions=False)
+        return f"{raised.value} {raised.value.hint}"
+
+    said = refuse("--accept-length", "2")
+    assert "2.0 tokens can't be accepted of 1 with 0 draft steps" in said
+    assert "between 1 and the 1 position of a verify pass" in said
+    assert "--draft-tokens" in said
+    assert "--point" not in said
+    assert "are no run" in refuse("--accept-length", "0", "--draft-tokens", "4")
+
+
 def test_nothing_given() -> None:
     with pytest.raises(UsageError, match="no run was given"):
         CliRunner().invoke(app, ["speculation"], catch_exceptions=False)
