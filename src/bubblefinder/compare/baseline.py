@@ -12,6 +12,7 @@ from bubblefinder.compare.comparable import refusals
 from bubblefinder.compare.delta.tracer import traced_as
 from bubblefinder.compare.metrics import ranks
 from bubblefinder.compare.noise import Floors, Setting, line_between, waiting_of
+from bubblefinder.compare.reach import reach_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -31,6 +32,7 @@ class Baseline:
         values: what the captures measured, brought to how the report at hand was traced.
         waiting: the largest share of a typical step that any of them waits for the host.
         step_ns: the mean length of a step.
+        reach: by which share the host's noise alone may lengthen a step, where it barely keeps up.
         captures: how many there are.
         origin: where they come from, in words.
         refusals: why the report at hand can't be held against them; empty if it can.
@@ -46,6 +48,7 @@ class Baseline:
     refusals: tuple[str, ...] = ()
     unlike: str = ""
     excuse: str = ""
+    reach: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +75,7 @@ def of_reports(reports: Sequence[Report], report: Report) -> Baseline:
         captures=len(reports),
         origin=", ".join(r.trace.name for r in reports) + (TRACED if any(more) else ""),
         refusals=tuple(refusals(reports, [report])),
+        reach=max(map(reach_of, measurable), default=0.0),
     )
 
 
@@ -85,6 +89,7 @@ def shift(baseline: Baseline, report: Report, measure: Measure, floors: Floors |
         step_ns=min(baseline.step_ns, step_ns(report)),
         ranks=len(ranks(report)),
         floors=floors or Floors(),
+        reach=min(baseline.reach, reach_of(report, floors)),
     )
     mean = fsum(known) / len(known)
     line = line_between(measure.metric.noise, known, [measure.value], setting)

@@ -201,7 +201,8 @@ def _for_stalls(line: _Line, metric: Metric, own: _Both, evidence: Evidence) -> 
     sides = own.sides
     longer = int((sides[1].value or 0.0) > (sides[0].value or 0.0))
     most = own.measures[longer], own.measures[1 - longer]
-    stalls = _stalls(*most, line.value or 0.0) if metric.id.endswith(".mean") else 0
+    least = max(line.value or 0.0, evidence.setting.stall_ns)
+    stalls = _stalls(*most, least) if metric.id.endswith(".mean") else 0
     if not stalls:
         return line
     spared = (1 - stalls / sides[longer].steps) ** sides[1 - longer].steps

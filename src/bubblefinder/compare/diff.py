@@ -17,6 +17,7 @@ from bubblefinder.compare.kernels import kernel_changes
 from bubblefinder.compare.metrics import METRICS, ranks
 from bubblefinder.compare.model import SCHEMA, Capture, Diff, Noise
 from bubblefinder.compare.noise import Floors, Setting, Spread, regime, waiting_of
+from bubblefinder.compare.reach import reach_between
 from bubblefinder.compare.representative_step import representative_step
 from bubblefinder.compare.sentences import headline, refusal
 from bubblefinder.compare.sites import idle_that_stayed, site_changes
@@ -178,6 +179,7 @@ def _setting(base: Sequence[Report], head: Sequence[Report], options: Options) -
         step_ns=min(lengths),
         ranks=max(len(ranks(report)) for report in (*base, *head)),
         floors=options.floors,
+        reach=reach_between(base, head, options.floors),
     )
 
 

@@ -15,6 +15,7 @@ from bubblefinder.compare.delta.tracer import traced_as
 from bubblefinder.compare.diff import GATE
 from bubblefinder.compare.metrics import measurable, measure, ranks
 from bubblefinder.compare.noise import Spread, spread_of, waiting_of
+from bubblefinder.compare.reach import reach_of
 from bubblefinder.compare.store import compressed, expanded, packed
 from bubblefinder.errors import CannotAnswerError, UsageError
 from bubblefinder.report.json import decode, encode
@@ -55,9 +56,9 @@ class Failure:
 class PastRun:
     """A run as the history remembers it.
 
-    `waiting` is the share of a typical step in which the GPU waited for the host; `facts` are what may explain a change
-    besides the program. A `failed` run measured nothing, and of an `unsure` one a slower host or GPU accounts for what
-    would be an alarm: `reason` says so.
+    `waiting` is the share of a typical step in which the GPU waited for the host, `reach` that by which the noise of
+    its host alone may lengthen it; `facts` are what may explain a change besides the program. A `failed` run measured
+    nothing, and of an `unsure` one a slower host or GPU accounts for what would be an alarm: `reason` says so.
     """
 
     id: int
@@ -69,6 +70,7 @@ class PastRun:
     reason: str | None
     steps: int
     waiting: float
+    reach: float
     facts: dict[str, str]
 
 
@@ -203,6 +205,7 @@ def baseline(database: Database, report: Report) -> Baseline:
         captures=len(rows),
         origin=f"{plural(len(rows), 'run')} of the history" + (TRACED if any(more.values()) else ""),
         unlike="" if rows else _unlike(database, report),
+        reach=max((row["reach"] for row in rows), default=0.0),
     )
 
 
@@ -294,6 +297,7 @@ def _row(report: Report) -> dict[str, Any]:
         "ranks": len(ranks(report)),
         "steps": report.steps.count,
         "waiting": waiting_of(report),
+        "reach": reach_of(report),
         "nsys_version": trace.nsys_version,
         "cupti_version": trace.cupti_version,
         "driver_version": trace.driver_version,
@@ -338,6 +342,7 @@ def _run(row: Mapping[str, Any]) -> PastRun:
         reason=row["reason"],
         steps=row["steps"],
         waiting=row["waiting"],
+        reach=row["reach"],
         facts=_facts(row),
     )
 

@@ -58,12 +58,14 @@ class Setting:
         step_ns: the length of a step, of the side where it is shorter.
         ranks: how many ranks wait for each other.
         floors: what one capture a side must exceed.
+        reach: by which share the host's noise alone may lengthen a step for which the GPU hardly waits.
     """
 
     waiting: float
     step_ns: float
     ranks: int
     floors: Floors = Floors()
+    reach: float = 0.0
 
     @property
     def regime(self) -> Regime:
@@ -73,7 +75,12 @@ class Setting:
     @property
     def share(self) -> float:
         """The difference of the step that one capture a side must exceed, relative to the step."""
-        return self.floors.at(self.waiting)
+        return max(self.floors.at(self.waiting), min(self.floors.gpu + self.reach, self.floors.host))
+
+    @property
+    def stall_ns(self) -> float:
+        """What a single step must be longer by where the host's noise is in every one; 0 where it has time."""
+        return self.floors.host * self.step_ns if self.share > self.floors.gpu else 0.0
 
     def floor(self, noise: NoiseSource, size: float) -> float:
         """Return the absolute difference that one capture a side can't be told from noise, for a value of this size."""

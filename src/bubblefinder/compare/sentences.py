@@ -146,10 +146,16 @@ def _relation(change: Change, noise: Noise) -> str:
             f"by {plural(change.stalls, 'step')} longer than all of {'base' if (change.delta or 0) > 0 else 'head'}'s"
         )
     if change.status != "same":
-        return f"beyond the noise of {line} for steps {REGIMES[noise.regime]}"
+        return f"beyond the noise of {line} for steps {_bound(noise)}"
     if abs((change.delta or 0.0) - change.tracer) > (change.threshold or 0.0):
         return f"beyond the noise of {line}, but the steps in these captures scatter as much: more steps would tell"
-    return f"within the noise of {line} for steps {REGIMES[noise.regime]}"
+    return f"within the noise of {line} for steps {_bound(noise)}"
+
+
+def _bound(noise: Noise) -> str:
+    """Say who sets the pace; of a GPU that the host barely keeps fed, that."""
+    barely = noise.regime == "gpu" and noise.floor > noise.least
+    return "whose host barely keeps up" if barely else REGIMES[noise.regime]
 
 
 def _came_or_went(change: SiteChange, verdict: Verdict) -> str:

@@ -40,7 +40,12 @@ def _remember_reports(database: Database) -> None:
     database.table("runs").add_column("report", bytes)
 
 
-MIGRATIONS: Final[tuple[Callable[[Database], None], ...]] = (_create, _remember_reports)
+def _remember_reach(database: Database) -> None:
+    """Keep by how much the noise of each run's host may lengthen its steps; of older runs nobody knows."""
+    database.table("runs").add_column("reach", float, not_null_default=0.0)
+
+
+MIGRATIONS: Final[tuple[Callable[[Database], None], ...]] = (_create, _remember_reports, _remember_reach)
 """The k-th takes a file of version k to version k + 1; never change one that was released."""
 
 

@@ -11,6 +11,7 @@ from bubblefinder.compare.changes import measures_of
 from bubblefinder.compare.comparable import refusals
 from bubblefinder.compare.metrics import METRICS, NoiseSource, ranks
 from bubblefinder.compare.noise import Setting, line_between, waiting_of
+from bubblefinder.compare.reach import reach_of
 from bubblefinder.errors import CannotAnswerError
 from bubblefinder.units import NS_PER_MS, NS_PER_US, plural
 
@@ -47,6 +48,7 @@ def suggest_budget(reports: Sequence[Report]) -> str:
         waiting=max(waiting_of(report) for report in reports),
         step_ns=min(step_ns(report) for report in reports),
         ranks=max(len(ranks(report)) for report in reports),
+        reach=max(map(reach_of, reports)),
     )
     table = measures_of(reports)
     chosen = [

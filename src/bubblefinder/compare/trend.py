@@ -95,6 +95,7 @@ def trend(database: Database, metric: str, label: str | None = None, where: Mapp
         waiting=max(run.waiting for run, _ in told),
         step_ns=min(table.get(_STEP, table[key]) for _, table in told),
         ranks=1,
+        reach=min(run.reach for run, _ in told),
     )
     return Trend(
         METRICS[metric], key[1], chosen, points, tuple(shifts(METRICS[metric], points, setting)), len(known) - len(told)

@@ -23,7 +23,7 @@ def a_trend(*values: float, states: dict[int, State] | None = None) -> Trend:
         Point(
             PastRun(
                 id=day + 1, added_at=f"2026-11-{day + 1:02}T03:00:00+00:00", label=EVIL, commit=f"c{day}",
-                name=EVIL, state=(states or {}).get(day, "ok"), reason=None, steps=30, waiting=0.0,
+                name=EVIL, state=(states or {}).get(day, "ok"), reason=None, steps=30, waiting=0.0, reach=0.0,
                 facts={"driver": "580" if day < 4 else "590"},
             ),
             value,

@@ -52,8 +52,8 @@ def speed_of(base: Side, head: Side, delay: Delay) -> Speed:
         calls=len(list(_calls(base, head))),
         gpu=_gpu(kernels) if kernels else None,
         nodes=len(kernels),
-        base_host_ns=_host_ns(base),
-        head_host_ns=_host_ns(head),
+        base_host_ns=host_ns(base),
+        head_host_ns=host_ns(head),
         later_ns=delay.later_ns,
         held_back_ns=_held_back_ns(head, delay.head_ns) - _held_back_ns(base, delay.base_ns),
         base_held=_held(base),
@@ -78,7 +78,7 @@ def _held(side: Side) -> float:
     return sum(call.ns for call in calls) / usual if usual else 1.0
 
 
-def _host_ns(side: Side) -> float:
+def host_ns(side: Side) -> float:
     """Return what the host itself takes of a step: no more than all of it, however many threads work side by side."""
     return min(sum(call.ns for (_, _, waits), call in side.calls.items() if not waits), side.mean_ns)
 
