@@ -51,6 +51,7 @@ def warnings(base: Sequence[Report], head: Sequence[Report]) -> list[str]:
         *_ranks(base, head),
         *_roles(base, head),
         *_workload(base, head),
+        *_requests(base, head),
     )
     return list(dict.fromkeys(found))
 
@@ -216,6 +217,12 @@ def _workload(base: Sequence[Report], head: Sequence[Report]) -> Iterator[str]:
         before, after = ({r.run.meta[key] for r in side if key in r.run.meta} for side in (base, head))
         if before != after:
             yield f"{printable(key)} differs: {_listed(before)} against {_listed(after)}."
+
+
+def _requests(base: Sequence[Report], head: Sequence[Report]) -> Iterator[str]:
+    before, after = ({f"{told.p50:g}" for r in side if (told := r.steps.requests)} for side in (base, head))
+    if before and after and before != after:
+        yield f"The steps serve other numbers of requests: {_listed(before)} against {_listed(after)} in the median."
 
 
 def _listed(names: set[str]) -> str:

@@ -6,6 +6,7 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
+import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,6 +17,7 @@ from bubblefinder.compare.noise import Floors, Setting
 from bubblefinder.errors import UsageError
 from bubblefinder.render.formats import render
 from bubblefinder.report.found import Quantiles, Site
+from bubblefinder.report.ledgers import stats
 from tests.unit.compare.builders import (
     MS,
     US,
@@ -299,6 +301,16 @@ def test_ranks_without_a_partner_are_shown_and_warned_about() -> None:
     assert result.verdict == "no change"
     assert change(result, "step.duration.p50", rank=1).status == "gone"
     assert "The number of ranks differs: 2 against 1." in result.warnings
+
+
+def test_steps_that_serve_other_numbers_of_requests_are_pointed_out() -> None:
+    def serving(*requests: int) -> Report:
+        return with_steps(a_report(), requests=stats(pl.Series(requests)))
+
+    said = "The steps serve other numbers of requests: 1 against 8 in the median."
+    assert said in diff([serving(1, 1, 2)], [serving(8, 8)]).warnings
+    assert not any("requests" in line for line in diff([serving(1, 1)], [serving(1, 1, 2)]).warnings)
+    assert not any("requests" in line for line in diff([a_report()], [serving(8)]).warnings)
 
 
 def test_few_steps_are_warned_about() -> None:

@@ -58,6 +58,7 @@ def test_a_slice_says_that_it_is_one(part: Path) -> None:
         "UPDATE BUBBLEFINDER_STEPS SET requests = -1",
         "UPDATE BUBBLEFINDER_RANKS SET method = '<script>'",
         "UPDATE BUBBLEFINDER_RANKS SET confidence = 'sure'",
+        "UPDATE BUBBLEFINDER_RANKS SET requestsFrom = 'thin air'",
     ],
 )
 def test_what_cannot_be_is_refused_in_one_line(part: Path, statement: str) -> None:
@@ -72,6 +73,7 @@ def test_what_cannot_be_is_refused_in_one_line(part: Path, statement: str) -> No
     [
         "DELETE FROM BUBBLEFINDER_STEPS",
         "DELETE FROM BUBBLEFINDER_ROLES",
+        "ALTER TABLE BUBBLEFINDER_RANKS DROP COLUMN requestsFrom",
         "DROP TABLE BUBBLEFINDER_RANKS",
         "UPDATE BUBBLEFINDER_STEPS SET start = -start",
         "UPDATE BUBBLEFINDER_STEPS SET start = start + 1000000000000",
