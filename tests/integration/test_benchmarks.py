@@ -10,7 +10,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from benchmarks import reading, shapes
+from benchmarks import answers, reading, shapes
 from benchmarks.generate import Shape, generate
 from benchmarks.stages import stages
 from bubblefinder.steps.find import find_steps
@@ -102,3 +102,20 @@ def test_the_generator_writes_its_answer_beside_the_export(tmp_path: Path) -> No
     command = [sys.executable, "-m", "benchmarks.generate", str(tmp_path / "made.sqlite"), "--kernels", "500"]
     done = run([*command, "--nodes", "50"], cwd=ROOT, check=True)
     assert json.loads((tmp_path / "made.answer.json").read_text()) == json.loads(done.stdout)
+
+
+def test_every_field_that_differs_is_named_with_an_example(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    before = {"steps": {"rows": [{"busy": 1}, {"busy": 2}], "mark": None}, "findings": [1, 2]}
+    after = {"steps": {"rows": [{"busy": 1}, {"busy": 3}], "mark": None, "new": 4}, "findings": [1]}
+    for folder, told in (("a", before), ("b", after)):
+        (tmp_path / folder).mkdir()
+        for name in ("one.json", "two.json"):
+            (tmp_path / folder / name).write_text(json.dumps(told if name == "one.json" else before))
+    assert answers.compare(tmp_path / "a", tmp_path / "b") == 3
+    assert capsys.readouterr().out.splitlines() == [
+        "findings: 1 of 2 samples; one.json: [1, 2] -> [1]",
+        "steps.new: 1 of 2 samples; one.json: None -> 4",
+        "steps.rows[].busy: 1 of 2 samples; one.json: 2 -> 3",
+        "3 fields differ in 1 of 2 samples",
+    ]
+    assert answers.compare(tmp_path / "a", tmp_path / "a") == 0
