@@ -115,3 +115,16 @@ def test_a_window_around_everything_changes_nothing(seed: int) -> None:
 @pytest.mark.parametrize("name", ["tp2_before.node", "torch_eager", "nextn_before.graph"])
 def test_a_window_around_everything_changes_nothing_of_a_real_capture(name: str) -> None:
     check_window_around_everything(samples.analysis(name).trace, samples.report(name))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_what_threads_without_cuda_ask_of_the_system_changes_nothing(seed: int) -> None:
+    trace = disturbed(seed).sketch.trace()
+    gaps = trace.calls.select(
+        "row", start_ns="end_ns", end_ns=pl.col("start_ns").shift(-1), thread=pl.col("thread") + 99
+    )
+    beside = gaps.filter(pl.col("end_ns") > pl.col("start_ns")).with_columns(name=pl.lit("futex"))
+    assert len(beside)
+    assert not beside["thread"].is_in(trace.calls["thread"].implode()).any()
+    os_calls = pl.concat([trace.os_calls, beside.select(trace.os_calls.columns)]).sort("start_ns", "end_ns")
+    assert analyze_trace(replace(trace, os_calls=os_calls)) == analyze_trace(trace)
