@@ -5,7 +5,6 @@ BIN    := $(VENV)/bin
 SAMPLE := sample_traces/nextn_before.node.sqlite.xz
 SUDO   := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 
-export POLARS_MAX_THREADS ?= 2
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
 # uv.lock is the one list of versions and hashes. pip installs from it, so that whatever index and certificates a

@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-os.environ.setdefault("POLARS_MAX_THREADS", "2")
+os.environ.setdefault("POLARS_MAX_THREADS", "1")  # every processor has a worker of its own
 
 import pytest
 import typer.main
@@ -132,6 +132,13 @@ def sample() -> Callable[[str], Path]:
     """Finds a sample capture by its name: `sample("nextn_before.node")`."""
 
     return samples.path
+
+
+@pytest.fixture(scope="module")
+def read_once() -> Iterator[None]:
+    """Lets the commands of a module's tests read and analyse each file once; what they are asked is worked out anew."""
+    with samples.read_once():
+        yield
 
 
 @pytest.fixture(scope="session")

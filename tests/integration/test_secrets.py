@@ -17,6 +17,8 @@ from bubblefinder.render.formats import Document, formats_of
 from bubblefinder.web.process import WORKER
 from tests import web
 
+pytestmark = pytest.mark.usefixtures("read_once")
+
 SAMPLE = Path(__file__).parents[2] / "sample_traces" / "tp2_before.node.sqlite.xz"
 HIDDEN = "hunter2"
 NAMED = "swordfish"

@@ -14,6 +14,8 @@ from bubblefinder.errors import CannotAnswerError
 from tests import processes
 from tests.command import run
 
+pytestmark = pytest.mark.usefixtures("read_once")
+
 SAMPLES = Path(__file__).parents[3] / "sample_traces"
 SAMPLE = SAMPLES / "nextn_before.node.sqlite.xz"
 

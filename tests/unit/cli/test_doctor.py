@@ -13,6 +13,8 @@ from bubblefinder.cli.app import app
 from bubblefinder.report.examination import examine
 from bubblefinder.trace.drawn import draw
 
+pytestmark = pytest.mark.usefixtures("read_once")
+
 SAMPLES = Path(__file__).parents[3] / "sample_traces"
 
 

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+pytestmark = pytest.mark.usefixtures("read_once")
+
 LOOP = ("--model", "sample-loop", "--draft-steps", "3", "--draft-tokens", "4")
 
 

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from bubblefinder.report.model import Report
     from bubblefinder.trace.model import Trace
 
+pytestmark = pytest.mark.usefixtures("read_once")
+
 
 @pytest.fixture(scope="module")
 def runs(sample: Callable[[str], Path], tmp_path_factory: pytest.TempPathFactory) -> Path:

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+pytestmark = pytest.mark.usefixtures("read_once")
+
 SWEEP = [word for point in ("3:4:3.11:1.51", "4:5:3.37:1.45", "5:6:3.45:1.55") for word in ("--point", point)]
 
 

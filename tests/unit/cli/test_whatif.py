@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
     Sample = Callable[[str], Path]
 
+pytestmark = pytest.mark.usefixtures("read_once")
+
 
 def run(*arguments: str) -> Result:
     return CliRunner().invoke(app, ["whatif", *arguments], catch_exceptions=False)
