@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING
 import httpx
 
 from bubblefinder.trace.drawn import draw
+from tests import web
 from tests.exports import export
 from tests.web import Server, server, trace
 
@@ -100,7 +101,7 @@ class Soak:
         label = f"soak-{sum(self.answers.values())}"
         query = {"name": "a.sqlite", "label": label}
         try:
-            answer = httpx.put(f"{running.url}/api/runs", params=query, content=content, timeout=60)
+            answer = web.put(f"{running.url}/api/runs", params=query, content=content, timeout=60)
         except httpx.HTTPError as error:
             self.answers[type(error).__name__] += 1
             return
@@ -123,7 +124,7 @@ class Soak:
             self.states[said["state"]] += 1
             assert said["label"] == label, said
             if said["state"] == "done":
-                report = httpx.get(f"{running.url}/api/runs/{run_id}/report.json", timeout=60)
+                report = web.get(f"{running.url}/api/runs/{run_id}/report.json", timeout=60)
                 assert report.status_code == 200, run_id
                 assert label in report.text, run_id
             else:
@@ -135,7 +136,7 @@ class Soak:
         unknown = len(known) - len(self.accepted)
         assert unknown <= sum(number for answer, number in self.answers.items() if not answer.isdecimal())
         assert list((self.disk.data / "incoming").iterdir()) == []
-        assert httpx.get(f"{running.url}/healthz", timeout=60).json()["ok"]
+        assert web.get(f"{running.url}/healthz", timeout=60).json()["ok"]
 
 
 def children_of(pid: int) -> Iterator[int]:

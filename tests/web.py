@@ -13,6 +13,7 @@ import os
 import shutil
 import signal
 import socket
+import ssl
 import subprocess
 import sys
 import time
@@ -35,6 +36,12 @@ if TYPE_CHECKING:
 MAGIC = b"SQLite format 3\0"
 STUB = (sys.executable, str(Path(__file__).with_name("stub_worker.py")))
 SERVED_IN_S = 90
+NO_TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+"""What httpx would read out of the system's certificates for each request, in 23 ms; servers here speak plain HTTP."""
+
+get, put, post, request = (
+    functools.partial(ask, verify=NO_TLS) for ask in (httpx.get, httpx.put, httpx.post, httpx.request)
+)
 
 
 def trace(order: str = "done", padding: int = 0) -> bytes:
@@ -124,7 +131,7 @@ class Server:
         said: dict[str, Any] = {}
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
-            said = httpx.get(f"{self.url}/api/runs/{run_id}", timeout=20).json()
+            said = get(f"{self.url}/api/runs/{run_id}", timeout=20).json()
             if said["state"] not in {"queued", "running"}:
                 return said
             time.sleep(0.1)

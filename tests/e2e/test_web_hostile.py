@@ -7,10 +7,10 @@ import time
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
-import httpx
 import pytest
 
 from bubblefinder.trace.drawn import draw
+from tests import web
 from tests.exports import export
 from tests.web import Server, server
 
@@ -46,7 +46,7 @@ def verdict_on(running: Server, path: Path) -> dict[str, Any]:
     """Upload a capture; return how it ended, and see that the server took no harm."""
     begun = time.monotonic()
     query = {"name": path.name}
-    answer = httpx.put(f"{running.url}/api/runs", params=query, content=path.read_bytes(), timeout=60)
+    answer = web.put(f"{running.url}/api/runs", params=query, content=path.read_bytes(), timeout=60)
     assert answer.status_code == 202, answer.text
     said = running.settled(answer.json()["id"], seconds=SECONDS + 10)
     assert time.monotonic() - begun < SECONDS, "only the time limit ended it"
@@ -93,7 +93,7 @@ def test_a_huge_text_is_cut_or_refused(running: Server, capture: Path) -> None:
     )
     said = verdict_on(running, path)
     assert said["state"] in {"done", "failed"}
-    page = httpx.get(f"{running.url}{said['url']}", timeout=60)
+    page = web.get(f"{running.url}{said['url']}", timeout=60)
     assert len(page.content) < 2_000_000
 
 
@@ -145,7 +145,7 @@ def test_times_at_the_ends_of_the_number_line_end_well(running: Server, capture:
     )
     said = verdict_on(running, path)
     if said["state"] == "done":
-        assert httpx.get(f"{running.url}/api/runs/{said['id']}/window", timeout=60).status_code == 200
+        assert web.get(f"{running.url}/api/runs/{said['id']}/window", timeout=60).status_code == 200
 
 
 def test_what_the_environment_held_is_neither_stored_nor_shown(running: Server, capture: Path) -> None:
@@ -160,6 +160,6 @@ def test_what_the_environment_held_is_neither_stored_nor_shown(running: Server, 
     said = verdict_on(running, capture)
     assert said["state"] == "done"
     for address in ("report.json", "report.html", "report.md", "window"):
-        assert secret not in httpx.get(f"{running.url}/api/runs/{said['id']}/{address}", timeout=60).text
+        assert secret not in web.get(f"{running.url}/api/runs/{said['id']}/{address}", timeout=60).text
     root = running.root
     assert all(secret.encode() not in file.read_bytes() for file in root.rglob("*") if file.is_file())

@@ -9,24 +9,26 @@ from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import httpx
 import pytest
 
+from tests import web
 from tests.web import MAGIC, Server, server, trace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+    import httpx
 
 MIB = 1 << 20
 SERVER_BYTES = 120 * MIB
 
 
 def put(running: Server, content: bytes | Iterator[bytes], **query: str) -> httpx.Response:
-    return httpx.put(f"{running.url}/api/runs", params={"name": "a.sqlite"} | query, content=content, timeout=120)
+    return web.put(f"{running.url}/api/runs", params={"name": "a.sqlite"} | query, content=content, timeout=120)
 
 
 def runs(running: Server) -> int:
-    total: int = httpx.get(f"{running.url}/api/runs", timeout=20).json()["total"]
+    total: int = web.get(f"{running.url}/api/runs", timeout=20).json()["total"]
     return total
 
 
@@ -83,7 +85,7 @@ def test_reading_a_large_report_and_many_pages_keeps_memory_bounded(
         files = [f"api/runs/{run_id}/{name}" for name in ("report.html", "report.json", "window")]
         urls = [f"{running.url}/{path}" for path in (f"runs/{run_id}", f"runs/{run_id}/timeline", *files)]
         with ThreadPoolExecutor(8) as clients:
-            answers = list(clients.map(lambda url: httpx.get(url, timeout=60), urls * 12))
+            answers = list(clients.map(lambda url: web.get(url, timeout=60), urls * 12))
         assert {answer.status_code for answer in answers} == {200}
         assert all(int(answer.headers.get("content-length", 0)) < 2_000_000 for answer in answers)
         assert running.peak_bytes() < SERVER_BYTES
@@ -100,7 +102,7 @@ def test_a_server_killed_in_the_middle_of_a_job_does_it_after_its_restart(tmp_pa
     with server(tmp_path, jobs=1) as running:
         assert [running.settled(one)["state"] for one in (done, working, waiting)] == ["done"] * 3
         for one in (done, working, waiting):
-            assert httpx.get(f"{running.url}/api/runs/{one}/report.md", timeout=20).text == "report.md of None"
+            assert web.get(f"{running.url}/api/runs/{one}/report.md", timeout=20).text == "report.md of None"
 
 
 def test_a_job_that_takes_the_server_down_twice_is_not_tried_for_ever(tmp_path: Path) -> None:
@@ -117,7 +119,7 @@ def test_a_job_that_takes_the_server_down_twice_is_not_tried_for_ever(tmp_path: 
 
 
 def _until_running(running: Server, run_id: str) -> None:
-    while httpx.get(f"{running.url}/api/runs/{run_id}", timeout=20).json()["state"] != "running":
+    while web.get(f"{running.url}/api/runs/{run_id}", timeout=20).json()["state"] != "running":
         time.sleep(0.05)
 
 
@@ -228,7 +230,7 @@ def test_a_head_that_drips_is_hung_up_on(tmp_path: Path) -> None:
         while time.monotonic() < begun + 0.8:
             for number, client in enumerate(clients):
                 client.sendall(f"X-{number}: y\r\n".encode())
-            assert httpx.get(f"{running.url}/api/runs", timeout=20).status_code == 200
+            assert web.get(f"{running.url}/api/runs", timeout=20).status_code == 200
             time.sleep(0.2)
         for client in clients:
             with closing(client):
@@ -291,15 +293,15 @@ def test_silent_connections_give_way_to_somebody_who_asks(tmp_path: Path) -> Non
         connected(running, 30, b"GET / HTTP/1.1\r\n"),
     ):
         for _ in range(3):
-            assert httpx.get(f"{running.url}/api/runs", timeout=20).status_code == 200
+            assert web.get(f"{running.url}/api/runs", timeout=20).status_code == 200
 
 
 def test_where_every_connection_is_at_work_the_next_is_turned_away(tmp_path: Path) -> None:
     with server(tmp_path, connections=10, stall_s=5.0) as running:
         with connected(running, 10, _head(running, 1000) + MAGIC):
-            assert httpx.get(f"{running.url}/api/runs", timeout=20).status_code == 503
+            assert web.get(f"{running.url}/api/runs", timeout=20).status_code == 503
         time.sleep(0.5)
-        assert httpx.get(f"{running.url}/api/runs", timeout=20).status_code == 200
+        assert web.get(f"{running.url}/api/runs", timeout=20).status_code == 200
 
 
 def test_nobody_without_the_token_shuts_out_who_has_it(tmp_path: Path) -> None:
@@ -309,7 +311,7 @@ def test_nobody_without_the_token_shuts_out_who_has_it(tmp_path: Path) -> None:
         head = f"POST /login HTTP/1.1\r\nHost: 127.0.0.1:{running.port}\r\nContent-Length: 4000\r\n\r\ntoken=x"
         with connected(running, 80, head.encode()), connected(running, 80, head.encode()) as clients:
             for _ in range(3):
-                assert httpx.get(f"{running.url}/api/runs", headers=headers, timeout=20).status_code == 200
+                assert web.get(f"{running.url}/api/runs", headers=headers, timeout=20).status_code == 200
             begun = time.monotonic()
             assert all(_hung_up(client) for client in clients)
             assert time.monotonic() - begun < 8
@@ -337,7 +339,7 @@ def test_a_server_killed_while_it_compares_starts_again(tmp_path: Path) -> None:
         ids = [put(running, trace()).json()["id"] for _ in range(2)]
         for one in ids:
             running.settled(one)
-        slow = ThreadPoolExecutor(1).submit(httpx.get, f"{running.url}/diff?base={ids[0]}&head={ids[1]}", timeout=20)
+        slow = ThreadPoolExecutor(1).submit(web.get, f"{running.url}/diff?base={ids[0]}&head={ids[1]}", timeout=20)
         deadline = time.monotonic() + 10
         while not any((tmp_path / "incoming").iterdir()) and time.monotonic() < deadline:
             time.sleep(0.001)

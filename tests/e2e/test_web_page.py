@@ -8,11 +8,11 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-import httpx
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
 
+from tests import web
 from tests.exports import export
 from tests.web import MAGIC, Server, server, trace
 
@@ -102,7 +102,7 @@ def uploaded(real: Server, sample: Callable[[str], Path]) -> Callable[..., str]:
         if name not in known:
             path = sample(name)
             query = {"name": path.name, "label": label}
-            answer = httpx.put(f"{real.url}/api/runs", params=query, content=path.read_bytes(), timeout=30)
+            answer = web.put(f"{real.url}/api/runs", params=query, content=path.read_bytes(), timeout=30)
             known[name] = answer.json()["id"]
             assert real.settled(known[name])["state"] == "done"
         return known[name]
@@ -157,7 +157,7 @@ def test_from_two_dropped_traces_to_what_changed_and_back_to_an_empty_list(
     run_id = run_url.rsplit("/", 1)[-1]
     assert page.locator(f"#run-{run_id}").count() == 0
     watched.is_clean()
-    assert httpx.get(f"{real.url}/api/runs/{run_id}", timeout=20).status_code == 404
+    assert web.get(f"{real.url}/api/runs/{run_id}", timeout=20).status_code == 404
 
 
 def test_the_progress_says_how_much_how_fast_and_how_long(page: Page, quick: Server, tmp_path: Path) -> None:
@@ -186,7 +186,7 @@ def test_an_upload_can_be_stopped_and_leaves_nothing(page: Page, quick: Server, 
     page.click("text=Analyse")
     page.click("#sending-stop")
     expect(page.locator("#problem")).to_have_text("Stopped.")
-    assert httpx.get(f"{quick.url}/api/runs", timeout=20).json()["total"] == 0
+    assert web.get(f"{quick.url}/api/runs", timeout=20).json()["total"] == 0
 
 
 def test_what_is_no_trace_is_said_on_the_page(page: Page, quick: Server, tmp_path: Path) -> None:
@@ -221,7 +221,7 @@ def test_two_files_can_be_swapped_and_three_are_too_many(page: Page, quick: Serv
 
 
 def test_the_page_of_a_job_survives_a_reload_and_can_cancel(page: Page, quick: Server) -> None:
-    answer = httpx.put(f"{quick.url}/api/runs?name=slow.sqlite", content=trace("sleep 60"), timeout=20).json()
+    answer = web.put(f"{quick.url}/api/runs?name=slow.sqlite", content=trace("sleep 60"), timeout=20).json()
     page.goto(quick.url + answer["url"])
     expect(page.locator("#job-words")).to_contain_text("Working: load, step 2 of 6. ")
     page.reload()
@@ -232,9 +232,9 @@ def test_the_page_of_a_job_survives_a_reload_and_can_cancel(page: Page, quick: S
 
 def test_the_way_to_the_baseline_appears_once_it_is_done(page: Page, tmp_path: Path) -> None:
     with server(tmp_path / "data", jobs=2) as running:
-        base = httpx.put(f"{running.url}/api/runs?name=base", content=trace("sleep 6"), timeout=20).json()["id"]
+        base = web.put(f"{running.url}/api/runs?name=base", content=trace("sleep 6"), timeout=20).json()["id"]
         query = {"name": "head", "baseline": base}
-        head = httpx.put(f"{running.url}/api/runs", params=query, content=trace(), timeout=20).json()["id"]
+        head = web.put(f"{running.url}/api/runs", params=query, content=trace(), timeout=20).json()["id"]
         running.settled(head)
         page.goto(f"{running.url}/runs/{head}")
         expect(page.locator("#baseline-state")).to_contain_text("base, is running")
@@ -435,7 +435,7 @@ def test_names_stay_inside_their_bars_and_the_legend_explains_every_colour(
     page: Page, real: Server, tmp_path: Path, hostile_capture: Callable[[Path, str], Path]
 ) -> None:
     path = hostile_capture(tmp_path / "wide.sqlite", "W" * 40)
-    answer = httpx.put(f"{real.url}/api/runs?name=wide.sqlite", content=path.read_bytes(), timeout=30).json()
+    answer = web.put(f"{real.url}/api/runs?name=wide.sqlite", content=path.read_bytes(), timeout=30).json()
     assert real.settled(answer["id"])["state"] == "done"
     page.add_init_script(f"({WRITTEN})()")
     page.goto(f"{real.url}{answer['url']}/timeline")
@@ -518,7 +518,7 @@ def test_script_in_names_stays_text_in_the_report_and_on_the_timeline(
 ) -> None:
     path = hostile_capture(tmp_path / "x.sqlite", HOSTILE)
     query = {"name": HOSTILE, "label": HOSTILE, "commit": HOSTILE}
-    answer = httpx.put(f"{real.url}/api/runs", params=query, content=path.read_bytes(), timeout=30).json()
+    answer = web.put(f"{real.url}/api/runs", params=query, content=path.read_bytes(), timeout=30).json()
     said = real.settled(answer["id"])
     assert said["state"] == "done", said
     page = watched.page
@@ -571,7 +571,7 @@ def hostile_capture() -> Callable[[Path, str], Path]:
 def test_the_pages_can_be_used_by_everybody(page: Page, real: Server, uploaded: Callable[..., str], where: str) -> None:
     first, second = uploaded("null_host_1.graph"), uploaded("null_host_2.graph")
     if where == "server":
-        put = httpx.put(f"{real.url}/api/runs", params={"name": "no.sqlite"}, content=MAGIC + b"broken")
+        put = web.put(f"{real.url}/api/runs", params={"name": "no.sqlite"}, content=MAGIC + b"broken")
         assert real.settled(put.json()["id"])["state"] == "failed"
     paths = {
         "list": "/", "run": f"/runs/{first}", "timeline": f"/runs/{first}/timeline",

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import httpx
 import pytest
 
+from tests import web
 from tests.web import Server, server, trace
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ def proxied(running: Server, client: str) -> Iterator[str]:
             length = int(self.headers.get("content-length", 0))
             headers = {name: value for name, value in self.headers.items() if name.lower() != "connection"}
             said = {"X-Forwarded-Proto": "https", "X-Forwarded-For": client}
-            answer = httpx.request(
+            answer = web.request(
                 self.command,
                 running.url + self.path,
                 headers=headers | said,
@@ -60,7 +61,7 @@ def test_uploads_progress_and_reports_pass_a_proxy_that_buffers(tmp_path: Path) 
     with (
         server(tmp_path, token=TOKEN, proxies=["127.0.0.1"]) as running,
         proxied(running, "10.1.1.1") as url,
-        httpx.Client(base_url=url, headers=headers, timeout=60) as client,
+        httpx.Client(base_url=url, headers=headers, timeout=60, verify=web.NO_TLS) as client,
     ):
         content = trace("sleep 1", padding=3_000_000)
         run_id = client.put("/api/runs?name=a.sqlite", content=content).json()["id"]
@@ -76,10 +77,10 @@ def test_uploads_progress_and_reports_pass_a_proxy_that_buffers(tmp_path: Path) 
 def test_a_proxys_word_is_taken_only_if_it_is_named(tmp_path: Path, trusted: list[str], is_secure: bool) -> None:
     with server(tmp_path, token=TOKEN, proxies=trusted) as running:
         with proxied(running, "10.1.1.1") as url:
-            cookie = httpx.post(f"{url}/login", data={"token": TOKEN}, timeout=60).headers["set-cookie"]
+            cookie = web.post(f"{url}/login", data={"token": TOKEN}, timeout=60).headers["set-cookie"]
             assert ("Secure" in cookie) == is_secure
             for _ in range(30):
-                httpx.post(f"{url}/login", data={"token": "0penSesame"}, timeout=60)
+                web.post(f"{url}/login", data={"token": "0penSesame"}, timeout=60)
         with proxied(running, "10.2.2.2") as other:
-            answer = httpx.post(f"{other}/login", data={"token": TOKEN}, timeout=60)
+            answer = web.post(f"{other}/login", data={"token": TOKEN}, timeout=60)
             assert answer.status_code == (303 if is_secure else 429)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from bubblefinder.compare.diff import diff
-from bubblefinder.compare.source import load
+from bubblefinder.report.build import Options, report_of
 from tests import samples
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ ITS_NOTE = "Every node of a replay began 3"
 
 @cache
 def of(name: str) -> Report:
-    return load(samples.path(f"seeded/{name}"), launch_shapes=True)
+    return report_of(samples.analysis(f"seeded/{name}"), Options(launch_shapes=True))
 
 
 def compared(base: str, head: str) -> Diff:

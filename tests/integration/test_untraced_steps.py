@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
     Sample = Callable[[str], Path]
 
+pytestmark = pytest.mark.usefixtures("read_once")
+
 MS = 1_000_000
 UNTRACED = {
     "nextn_after.node": (7.014, 7.015, 7.018),

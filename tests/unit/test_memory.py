@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
+
+from tests.processes import run
 
 PROGRAM = """
 from bubblefinder.memory import give_back_early
@@ -21,7 +22,5 @@ print(before - resident())
 
 
 def test_freed_arrays_leave_the_process() -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", PROGRAM.format(call="give_back_early()")], capture_output=True, text=True, check=True
-    )
+    done = run([sys.executable, "-c", PROGRAM.format(call="give_back_early()")], check=True)
     assert int(done.stdout) > 7 * 38_000_000

@@ -9,10 +9,11 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import httpx
 import pytest
 
 from bubblefinder.cli.serve import _bound
+from tests import processes, web
+from tests.command import run
 from tests.web import free_port, wait_for
 
 if TYPE_CHECKING:
@@ -57,11 +58,11 @@ def worked_s(pid: int) -> float:
 
 def test_the_port_answers_before_the_rest_is_loaded(tmp_path: Path) -> None:
     port = free_port()
-    subprocess.run([*COMMAND, "--help"], capture_output=True, check=True)
+    processes.run([*COMMAND, "--help"], check=True)
     with started("--port", str(port), "--data", str(tmp_path)) as process:
         wait_for(port)
         assert worked_s(process.pid) < 1
-        assert httpx.get(f"http://127.0.0.1:{port}/api/runs", timeout=20).json() == {"total": 0, "runs": []}
+        assert web.get(f"http://127.0.0.1:{port}/api/runs", timeout=20).json() == {"total": 0, "runs": []}
 
 
 def test_the_address_is_printed_and_ctrl_c_ends_it(tmp_path: Path) -> None:
@@ -69,7 +70,7 @@ def test_the_address_is_printed_and_ctrl_c_ends_it(tmp_path: Path) -> None:
         assert process.stdout is not None
         line = process.stdout.readline()
         url = line.split(" on ")[1].split(" ")[0]
-        assert httpx.get(url, timeout=20).status_code == 200
+        assert web.get(url, timeout=20).status_code == 200
         assert (tmp_path / "data").stat().st_mode & 0o077 == 0
         process.send_signal(2)
         assert process.wait(20) in {0, -2, 130}
@@ -99,8 +100,8 @@ def test_a_token_from_the_environment_is_asked_for(tmp_path: Path) -> None:
     with started("--port", str(port), "--data", str(tmp_path), BUBBLEFINDER_TOKEN="a secret that is long"):  # noqa: S106 - made up
         wait_for(port)
         url = f"http://127.0.0.1:{port}/api/runs"
-        assert httpx.get(url, timeout=20).status_code == 401
-        assert httpx.get(url, headers={"authorization": "Bearer a secret that is long"}, timeout=20).status_code == 200
+        assert web.get(url, timeout=20).status_code == 401
+        assert web.get(url, headers={"authorization": "Bearer a secret that is long"}, timeout=20).status_code == 200
 
 
 def test_a_port_in_use_says_so(tmp_path: Path) -> None:
@@ -135,4 +136,4 @@ def test_a_missing_extra_says_how_to_install_it(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("option", ["--max-upload", "--max-disk", "--keep", "--jobs", "--memory"])
 def test_limits_must_leave_something(option: str) -> None:
-    assert failed(option, "0")[0] == 2
+    assert run("serve", "--no-open", option, "0").returncode == 2

@@ -96,7 +96,7 @@ def test_writers_at_the_same_time_lose_nothing(tmp_path: Path, root: Path) -> No
     path = tmp_path / "history.sqlite"
     commands = [[sys.executable, "-c", WRITER, str(path), name] for name in ("a", "b", "c")]
     writers = [subprocess.Popen(command, cwd=root, stderr=subprocess.PIPE, text=True) for command in commands]
-    assert [(w.communicate()[1], w.returncode) for w in writers] == [("", 0)] * 3
+    assert [(w.communicate(timeout=120)[1], w.returncode) for w in writers] == [("", 0)] * 3
     with open_store(path) as database:
         assert database.table("runs").count == 15
         assert database.execute("SELECT count(DISTINCT run) FROM measures").fetchone() == (15,)

@@ -7,6 +7,7 @@ import pytest
 
 from bubblefinder.web.shelf import SORTS, StoredRun
 from bubblefinder.web.store import Store, new_id
+from tests import processes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -175,13 +176,11 @@ def test_a_deleted_run_leaves_no_trace_in_the_file(tmp_path: Path) -> None:
 
 
 def test_opening_the_store_loads_no_pandas_and_leaves_it_importable(tmp_path: Path) -> None:
-    import subprocess
-
     script = (
         "import sys; from pathlib import Path; from bubblefinder.web.store import Store; "
         f"Store(Path({str(tmp_path / 'x.db')!r})).close(); assert 'pandas' not in sys.modules"
     )
-    subprocess.run([sys.executable, "-c", script], check=True)
+    processes.run([sys.executable, "-c", script], check=True)
 
 
 def test_a_run_given_back_because_the_disk_was_full_has_used_one_attempt(store: Store) -> None:
