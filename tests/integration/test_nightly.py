@@ -160,6 +160,9 @@ def test_another_model_on_the_label_is_said(night: Callable[..., Result], tmp_pa
     other = night("null_gpu_2.graph", "--label", "nightly", "--meta", "model=qwen")
     assert other.exit_code == 3
     assert "model ling there and qwen here" in other.stdout
+    told = (tmp_path / "out" / "budget.md").read_text().split("<details>")[0]
+    assert told.count("of another kind") == 1
+    assert "* **What to do**: Nothing, if that is meant: the next run of this kind" in told
     added = history(
         tmp_path, "add", "sample_traces/null_gpu_3.graph.sqlite.xz", "--label", "nightly", "--meta", "model=ling"
     )

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 SCHEMA: Final = "bubblefinder.judgement/1"
 
+NO_BASELINE: Final = "there is no baseline to hold it against"
+
 Outcome = Literal["ok", "improved", "within-noise", "warn", "fail", "missing", "incomparable"]
 
 _UNANSWERED: Final = frozenset({"missing", "incomparable"})
@@ -187,7 +189,7 @@ def _relative(report: Report, one: Measure, tolerance: float, baseline: Baseline
         return "missing", "the capture can't tell it"
     if baseline is None or not baseline.captures:
         unlike = f": {baseline.unlike}" if baseline and baseline.unlike else ""
-        return "missing", f"there is no baseline to hold it against{unlike}"
+        return "missing", f"{NO_BASELINE}{unlike}"
     if baseline.refusals:
         return "incomparable", " ".join(baseline.refusals)
     moved = shift(baseline, report, one)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from bubblefinder.compare.explain import change_since, excuse_of, explained, stalls_in
-from bubblefinder.compare.history import Failure, add, add_failed, baseline, normal_reports
-from bubblefinder.compare.judge import SCHEMA, Judged, judge
+from bubblefinder.compare.history import AGAIN, Failure, add, add_failed, baseline, normal_reports
+from bubblefinder.compare.judge import NO_BASELINE, SCHEMA, Judged, judge
 from bubblefinder.compare.metrics import measurable
 from bubblefinder.compare.store import open_store
 from bubblefinder.errors import EXIT_GATE, EXIT_INPUT, EXIT_OK
@@ -16,12 +16,16 @@ if TYPE_CHECKING:
     from datetime import date
     from pathlib import Path
 
+    from bubblefinder.compare.baseline import Baseline
     from bubblefinder.compare.budget import BudgetFile
     from bubblefinder.compare.history import PastRun
     from bubblefinder.compare.model import Diff
     from bubblefinder.compare.scenario import Results
     from bubblefinder.errors import BubblefinderError
     from bubblefinder.report.model import Report
+
+
+FIRST: Final = "Nothing, if that is meant: the next run of this kind is held against this one."
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,21 +60,31 @@ def nightly(
             run = add(database, report, reason=broken or stalls_in(change), excuse=excuse)
         else:
             run = add_failed(database, report, _failure(report, judged.headline.removeprefix("Can't tell: ")))
-    judged = _with_run(judged, run, normal.unlike if measurable(report) else "")
+    judged = _with_run(judged, run, normal) if measurable(report) else _with_run(judged, run, None)
     failed = judged.exit_code == EXIT_GATE
     return NightlyResult(explained(judged, report, change) if failed else judged, run, change)
 
 
-def _with_run(judged: Judged, run: PastRun, unlike: str) -> Judged:
-    """Return the verdict with what the history says of the run: an alarm, a doubt, or that it is of another kind."""
+def _with_run(judged: Judged, run: PastRun, normal: Baseline | None) -> Judged:
+    """Return the verdict with what the history says of the run: an alarm, a doubt, or that it is of another kind.
+
+    Args:
+        judged: the verdict on its limits.
+        run: as it was stored.
+        normal: what it was held against; null where it measured nothing.
+    """
     code, reason = judged.exit_code, (run.reason or "").rstrip(".")
     if run.state == "alarm" and code != EXIT_GATE:
         judged = replace(judged, exit_code=EXIT_GATE, headline=f"Alarm: {reason}.")
     elif run.state in {"failed", "unsure"} and code == EXIT_OK:
         judged = replace(judged, exit_code=EXIT_INPUT, headline=f"Can't tell: {reason}.")
-    if not unlike:
+    if normal is None or normal.captures:
         return judged
-    return replace(judged, warnings=[*judged.warnings, f"Nothing to compare this run with: {unlike}."])
+    if NO_BASELINE in judged.headline and AGAIN not in normal.unlike:
+        judged = replace(judged, remedy=judged.remedy or FIRST)
+    if not normal.unlike or normal.unlike in judged.headline:
+        return judged
+    return replace(judged, warnings=[*judged.warnings, f"Nothing to compare this run with: {normal.unlike}."])
 
 
 def failed_night(error: BubblefinderError, failure: Failure, history: Path) -> Judged:
@@ -91,7 +105,7 @@ def verdict_on(error: BubblefinderError, failure: Failure) -> Judged:
         baseline=None,
         exit_code=error.exit_code,
         headline=f"Can't tell: {str(error).rstrip('.')}.",
-        remedy=error.hint or None,
+        remedy=f"{error.hint[:1].upper()}{error.hint[1:]}" or None,
     )
 
 

@@ -92,7 +92,8 @@ def cause_of(
         notes = [slower, *notes]
     if excuse:
         excuse = f"{excuse}{_though(found)}."
-    offsets = offsetting(own, speed, _line_ns(rows)) if speed and not moved else []
+    line = _line_ns(rows)
+    offsets = offsetting(own, speed, line) if speed and not moved and abs(total) <= line else []
     return Cause(tuple(deltas), speed, () if excuse else tuple(found), excuse, tuple(notes), tuple(offsets))
 
 
