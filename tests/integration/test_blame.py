@@ -10,7 +10,7 @@ import bubblefinder
 from bubblefinder.report.build import analyze_trace
 from bubblefinder.report.verdict import verdict
 from bubblefinder.units import duration
-from tests.simulate import PAGEABLE, Graph, Host, Machine, nodes
+from tests.simulate import PAGEABLE, Graph, Host, Machine, collective, nodes
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -290,6 +290,25 @@ def test_the_wait_of_another_thread_is_told_by_the_recurring_order(lag_us: float
     report = analyze_trace(machine.trace())
     assert told(report)[0].site.api == ("cudaEventSynchronize" if wait == "event" else "cudaMemcpyAsync")
     assert told(report)[0].bubble_ns.p50 == pytest.approx((lag_us + 15) * US, abs=25 * US)
+    assert "It is thread 2 that waits" in told(report)[0].message
+
+
+def test_a_pause_of_one_rank_is_said_to_be_that_ranks() -> None:
+    machine = Machine(seed=7)
+    hosts = [machine.host(), machine.host(1002, gpu=1)]
+    for number in range(30):
+        for rank, host in enumerate(hosts):
+            host.work(150 + (30_000 if rank and number in {9, 17} else 0))
+            host.replay(GRAPH)
+        collective(hosts, "ncclDevKernel_AllReduce_Sum_bf16_RING_LL", 60)
+        for host in hosts:
+            host.read()
+    report = analyze_trace(machine.trace())
+    first, read = told(report)[:2]
+    assert (first.rule, read.rule) == ("CUDA141", "CUDA001")
+    assert "Seen on GPU 1 (process 1002) alone." in first.message
+    assert "Seen on" not in read.message
+    assert verdict(report).blame.endswith("while the GPU idles, on GPU 1 (process 1002).")
 
 
 def test_a_wait_that_only_costs_the_lead_is_charged_what_comes_late_behind_it() -> None:

@@ -39,6 +39,8 @@ class SiteFacts:
             the framework's function that Python called, such as ``THPVariable_item``.
         frames: the whole chain, innermost first; empty without call chains.
         thread: name of the waiting thread.
+        other_thread: number and name of the waiting thread where another one launches behind the wait, in step after
+            step; None where the same one does both.
         after_role: role of the replay or eager phase that was launched last before the wait.
         before_role: role of the one that is launched first after it.
         steps: steps of this process on this GPU: the decode steps, and the first and the tail, which count here.
@@ -90,6 +92,7 @@ class SiteFacts:
     frame: str | None = None
     frames: tuple[str, ...] = ()
     thread: str | None = None
+    other_thread: str | None = None
     after_role: str | None = None
     before_role: str | None = None
     steps: int

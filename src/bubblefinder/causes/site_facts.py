@@ -14,7 +14,7 @@ from bubblefinder.causes.idle_ranges import idle_ranges
 from bubblefinder.causes.places import frame_chain, nvtx_stack
 from bubblefinder.timeline.apis import CallRole
 from bubblefinder.timeline.launches import LAUNCHES
-from bubblefinder.trace.model import COPY_KINDS, GRAPH, KERNEL, MEMORY_KINDS
+from bubblefinder.trace.model import COPY_KINDS, GRAPH, KERNEL, MEMORY_KINDS, number_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,8 +26,8 @@ _NEAR_KERNELS: Final = 4
 _NEAR_COPIES: Final = 8
 _DESCRIPTION: Final = ("api", "copy_kind", "memory_kind", "nvtx", "frame", "after_role", "before_role")
 _INHERITED: Final = (
-    *_DESCRIPTION, "awaits", "bytes", "nvtx_stack", "frames", "thread", "private_stream", "event_before",
-    "steps_behind", "kernels_before", "kernels_after", "copies_after", "memory_after",
+    *_DESCRIPTION, "awaits", "bytes", "nvtx_stack", "frames", "thread", "other_thread", "private_stream",
+    "event_before", "steps_behind", "kernels_before", "kernels_after", "copies_after", "memory_after",
 )  # fmt: skip
 
 
@@ -74,9 +74,18 @@ def _site(timeline: Timeline, causes: Causes, lane: RankSteps, site: dict[str, A
         nvtx_stack=nvtx_stack(timeline, site["thread"], example["start_ns"]),
         frames=frame_chain(timeline, example["call_index"]),
         thread=timeline.trace.thread_names.get(site["thread"]),
+        other_thread=_other_thread(timeline, example),
         **_surroundings(timeline, causes, example),
         **_figures(timeline, causes, lane, (site["site"],)),
     )
+
+
+def _other_thread(timeline: Timeline, wait: dict[str, Any]) -> str | None:
+    """Return number and name of the thread that waits, None where it launches as well."""
+    if wait["thread"] == wait["launcher"]:
+        return None
+    name = timeline.trace.thread_names.get(wait["thread"])
+    return f"{number_of(wait['thread'])}{f' ({name})' if name else ''}"
 
 
 def _group(timeline: Timeline, causes: Causes, lane: RankSteps, members: tuple[SiteFacts, ...]) -> SiteFacts:

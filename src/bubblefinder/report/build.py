@@ -111,7 +111,7 @@ def report_of(analysis: Analysis, options: Options | None = None) -> Report:
     packs = load_packs(asked.rules.rules)
     analysis.progress("overhead")
     overhead = correct(timeline, steps, analysis.model, _decode(windows, rank), asked.overhead)
-    unknown = overhead.untold_ns
+    unknown, ranks = overhead.untold_ns, len(analysis.facts.steps)
     cured = replace(analysis.recoverable, untold_ns=unknown)
     verdicts = run_rules(
         with_accept_length(cured.fill(analysis.facts), asked.economics.accepted), packs, asked.rules, rank
@@ -127,9 +127,9 @@ def report_of(analysis: Analysis, options: Options | None = None) -> Report:
         devices=[device_report(timeline, device) for device in timeline.devices],
         steps=_steps(analysis, windows, rank),
         overhead=overhead,
-        findings=[finding(match, cured) for match in verdicts.findings],
+        findings=[finding(match, cured, ranks) for match in verdicts.findings],
         benign=[] if timeline.mode is CaptureMode.UNSEEN else benign(analysis),
-        expected=[expected(covered, cured) for covered in verdicts.expected],
+        expected=[expected(covered, cured, ranks) for covered in verdicts.expected],
         wait_chains=chain_reports(cured, verdicts.findings),
         joint=joint(cured, verdicts, rank) if unknown is None else None,
         host=host_report(analysis.facts, cured, rank),

@@ -12,6 +12,7 @@ from bubblefinder.causes.step_parts import HoleFacts, QueueFacts, RoleFacts, Ske
 from bubblefinder.replay.doubt import Doubt
 from bubblefinder.report.chains import chain_words, in_turn
 from bubblefinder.report.found import Benign, DeviceRef, Expected, Finding, Joint, Quantiles, Site
+from bubblefinder.report.sentences import rank_words
 from bubblefinder.timeline.rank import Rank
 from bubblefinder.trace.model import pid_of
 from bubblefinder.units import duration
@@ -29,20 +30,23 @@ _PRICED = StepFacts | SiteFacts | HoleFacts | RoleFacts | QueueFacts
 _SITE = ("api", "copy_kind", "memory_kind", "nvtx", "frame", "after_role", "before_role")
 
 
-def finding(match: Match, cured: Recoverable) -> Finding:
-    """Return one match as a finding, with the step that its cure would leave."""
+def finding(match: Match, cured: Recoverable, ranks: int) -> Finding:
+    """Return one match as a finding, with the step that its cure would leave; of how many ranks it names its own."""
     subject = match.subject
     doubt = Doubt(cured.untold_ns, getattr(subject, "left_share", 1.0))
     rare = isinstance(subject, _PRICED) and match.recoverable_ns is None
     told = None if rare else cured.of(subject)
     then = told if doubt.told else None
     turn = in_turn(subject, cured)
+    devices = [DeviceRef(gpu=gpu, pid=pid_of(process)) for gpu, process in match.devices]
+    named = any(f"GPU {one.gpu}" in match.message for one in devices)
+    where = f"Seen on {rank_words(devices)} alone." if len(devices) < ranks and not named else ""
     return Finding(
         rule=match.rule,
         title=match.title,
         severity=match.severity,
         confidence=match.confidence,
-        devices=[DeviceRef(gpu=gpu, pid=pid_of(process)) for gpu, process in match.devices],
+        devices=devices,
         site=_site(subject),
         per_step_count=getattr(subject, "per_step_count", None),
         occurrences=getattr(subject, "occurrences", None),
@@ -53,7 +57,7 @@ def finding(match: Match, cured: Recoverable) -> Finding:
         bubble_ns=Quantiles(p50=match.bubble_p50_ns, p95=getattr(subject, "bubble_p95_ns", None)),
         recoverable_ns=then.recoverable_ns if then else None,
         evidence=list(match.evidence),
-        message=" ".join((match.message, *chain_words(subject, cured))),
+        message=" ".join((match.message, *([where] if where else []), *chain_words(subject, cured))),
         remedy=match.remedy,
         references=list(match.references),
         also_matches=list(match.also_matches),
@@ -94,9 +98,9 @@ def joint(cured: Recoverable, verdicts: Verdicts, rank: Rank | None) -> Joint | 
     )
 
 
-def expected(covered: ExpectedMatch, cured: Recoverable) -> Expected:
+def expected(covered: ExpectedMatch, cured: Recoverable, ranks: int) -> Expected:
     """Return a match that an allow-list covers, with the reason and the owner."""
-    return Expected(finding=finding(covered.match, cured), reason=covered.reason, owner=covered.owner)
+    return Expected(finding=finding(covered.match, cured, ranks), reason=covered.reason, owner=covered.owner)
 
 
 def _site(subject: Any) -> Site:  # noqa: ANN401 - any of the rules' subjects

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from bubblefinder.units import duration
+
+_HANDED: Final = 1.2
+"""A wait that gives so many times more in its turn only hands the wait on when it goes alone."""
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,7 +20,7 @@ def gain_words(finding: Finding) -> str:
 
     Of a wait in a row that gives more once those before it are gone, that.
     """
-    if not gives_more_in_turn(finding):
+    if not is_handed_on(finding):
         return alone_words(finding)
     return _told(finding.in_turn_ns, finding.in_turn_range_ns)
 
@@ -35,17 +38,17 @@ def to_recover_words(finding: Finding) -> str:
 
 def in_turn_words(finding: Finding) -> str:
     """Return when a wait in a row gives its gain, and what it gives alone; empty for all others."""
-    if not gives_more_in_turn(finding):
+    if not is_handed_on(finding):
         return ""
     return f" once the waits before it are gone, alone {alone_words(finding)}"
 
 
-def gives_more_in_turn(finding: Finding) -> bool:
-    """Return whether a wait in a row gives more once those before it are gone."""
-    spread, turn = finding.recoverable_range_ns, finding.in_turn_range_ns
-    if finding.recoverable_ns is None:
-        return spread is not None and turn is not None and turn[1] > spread[1]
-    return (finding.in_turn_ns or 0) > finding.recoverable_ns
+def is_handed_on(finding: Finding) -> bool:
+    """Return whether a wait in a row gives much more once those before it are gone."""
+    alone, turn = finding.recoverable_range_ns, finding.in_turn_range_ns
+    if finding.in_turn_ns is None:
+        return turn is not None and turn[1] > _HANDED * (alone[1] if alone else 0)
+    return finding.in_turn_ns > _HANDED * (finding.recoverable_ns or 0)
 
 
 def _told(value: int | None, ends: Sequence[int] | None) -> str:

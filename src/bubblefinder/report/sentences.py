@@ -11,10 +11,13 @@ from bubblefinder.report.request_sentences import requests_sentence, requests_wo
 from bubblefinder.units import count, duration, plural, printable, share
 
 if TYPE_CHECKING:
-    from bubblefinder.report.found import Finding, Site
+    from collections.abc import Sequence
+
+    from bubblefinder.report.found import DeviceRef, Finding, Site
     from bubblefinder.report.model import Report, Selection
     from bubblefinder.trace.model import QualityNote
 
+_RANKS_NAMED: Final = 4
 CLASS_LABELS: Final = {
     "busy": "busy",
     "intra_graph": "inside graphs",
@@ -117,6 +120,13 @@ def per_step_words(finding: Finding, report: Report) -> str:
     """Return which steps the idle of a finding is that of: every one, or the few that have it."""
     affected = finding.steps_affected
     return EVERY_STEP if not affected or 2 * affected > counted_in(report) else few_words(affected, report)
+
+
+def rank_words(devices: Sequence[DeviceRef]) -> str:
+    """Return where a finding was seen: each GPU with its process, the first few of many."""
+    named = ", ".join(f"GPU {one.gpu} (process {one.pid})" for one in devices[:_RANKS_NAMED])
+    more = len(devices) - _RANKS_NAMED
+    return f"{named} and {more} more" if more > 0 else named
 
 
 def counted_in(report: Report) -> int:

@@ -6,15 +6,23 @@ from typing import TYPE_CHECKING, Final
 
 from bubblefinder.replay.sentences import doubt_words
 from bubblefinder.report.model import Verdict
-from bubblefinder.report.prediction_sentences import alone_words, between, between_words, in_turn_gain
-from bubblefinder.report.sentences import CLASS_LABELS, bound_words, counted_in, few_words, place_words, plain
+from bubblefinder.report.prediction_sentences import alone_words, between, between_words, in_turn_gain, is_handed_on
+from bubblefinder.report.sentences import (
+    CLASS_LABELS,
+    bound_words,
+    counted_in,
+    few_words,
+    place_words,
+    plain,
+    rank_words,
+)
 from bubblefinder.rules.packs import OTHER
 from bubblefinder.timeline.model import INTER_CLASSES
 from bubblefinder.units import duration, kernel_name, plural, share
 
 if TYPE_CHECKING:
     from bubblefinder.report.found import Finding
-    from bubblefinder.report.model import DeviceSteps, Report
+    from bubblefinder.report.model import DeviceSteps, Report, Stats
 
 _UNEVEN: Final = 1.2
 _LATE: Final = 0.1
@@ -23,9 +31,8 @@ FED: Final = 0.02
 _UNEXPLAINED: Final = 0.1
 """Less of the idle time that no finding explains is not told."""
 _NAMED: Final = 3
-_HANDED: Final = 1.2
-"""A wait that gives so many times more in its turn only hands the wait on when it goes alone; and a cure that gives
-so many times the idle time its cause is charged with does away with others' idle time too."""
+_BEYOND: Final = 1.2
+"""A cure that gives so many times the idle time its cause is charged with does away with others' idle time too."""
 IDLE_CLASSES: Final = ("intra_graph", *INTER_CLASSES)
 
 
@@ -76,13 +83,16 @@ def _headline(report: Report) -> tuple[str, str]:
     number = share(ratio.inter_graph if ratio.total is None else ratio.total)
     bound = "at least " if least else ""
     lengths = report.steps.per_step["duration"]
-    uneven = lengths.mean is not None and lengths.p50 is not None and lengths.mean > _UNEVEN * lengths.p50
-    usual = f", half of which take at most {duration(lengths.p50)}" if uneven else ""
+    usual = f", half of which take at most {duration(lengths.p50)}" if _is_uneven(lengths) else ""
     many = f"a step, the mean of {plural(report.steps.count, 'step')}" if report.steps.count > 1 else "in the only step"
     return number, (
         f"The GPU idles {bound}{number} of the decode time: {duration(idle)} of {duration(lengths.mean)} {many}{usual}."
         f"{_unknown(report)}"
     )
+
+
+def _is_uneven(lengths: Stats) -> bool:
+    return lengths.mean is not None and lengths.p50 is not None and lengths.mean > _UNEVEN * lengths.p50
 
 
 def _unknown(report: Report) -> str:
@@ -115,7 +125,8 @@ def _blame(report: Report) -> str:
         return f"Nothing to fix but what is expected: {plain(report.expected[0].finding.title)}."
     if finding is None:
         return _blameless(report)
-    return f"First to fix: {plain(finding.title)}{_where(finding)}."
+    rank = "" if is_here(finding, report) else f", on {rank_words(finding.devices)}"
+    return f"First to fix: {plain(finding.title)}{_where(finding)}{rank}."
 
 
 def _where(finding: Finding) -> str:
@@ -180,14 +191,6 @@ def _cure(finding: Finding) -> str:
     if finding.site.role is not None:
         return "Capturing it as a graph"
     return "Removing it" if finding.occurrences is not None else "A host that is never late, waits apart,"
-
-
-def is_handed_on(finding: Finding) -> bool:
-    """Return whether a wait gives much more when those before it in a chain are gone too."""
-    if finding.in_turn_ns is None:
-        turn, alone = finding.in_turn_range_ns, finding.recoverable_range_ns
-        return turn is not None and turn[1] > _HANDED * (alone[1] if alone else 0)
-    return finding.in_turn_ns > _HANDED * (finding.recoverable_ns or 0)
 
 
 def _in_turn(finding: Finding) -> str:
@@ -304,7 +307,8 @@ def _joint(report: Report) -> str:
     now, then = duration(step.p50), duration(joint.step_ns)
     if joint.recoverable_ns <= alone or now == then:
         return ""
-    return f"All {joint.findings} waits and pauses together: {now} to {then}{between_words(joint.range_ns)} a step."
+    each = "a median step" if _is_uneven(step) else "a step"
+    return f"All {joint.findings} waits and pauses together: {now} to {then}{between_words(joint.range_ns)} {each}."
 
 
 def _rest(report: Report) -> str:
@@ -319,7 +323,7 @@ def _rest(report: Report) -> str:
     if is_fed(report) or is_handed_on(finding):
         return ""
     explained = finding.idle_share * step.mean
-    if explained >= idle / 2 or (finding.recoverable_ns or 0) > _HANDED * explained:
+    if explained >= idle / 2 or (finding.recoverable_ns or 0) > _BEYOND * explained:
         return ""
     told = [one.idle_share or 0 for one in report.findings if one is not finding]
     parts = {name: report.steps.per_step[name].mean or 0 for name in IDLE_CLASSES if name in report.steps.per_step}

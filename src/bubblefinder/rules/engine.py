@@ -42,6 +42,7 @@ _HELD: Final = (
 )
 _RARE: Final = "It costs that in {steps_affected} of {steps} steps, and nothing in the others."
 _IDLE_IN: Final = "That idle lies in {idle_in}."
+_ELSEWHERE: Final = "It is thread {other_thread} that waits; the launching thread goes on behind it in step after step."
 _UNPRICED: Final = "This capture names the call and can't say what it costs."
 _BUSY: Final = ("span_share", "tandem_share", "copies_alone_share", "collective_share", "collective_most_share")
 """What rules about busy time rank by."""
@@ -209,6 +210,8 @@ def _message(rule: Rule, others: Sequence[Rule], subject: Subject, programs: Col
         said = f"{said} {template.fill(_RARE, subject)}"
     if isinstance(subject, SiteFacts) and any(not text.startswith(f"{subject.nvtx} (") for text in subject.idle_in):
         said = f"{said} {template.fill(_IDLE_IN, subject)}"
+    if isinstance(subject, SiteFacts) and subject.other_thread:
+        said = f"{said} {template.fill(_ELSEWHERE, subject)}"
     if isinstance(subject, SiteFacts) and subject.held:
         return template.fill(_HELD, subject)
     if isinstance(subject, SiteFacts) and subject.bubble_p50_ns is None and subject.steps_affected:

@@ -173,6 +173,11 @@ def process_of(global_id: int) -> int:
     return (global_id >> 24) & 0xFF_FFFF_FFFF
 
 
+def number_of(thread: int) -> int:
+    """Return the operating system's number of a thread key."""
+    return thread & 0xFF_FFFF
+
+
 def pid_of(process: int) -> int:
     """Return the operating system's process id of a process key."""
     return process & 0xFF_FFFF

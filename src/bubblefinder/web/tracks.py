@@ -8,7 +8,7 @@ import polars as pl
 
 from bubblefinder.timeline.model import IdleClass
 from bubblefinder.timeline.rank import ranks_of
-from bubblefinder.trace.model import process_of
+from bubblefinder.trace.model import number_of, process_of
 from bubblefinder.web.events import Events, lanes, write_tracks
 
 if TYPE_CHECKING:
@@ -129,4 +129,4 @@ def _thread(timeline: Timeline, thread: int | None) -> str:
         return "unknown thread"
     name = timeline.trace.thread_names.get(thread)
     pid = process_of(thread) & 0xFF_FFFF
-    return f"thread {thread & 0xFF_FFFF}" + (f" {name}" if name else "") + f" of process {pid}"
+    return f"thread {number_of(thread)}" + (f" {name}" if name else "") + f" of process {pid}"

@@ -37,6 +37,8 @@ def test_a_wait_that_hands_on_leads_with_what_all_give_and_with_its_turn() -> No
     assert "Removing the first would give 712 us (296 us to 712 us) a step once" in gain
     assert "once the waits before it are gone; alone 0 ns (0 ns to 285 us), since another wait takes its place." in gain
     assert to_recover_words(held).endswith(" once the waits before it are gone, alone 0 ns (0 ns to 285 us)")
+    hardly = replace(held, recoverable_ns=700_000, recoverable_range_ns=[300_000, 710_000])
+    assert to_recover_words(hardly) == "about 700 us (300 us to 710 us) a step to recover"
     untold = replace(held, recoverable_ns=None, in_turn_ns=None, in_turn_range_ns=[0, 712_000])
     assert to_recover_words(untold) == (
         "0 ns to 712 us a step to recover once the waits before it are gone, alone 0 ns to 285 us"

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Final
 
 from bubblefinder.render.kit.bars import WIDTH, Segment, lay_out, segment
 from bubblefinder.report.many import ranks_shown
+from bubblefinder.report.prediction_sentences import is_handed_on
 from bubblefinder.report.sentences import CLASS_MEANINGS, class_label, plain
-from bubblefinder.report.verdict import is_handed_on, is_here, leading_finding
+from bubblefinder.report.verdict import is_here, leading_finding
 from bubblefinder.timeline.model import LEDGER_CLASSES
 from bubblefinder.units import UNKNOWN, duration, share
 
