@@ -39,7 +39,8 @@ class Seed:
         swapped: a kernel that runs in place of `gate`, and how long.
         added: a kernel put in after each `gate`.
         shape: grid and block of `moe_down`.
-        pdl: whether nodes begin 1 us before the one before them ends.
+        pdl: whether nodes begin `early_us` before the one before them ends.
+        early_us: by how much.
         later_ns: how much later the tracer lets nodes begin that don't.
         eager: the graph that runs kernel by kernel, by its id; 0 for none.
         read: whether a scalar is read back after verify.
@@ -58,6 +59,7 @@ class Seed:
     added: str = ""
     shape: tuple[str, str] = SHAPES["moe_down"]
     pdl: bool = True
+    early_us: float = 1.0
     later_ns: int = 0
     eager: int = 0
     read: bool = False
@@ -110,13 +112,13 @@ def graph(seed: Seed, healthy: Graph, speed: float) -> Graph:
 
 
 def replay(host: Host, made: Graph, seed: Seed) -> None:
-    """Launch a graph; with PDL each node but the first begins 1 us before the one before it ends, and waits inside."""
+    """Launch a graph; with PDL each node but the first begins before the one before it ends, and waits inside."""
     machine, begun = host.machine, host.now
     correlation = host.call("cudaGraphLaunch_v10000", 40)
     now = host._start(begun, None, 0) + 2 * US
     for number, (name, us) in enumerate(made.nodes, 1):
         end = now + machine.ns(us)
-        early = machine.ns(1) if seed.pdl and number > 1 else 0
+        early = machine.ns(seed.early_us) if seed.pdl and number > 1 else 0
         if machine.node_mode:
             begin = now - early
             host._run(KERNEL, begin, end, correlation, None, name=name, graph_node=made.id << 32 | number)

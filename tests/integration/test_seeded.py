@@ -57,6 +57,15 @@ def test_what_the_host_does_is_seen_in_graph_mode_as_well(seed: Seed, kind: str,
     assert (result.verdict, result.suspects[0].kind, result.suspects[0].name) == ("regression", kind, name)
 
 
+@pytest.mark.parametrize("early_us", [0.8, 2.0])
+def test_lost_overlap_is_told_from_the_tracer_however_short_it_was(early_us: float) -> None:
+    """By 1.6 us and more all nodes begin later: no tracer was seen to do that."""
+    base, head = of(Seed(early_us=early_us), 1), of(Seed(pdl=False), 2)
+    result = diff([base], [head])
+    assert (result.verdict, result.suspects[0].kind) == ("regression", "overlap lost")
+    assert diff([head], [base]).suspects[0].kind == "overlap gained"
+
+
 def test_taking_the_seed_out_again_is_an_improvement_by_the_same() -> None:
     result = diff([of(Seed(swapped=("gate_fp32", 9.0)), 2)], [of(HEALTHY, 1)])
     assert result.verdict == "improvement"

@@ -48,7 +48,8 @@ def later_ns(base: Side, head: Side) -> float:
     program, captured with their nodes, can differ by a third of a microsecond in front of every node, and by 8 % of the
     step, with kernels that take the same time and with steps that are alike untraced. The middle of all nodes says
     by how much; what single kernels do besides is a change of the program, and so it is if half of them overlapped with
-    the one before them for longer than any tracer makes them wait, and no longer do.
+    the one before them for longer than any tracer makes them wait, and no longer do; or at all, where they begin later
+    by more than any tracer makes them.
     """
     pairs = [(base.roles[role], head.roles[other]) for role, other in paired(base.roles, head.roles)]
     both = [_in_common(*pair) for pair in pairs]
@@ -58,8 +59,9 @@ def later_ns(base: Side, head: Side) -> float:
     more = np.concatenate(
         [_front(after, k.head) - _front(before, k.base) for (before, after), k in zip(pairs, both, strict=True)]
     )
-    unlike = sum(np.count_nonzero(overlap(*pair, k.base, k.head, SEEN_NS)) for pair, k in zip(pairs, both, strict=True))
     middle = float(np.median(more))
+    least = SEEN_NS if abs(middle) <= SEEN_NS else CLOCK_NS
+    unlike = sum(np.count_nonzero(overlap(*pair, k.base, k.head, least)) for pair, k in zip(pairs, both, strict=True))
     kernels, which = np.unique(names, return_inverse=True)
     by_name = np.array([np.median(more[which == number]) for number in range(len(kernels))])
     alike = all(_alike(values, middle) >= MOST for values in (more, by_name))

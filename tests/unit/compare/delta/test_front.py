@@ -66,6 +66,12 @@ def test_overlap_that_no_tracer_undoes_is_the_programs() -> None:
     assert later_ns(early, late) == later_ns(late, early) == 0
 
 
+@pytest.mark.parametrize(("gap", "later"), [(50, 450), (200, 0), (700, 0)])
+def test_short_overlap_that_went_is_the_programs_too_where_no_tracer_delays_for_so_long(gap: int, later: int) -> None:
+    early, late = waiting([0] * 30, early_us=0.4, us=2), waiting([gap] * 30, us=2)
+    assert (later_ns(early, late), later_ns(late, early)) == (later, -later)
+
+
 @given(st.integers(0, 900), st.floats(1, 20))
 def test_a_side_brought_forward_has_that_much_less_and_no_gap_below_nothing(ns: int, us: float) -> None:
     side = waiting(SAME, us=us)
