@@ -37,12 +37,20 @@ def joint_keys(frames: Sequence[pl.DataFrame], group: str, number: str) -> tuple
     Returns:
         None where numbers lie so far apart that a table of them would be far larger than the frames.
     """
-    groups = pl.concat([frame[group].drop_nulls().unique() for frame in frames]).unique().sort().to_numpy()
+    groups = pl.concat([_different(frame[group]) for frame in frames]).unique().sort().to_numpy()
     ends = [end for frame in frames for end in (frame[number].min(), frame[number].max()) if isinstance(end, int)]
     low, width = min(ends, default=0), max(ends, default=0) - min(ends, default=0) + 1
     if width * len(groups) > _SPARSE * sum(map(len, frames)) + _SMALL:
         return None
     return [_keys(frame[group], frame[number], groups, low, width) for frame in frames], width * len(groups)
+
+
+def _different(column: pl.Series) -> pl.Series:
+    """Return the values of a column without null; mostly there is one, and finding that out takes next to nothing."""
+    lowest = column.min()
+    if lowest == column.max():
+        return column.clear() if lowest is None else pl.Series(column.name, [lowest], column.dtype)
+    return column.drop_nulls().unique()
 
 
 def _keys(group: pl.Series, number: pl.Series, groups: Ints, low: int, width: int) -> Ints:

@@ -26,3 +26,10 @@ def give_back_early() -> None:
         mallopt(_M_MMAP_THRESHOLD, _MAPPED)
         mallopt(_M_TRIM_THRESHOLD, _KEPT)
         mallopt(_M_ARENA_MAX, 1)
+
+
+def give_back() -> None:
+    """Return what glibc keeps of freed memory between blocks in use; after a stage that needed much for itself."""
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    if trim is not None:
+        trim(0)

@@ -35,7 +35,7 @@ def find_submissions(timeline: Timeline, steps: Steps) -> pl.DataFrame:
     operations = timeline.operations.select(first).rename({"start_ns": "op_start_ns"})
     calls = timeline.calls.select("process", "thread", "start_ns", "end_ns", api_role="role")
     submitted = (
-        timeline.leads.select("gpu", pl.col("call_index", "op_index").cast(pl.UInt32))
+        timeline.leads.select("gpu", "call_index", "op_index")
         .hstack(operations)
         .hstack(calls[timeline.leads["call_index"]])
         .with_columns(role=steps.replays["role"].gather(operations["replay_index"]))

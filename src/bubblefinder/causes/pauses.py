@@ -102,7 +102,7 @@ def _stretches(timeline: Timeline, submitted: pl.DataFrame, gpu: int, thread: in
     phase = positions(phases["call_index"].to_numpy(), calls["call_index"].to_numpy(), len(timeline.calls))
     placed = calls.hstack(phases.select(pl.col("started", "phase").gather(phase))).with_columns(
         reach=pl.col("end_ns").cum_max().shift(1),
-        behind=pl.col("started").forward_fill().shift(1),
+        behind=pl.col("started").cast(pl.Categorical).forward_fill().shift(1),
         run=pl.col("phase").forward_fill().shift(1),
     )
     placed = placed.with_columns(number=pl.int_range(pl.len()).over("run"))

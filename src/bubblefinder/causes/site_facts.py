@@ -203,7 +203,7 @@ def _surroundings(timeline: Timeline, causes: Causes, wait: dict[str, Any]) -> d
 
 def _near(timeline: Timeline, causes: Causes, wait: dict[str, Any]) -> _Near:
     """Return what the launching thread submitted between the replays around a wait."""
-    mine = causes.submitted.filter((pl.col("thread") == wait["launcher"]) & (pl.col("gpu") == wait["gpu"]))
+    mine = _submitted_by(causes, wait, "start_ns", "op_index", "replay_index", "api_role")
     middle = int(mine["start_ns"].search_sorted(wait["start_ns"], side="left"))
     past = int(mine["start_ns"].search_sorted(wait["end_ns"], side="left"))
     replays = mine["replay_index"].is_not_null().arg_true().to_numpy()
@@ -212,6 +212,12 @@ def _near(timeline: Timeline, causes: Causes, wait: dict[str, Any]) -> _Near:
     columns = timeline.operations.select("name", "stream", "copy_kind", "src_kind", "dst_kind")
     before, after = mine[first:middle], mine[past:last]
     return _Near(*(part.hstack(columns[part["op_index"]]) for part in (before, after)))
+
+
+def _submitted_by(causes: Causes, wait: dict[str, Any], *columns: str) -> pl.DataFrame:
+    """Return what the thread that a wait holds up submitted to its GPU."""
+    mine = (causes.submitted["thread"] == wait["launcher"]) & (causes.submitted["gpu"] == wait["gpu"])
+    return causes.submitted.select(columns).filter(mine)
 
 
 def _is_private(timeline: Timeline, wait: dict[str, Any], copy: int | None) -> bool | None:
@@ -235,13 +241,14 @@ def _steps_behind(causes: Causes, wait: dict[str, Any]) -> int | None:
 
 def _event_before(timeline: Timeline, causes: Causes, wait: dict[str, Any], stream: int | None) -> bool | None:
     """Tell whether the thread made the copy's stream wait for an event between its last launch and the copy."""
-    mine = causes.submitted.filter((pl.col("thread") == wait["launcher"]) & (pl.col("gpu") == wait["gpu"]))
+    mine = _submitted_by(causes, wait, "start_ns", "end_ns", "op_index", "api_role")
     copied = mine.filter(pl.col("op_index").eq_missing(pl.lit(wait["copy_index"])))["start_ns"].to_list()
     until: int = copied[0] if copied else wait["start_ns"]
     launches = mine.filter(pl.col("api_role").is_in([int(role) for role in LAUNCHES]) & (pl.col("start_ns") < until))
     since: int = max(launches["end_ns"].to_list(), default=0)
     waits_for = (pl.col("thread") == wait["launcher"]) & (pl.col("role") == CallRole.STREAM_WAIT)
-    asked = timeline.calls.filter(waits_for & pl.col("start_ns").is_between(since, until))
+    calls = timeline.calls.lazy().filter(waits_for & pl.col("start_ns").is_between(since, until))
+    asked = calls.select("process", "correlation").collect()
     if asked.is_empty():
         return False
     streams = asked.join(timeline.trace.syncs.select("process", "correlation", "stream"), on=["process", "correlation"])

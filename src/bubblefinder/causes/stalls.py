@@ -70,14 +70,18 @@ def find_synchronous_launches(timeline: Timeline) -> pl.DataFrame:
         ]
     )
     calls = timeline.calls
-    if not (calls["end_ns"].gather(launched["call_index"]) >= launched["over_ns"]).any():
-        return _none(timeline)
-    columns = calls.select("process", "thread", "start_ns", "end_ns", "api", "role")[launched["call_index"]]
-    found = launched.hstack(columns).filter(pl.col("role") == CallRole.LAUNCH_KERNEL)
+    launched = launched.with_columns(calls["end_ns"].gather(launched["call_index"]))
     behind = pl.col("end_ns") >= pl.col("over_ns")
+    if not launched.select(behind.any()).item():
+        return _none(timeline)
+    launched = launched.hstack(calls.select("thread", "role")[launched["call_index"]])
+    kernels = launched.filter(pl.col("role") == CallRole.LAUNCH_KERNEL)
     longer = pl.when(pl.col("took_ns") >= LONGER_KERNEL_NS).then(behind)
-    always = (longer.mean().over("thread") >= SYNCHRONOUS_SHARE) & (longer.count().over("thread") >= FEWEST)
-    return _shaped(found.filter(always & behind), synchronises=False)
+    threads = kernels.group_by("thread").agg(share=longer.mean(), count=longer.count())
+    always = threads.filter((pl.col("share") >= SYNCHRONOUS_SHARE) & (pl.col("count") >= FEWEST))["thread"]
+    found = kernels.filter(behind & pl.col("thread").is_in(always.implode()))
+    told = calls.select("process", "start_ns", "api")[found["call_index"]]
+    return _shaped(found.hstack(told), synchronises=False)
 
 
 def find_long_calls(timeline: Timeline, threads: pl.DataFrame) -> pl.DataFrame:

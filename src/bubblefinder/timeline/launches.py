@@ -204,7 +204,7 @@ def launch_leads(running_end: Ints, runs: pl.DataFrame, calls: pl.DataFrame) -> 
         call_index, op_index, gpu, lead_ns (null for the first operation of a GPU), blocking.
     """
     known = (
-        runs.select("gpu", "call_index", "blocking", op_index="first")
+        runs.select("gpu", "call_index", "blocking", op_index=pl.col("first").cast(pl.UInt32))
         .with_columns(running=pl.Series(running_end))
         .filter(pl.col("call_index").is_not_null())
     )

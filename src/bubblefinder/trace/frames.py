@@ -48,13 +48,20 @@ def in_time_order(frame: pl.DataFrame) -> pl.DataFrame:
     names = frame.columns
     laid = {}
     for name in sorted(names, key=lambda name: name not in _AS_STORED):
-        column = frame.drop_in_place(name)
-        laid[name] = column.rechunk() if order is None else _gathered(column, order)
+        laid[name] = _laid(frame.drop_in_place(name), order)
     return pl.DataFrame([laid[name] for name in names])
 
 
-def _gathered(column: pl.Series, order: pl.Series) -> pl.Series:
-    """Return a column in another order; through numpy where it can be, whose memory the column after it uses again."""
+def _laid(column: pl.Series, order: pl.Series | None) -> pl.Series:
+    """Return a column in one piece, in another order if one is given.
+
+    One of nulls alone is made anew: zeros that nobody has written take no memory. The others go through numpy where
+    they can, whose memory the column after it uses again.
+    """
+    if column.null_count() == len(column):
+        return column.clear(len(column))
+    if order is None:
+        return column.rechunk()
     if column.has_nulls() or not column.dtype.is_numeric():
         return column.gather(order)
     return pl.Series(column.name, column.to_numpy()[order.to_numpy()])
