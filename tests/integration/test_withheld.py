@@ -16,6 +16,7 @@ import polars as pl
 import pytest
 
 from bubblefinder.errors import CannotAnswerError
+from bubblefinder.fleet.model import Fleet, rows_of
 from bubblefinder.render.formats import encoded, formats_of, render
 from bubblefinder.render.prediction import sheet
 from bubblefinder.replay.answer import answer
@@ -68,11 +69,11 @@ def plain(text: str) -> str:
     return " ".join(html.unescape(bare).replace("**", "").split())
 
 
-def words(document: Document, told: Report | Answer, form: str) -> str:
+def words(document: Document, told: Report | Answer | Fleet, form: str) -> str:
     return plain(encoded(render(document, told, form)).decode())
 
 
-def frame(document: Document, told: Report | Answer, form: str) -> pl.DataFrame:
+def frame(document: Document, told: Report | Answer | Fleet, form: str) -> pl.DataFrame:
     """Return the rows of a format that is made of rows."""
     content = encoded(render(document, told, form))
     if form == "csv":
@@ -125,6 +126,21 @@ def test_no_format_says_a_value_where_there_is_a_range_alone(name: str, form: st
 @pytest.mark.parametrize("name", NAMES)
 def test_the_rows_of_a_report_say_nothing_of_what_a_change_gives(name: str, form: str) -> None:
     assert POINTS.isdisjoint(frame("report", report(name), form).columns)
+
+
+@pytest.mark.parametrize("form", ["csv", "parquet"])
+def test_the_rows_of_captures_side_by_side_have_a_range_beside_each_value_and_none_where_it_is_withheld(
+    form: str,
+) -> None:
+    told = Fleet(tuple(row for name in NAMES for row in rows_of(report(name), FOLDER / name, None)))
+    rows = frame("fleet", told, form).filter(pl.col("first").is_not_null())
+    untold = rows["path"].is_in([str(FOLDER / name) for name in NAMES if withheld(report(name))])
+    assert rows.filter(untold)["recoverable_ns"].null_count() == untold.sum()
+    assert rows.filter(untold)["recoverable_high_ns"].count() > 0
+    priced = rows.drop_nulls("recoverable_ns")
+    assert len(priced) > 10
+    assert (priced["recoverable_low_ns"] <= priced["recoverable_ns"]).all()
+    assert (priced["recoverable_ns"] <= priced["recoverable_high_ns"]).all()
 
 
 @pytest.mark.parametrize("name", NAMES)

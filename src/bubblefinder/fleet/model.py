@@ -32,7 +32,9 @@ class Row:
         bubble_ns: idle inside and outside graphs; null where the inside was not measured.
         inter_ns: idle outside graphs.
         first: title of the finding that comes first, of the capture's reported rank.
-        recoverable_ns: what it would give.
+        recoverable_ns: what it would give; null where the profiler's part of that can't be told.
+        recoverable_low_ns: the least that it would give.
+        recoverable_high_ns: the most.
         started_ns: when the capture began, ns since 1970.
     """
 
@@ -51,6 +53,8 @@ class Row:
     inter_ns: float | None = None
     first: str | None = None
     recoverable_ns: int | None = None
+    recoverable_low_ns: int | None = None
+    recoverable_high_ns: int | None = None
     started_ns: int | None = None
 
 
@@ -82,6 +86,7 @@ def _row(report: Report, path: Path, started_ns: int | None, rank: DeviceSteps |
     first = report.findings[0] if mine and report.findings else None
     stats = {name: one.mean for name, one in rank.per_step.items()} if rank else {}
     inter = _sum(stats, *INTER_CLASSES)
+    low, high = (first.recoverable_range_ns if first else None) or (None, None)
     names = {gpu.gpu: gpu.name for gpu in report.trace.gpus}
     duration = rank.per_step.get("duration") if rank else None
     return Row(
@@ -102,6 +107,8 @@ def _row(report: Report, path: Path, started_ns: int | None, rank: DeviceSteps |
         inter_ns=inter,
         first=first.title if first else None,
         recoverable_ns=first.recoverable_ns if first else None,
+        recoverable_low_ns=low,
+        recoverable_high_ns=high,
         started_ns=started_ns,
     )
 
