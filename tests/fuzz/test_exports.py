@@ -104,6 +104,7 @@ def _free(db: sqlite3.Connection, table: str, columns: list[str]) -> None:
 def stored(path: Path) -> dict[str, int]:
     """How many rows of operations and calls there are, whatever the tables are called; a call told twice is one."""
     with closing(sqlite3.connect(path)) as db:
+        db.text_factory = lambda text: text.decode(errors="replace")
         names = [name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
         counts = {
             name.removesuffix("_V2"): db.execute(f'SELECT count(*) FROM "{name}"').fetchone()[0]
