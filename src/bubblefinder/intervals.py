@@ -6,10 +6,13 @@ No I/O and no loop over rows. A *cover* is a set of disjoint, non-empty interval
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    import polars as pl
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
@@ -37,6 +40,11 @@ class Cover:
         return int((self.ends - self.starts).sum())
 
 
+def begin_and_end(rows: pl.DataFrame) -> tuple[Ints, Ints]:
+    """Return when each row of a frame with start_ns and end_ns begins and ends."""
+    return rows["start_ns"].to_numpy(), rows["end_ns"].to_numpy()
+
+
 def empty() -> Cover:
     """Return a cover of nothing."""
     return Cover(np.empty(0, np.int64), np.empty(0, np.int64))
@@ -56,6 +64,11 @@ def union(starts: Ints, ends: Ints) -> Cover:
     first = np.concatenate(([True], starts[1:] > reach[:-1]))
     last = np.concatenate((first[1:], [True]))
     return Cover(starts[first], reach[last])
+
+
+def union_of(rows: pl.DataFrame) -> Cover:
+    """Return when any row of a frame with start_ns and end_ns lasts."""
+    return union(*begin_and_end(rows))
 
 
 def distinct(values: Ints) -> Ints:

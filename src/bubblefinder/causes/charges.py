@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 
 from bubblefinder.causes.drains import CHARGEABLE, NOBODY, chains, lead_lost, open_gaps, to_blame, waiting_for_others
-from bubblefinder.intervals import split
+from bubblefinder.intervals import begin_and_end, split
 from bubblefinder.timeline.model import IdleClass
 
 if TYPE_CHECKING:
@@ -103,10 +103,8 @@ def _no_longer_than_the_call(charged: pl.DataFrame, waits: pl.DataFrame) -> pl.D
 
 
 def _parted(pieces: pl.DataFrame, claims: pl.DataFrame) -> pl.DataFrame:
-    begins, ends = claims["start_ns"].to_numpy(), claims["end_ns"].to_numpy()
-    starts, stops, parent = split(
-        pieces["start_ns"].to_numpy(), pieces["end_ns"].to_numpy(), np.concatenate([begins, ends])
-    )
+    begins, ends = begin_and_end(claims)
+    starts, stops, parent = split(*begin_and_end(pieces), np.concatenate([begins, ends]))
     position = np.searchsorted(begins, starts, side="right") - 1
     under = pl.Series((position >= 0) & (starts < ends[position]))
     own, paused = (

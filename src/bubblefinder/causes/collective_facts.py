@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 
 from bubblefinder.causes.collectives import is_collective
-from bubblefinder.intervals import overlap_with, union
+from bubblefinder.intervals import begin_and_end, overlap_with, union_of
 from bubblefinder.timeline.model import on_gpu
 from bubblefinder.units import kernel_name
 
@@ -42,8 +42,8 @@ def collective_costs(timeline: Timeline, lane: RankSteps, met: pl.DataFrame) -> 
     kernels, others = rows.filter(mine & stepwise), rows.filter(~mine.fill_null(value=False))
     if kernels.is_empty():
         return {}
-    starts, ends = kernels["start_ns"].to_numpy(), kernels["end_ns"].to_numpy()
-    beside = union(others["start_ns"].to_numpy(), others["end_ns"].to_numpy())
+    starts, ends = begin_and_end(kernels)
+    beside = union_of(others)
     alone = ends - starts - overlap_with(starts, ends, beside)
     shortest = met.select("op_index", own=(pl.col("end_ns") - pl.col("start_ns")).min().over("collective"))
     known = kernels.join(shortest, on="op_index", how="left", maintain_order="left")["own"]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
+from bubblefinder.intervals import begin_and_end
 from bubblefinder.trace.model import KERNEL
 
 if TYPE_CHECKING:
@@ -106,8 +107,8 @@ def _partners(rank: pl.DataFrame, first: pl.DataFrame) -> pl.Series:
 
 def _most_overlapping(these: pl.DataFrame, those: pl.DataFrame) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
     """Return the position in `those` of the operation that each of `these` overlaps most, -1 where none does."""
-    starts, ends = these["start_ns"].to_numpy(), these["end_ns"].to_numpy()
-    their_starts, their_ends = those["start_ns"].to_numpy(), those["end_ns"].to_numpy()
+    starts, ends = begin_and_end(these)
+    their_starts, their_ends = begin_and_end(those)
     best, chosen = np.zeros(len(starts), np.int64), np.full(len(starts), -1)
     around = np.searchsorted(their_starts, ends, side="left") - 1
     for back in range(3):

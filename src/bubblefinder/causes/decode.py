@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from bubblefinder.causes.evidence import Evidence
-from bubblefinder.intervals import Cover, inside, last_before, split, union
+from bubblefinder.intervals import begin_and_end, inside, last_before, split, union_of
 from bubblefinder.steps.model import HEAD, NO_LOAD, OTHER_WORK, PREFILL, SET_UP
 from bubblefinder.timeline.model import on_gpu
 from bubblefinder.trace.schema import CALLS_TABLE, KIND_TABLES
@@ -130,7 +130,7 @@ def lanes(timeline: Timeline, steps: Steps, causes: Causes) -> Iterator[RankStep
 
 
 def _lane(timeline: Timeline, windows: pl.DataFrame, charges: pl.DataFrame, gpu: int, process: int) -> RankSteps:
-    starts, ends = windows["start_ns"].to_numpy(), windows["end_ns"].to_numpy()
+    starts, ends = begin_and_end(windows)
     decode = windows["excluded"].is_null().to_numpy()
     return RankSteps(
         gpu=gpu,
@@ -146,8 +146,8 @@ def _lane(timeline: Timeline, windows: pl.DataFrame, charges: pl.DataFrame, gpu:
 
 def _idle_pieces(timeline: Timeline, charges: pl.DataFrame, gpu: int, starts: Ints) -> IdlePieces:
     pieces = on_gpu(timeline.pieces, gpu)
-    chosen, lower, upper = _cut(pieces["start_ns"].to_numpy(), pieces["end_ns"].to_numpy(), starts)
-    charged, awaited = _times(charges), _times(charges.filter(pl.col("wait_index").is_not_null()))
+    chosen, lower, upper = _cut(*begin_and_end(pieces), starts)
+    charged, awaited = union_of(charges), union_of(charges.filter(pl.col("wait_index").is_not_null()))
     lower, upper, parent = split(
         lower, upper, np.concatenate([charged.starts, charged.ends, awaited.starts, awaited.ends])
     )
@@ -161,10 +161,6 @@ def _idle_pieces(timeline: Timeline, charges: pl.DataFrame, gpu: int, starts: In
         charged=inside(lower, charged),
         awaited=inside(lower, awaited),
     )
-
-
-def _times(charges: pl.DataFrame) -> Cover:
-    return union(charges["start_ns"].to_numpy(), charges["end_ns"].to_numpy())
 
 
 def _cut(begins: Ints, ends: Ints, starts: Ints) -> tuple[Ints, Ints, Ints]:

@@ -20,7 +20,7 @@ from bubblefinder.causes.role_facts import find_spans, role_facts, seam_facts, s
 from bubblefinder.causes.site_facts import facts_of_sites, site_facts
 from bubblefinder.causes.step_parts import SkewFacts
 from bubblefinder.causes.thresholds import OWN_COPY_NS
-from bubblefinder.intervals import Cover, inside, split, union
+from bubblefinder.intervals import inside, split, union_of
 from bubblefinder.timeline.apis import CallRole
 from bubblefinder.timeline.launches import LAUNCHES
 from bubblefinder.timeline.model import INTER, CaptureMode, IdleClass, on_gpu
@@ -144,10 +144,10 @@ def _copies_alone(timeline: Timeline, lane: RankSteps) -> dict[str, Any]:
     rows = on_gpu(timeline.operations.select("gpu", "kind", "copy_kind", "start_ns", "end_ns"), lane.gpu)
     moves = (pl.col("kind") == MEMCPY) & pl.col("copy_kind").is_in(_HOST_COPIES)
     long = pl.col("end_ns") - pl.col("start_ns") >= OWN_COPY_NS
-    copies, others = rows.filter(moves & long), cover_of_any(rows.filter(~moves))
+    copies, others = rows.filter(moves & long), union_of(rows.filter(~moves))
     if copies.is_empty() or not lane.steps:
         return {}
-    cover = cover_of_any(copies)
+    cover = union_of(copies)
     starts, ends, _ = split(cover.starts, cover.ends, np.concatenate([others.starts, others.ends, lane.starts]))
     alone = ~inside(starts, others) & (ends - starts >= OWN_COPY_NS)  # not the gaps between kernels beside a copy
     starts, ends = starts[alone], ends[alone]
@@ -155,11 +155,6 @@ def _copies_alone(timeline: Timeline, lane: RankSteps) -> dict[str, Any]:
     lengths = copies.group_by("copy_kind").agg(ns=(pl.col("end_ns") - pl.col("start_ns")).sum())
     most = lengths.sort("ns", "copy_kind")["copy_kind"][-1]
     return {"copies_alone_share": lane.share(total), "copies_alone_kind": COPY_KINDS.get(most)}
-
-
-def cover_of_any(rows: pl.DataFrame) -> Cover:
-    """Return when any of the rows lasts."""
-    return union(rows["start_ns"].to_numpy(), rows["end_ns"].to_numpy())
 
 
 def _run_ahead(timeline: Timeline, lane: RankSteps) -> float | None:

@@ -10,7 +10,7 @@ import polars as pl
 from bubblefinder.causes.decode import RankSteps, call_rows, p50
 from bubblefinder.causes.idle_ranges import idle_ranges
 from bubblefinder.causes.step_parts import HoleFacts
-from bubblefinder.intervals import overlap_with, union
+from bubblefinder.intervals import overlap_with, union_of
 from bubblefinder.units import share
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def late_calls(timeline: Timeline, lane: RankSteps, thread: int, late: Bools) ->
 
 def _under(starts: Ints, ends: Ints, calls: pl.DataFrame) -> int:
     """Return how much of some intervals lies under calls."""
-    return int(overlap_with(starts, ends, union(calls["start_ns"].to_numpy(), calls["end_ns"].to_numpy())).sum())
+    return int(overlap_with(starts, ends, union_of(calls)).sum())
 
 
 def hole_facts(timeline: Timeline, causes: Causes, lane: RankSteps, others: list[RankSteps]) -> Iterator[HoleFacts]:

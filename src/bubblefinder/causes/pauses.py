@@ -9,7 +9,7 @@ import polars as pl
 
 from bubblefinder.causes.stalls import late_idle
 from bubblefinder.causes.thresholds import COVERS, FEWEST, HOLE_FACTOR, HOLE_NS, PAUSE_NS
-from bubblefinder.intervals import Cover, overlap_with, union
+from bubblefinder.intervals import Cover, begin_and_end, overlap_with, union, union_of
 from bubblefinder.lookup import positions
 
 if TYPE_CHECKING:
@@ -68,11 +68,11 @@ def _of_thread(
     given = np.sort(handed["end_ns"].to_numpy())
     shown = [(reason, _unexplained(_idle_under(rows, idle), given)) for reason, rows in _sources(timeline, thread)]
     holes = _idle_under(stretches.filter(_is_hole()), idle)
-    starts, ends = holes["start_ns"].to_numpy(), holes["end_ns"].to_numpy()
+    starts, ends = begin_and_end(holes)
     free = ~_ended_by(starts, ends, given)
     holes = holes.with_columns(_reasons(shown, starts, ends)).filter(pl.Series(free))
     yield holes
-    taken = union(holes["start_ns"].to_numpy(), holes["end_ns"].to_numpy())
+    taken = union_of(holes)
     for reason, rows in shown:
         long = rows.filter(pl.col("end_ns") - pl.col("start_ns") >= PAUSE_NS)
         if long.is_empty():
@@ -140,12 +140,12 @@ def _sources(timeline: Timeline, thread: int) -> Iterator[tuple[str, pl.DataFram
 
 
 def _idle_under(rows: pl.DataFrame, idle: Cover) -> pl.DataFrame:
-    return rows.filter(pl.Series(overlap_with(rows["start_ns"].to_numpy(), rows["end_ns"].to_numpy(), idle) > 0))
+    return rows.filter(pl.Series(overlap_with(*begin_and_end(rows), idle) > 0))
 
 
 def _unexplained(rows: pl.DataFrame, given: Ints) -> pl.DataFrame:
     """Leave out the sleeps that end since another thread's wait has ended."""
-    return rows.filter(pl.Series(~_ended_by(rows["start_ns"].to_numpy(), rows["end_ns"].to_numpy(), given)))
+    return rows.filter(pl.Series(~_ended_by(*begin_and_end(rows), given)))
 
 
 def _ended_by(starts: Ints, ends: Ints, given: Ints) -> Bools:
@@ -163,7 +163,7 @@ def _inside_stretches(rows: pl.DataFrame, stretches: pl.DataFrame) -> pl.DataFra
 def _apart(rows: pl.DataFrame, taken: Cover) -> pl.DataFrame:
     """Leave out the rows that touch what is taken, and those inside another (nested calls)."""
     rows = rows.sort("start_ns", pl.col("end_ns"), descending=[False, True])
-    free = overlap_with(rows["start_ns"].to_numpy(), rows["end_ns"].to_numpy(), taken) == 0
+    free = overlap_with(*begin_and_end(rows), taken) == 0
     rows = rows.filter(pl.Series(free))
     return rows.filter((pl.col("start_ns") >= pl.col("end_ns").cum_max().shift(1)).fill_null(value=True))
 
@@ -173,7 +173,7 @@ def _reasons(shown: list[tuple[str, pl.DataFrame]], starts: Ints, ends: Ints) ->
     reason = np.full(len(starts), None, dtype=object)
     detail = np.full(len(starts), None, dtype=object)
     for name, rows in reversed(shown):
-        covered = overlap_with(starts, ends, union(rows["start_ns"].to_numpy(), rows["end_ns"].to_numpy()))
+        covered = overlap_with(starts, ends, union_of(rows))
         for hole in np.flatnonzero(covered > COVERS * (ends - starts)):
             reason[hole], detail[hole] = name, _longest(rows, int(starts[hole]), int(ends[hole]))
     return [

@@ -11,7 +11,7 @@ from bubblefinder.causes.decode import RankSteps, call_rows, operation_rows, p50
 from bubblefinder.causes.fallbacks import where_it_runs
 from bubblefinder.causes.step_parts import RoleFacts, SeamFacts
 from bubblefinder.causes.tandems import find_tandems
-from bubblefinder.intervals import held_by, last_before
+from bubblefinder.intervals import begin_and_end, held_by, last_before
 from bubblefinder.overhead.calibration import likely_costs
 from bubblefinder.timeline.apis import CallRole
 from bubblefinder.timeline.model import INTER, CaptureMode, IdleClass, on_gpu
@@ -144,7 +144,7 @@ def _role(
 
 def span_of_pieces(lane: RankSteps, spans: pl.DataFrame) -> Ints:
     """Return for each idle piece of a lane the position of the span it lies in, -1 outside."""
-    return held_by(lane.pieces.starts, spans["start_ns"].to_numpy(), spans["end_ns"].to_numpy())
+    return held_by(lane.pieces.starts, *begin_and_end(spans))
 
 
 def _inside(timeline: Timeline, lane: RankSteps, spans: pl.DataFrame, per_step: float) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from bubblefinder.causes.thresholds import (
     SYNCHRONOUS_SHARE,
     USUALLY,
 )
-from bubblefinder.intervals import Cover, overlap_with, union
+from bubblefinder.intervals import Cover, begin_and_end, overlap_with, union_of
 from bubblefinder.lookup import positions
 from bubblefinder.timeline.apis import CallRole
 from bubblefinder.timeline.launches import LAUNCHES
@@ -126,7 +126,7 @@ def _slow_launches(timeline: Timeline, calls: pl.DataFrame) -> pl.DataFrame:
 
 def _judged(timeline: Timeline, calls: pl.DataFrame, gpu: int) -> pl.DataFrame:
     """Return the calls with idle of a GPU under them, with `awaits`."""
-    starts, ends = calls["start_ns"].to_numpy(), calls["end_ns"].to_numpy()
+    starts, ends = begin_and_end(calls)
     idle = late_idle(timeline, gpu)
     if not len(idle) or not len(calls):
         return _none(timeline)
@@ -146,7 +146,7 @@ def late_idle(timeline: Timeline, gpu: int) -> Cover:
     """Return when a GPU was idle since the host had not launched."""
     pieces = on_gpu(timeline.pieces, gpu)
     late = pieces.filter(pl.col("idle_class").is_in([int(name) for name in _LATE]))
-    return union(late["start_ns"].to_numpy(), late["end_ns"].to_numpy())
+    return union_of(late)
 
 
 def _shaped(calls: pl.DataFrame, *, synchronises: bool = True) -> pl.DataFrame:

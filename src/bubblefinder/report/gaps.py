@@ -9,7 +9,7 @@ import polars as pl
 
 from bubblefinder.causes.step_parts import HoleFacts
 from bubblefinder.errors import CannotAnswerError
-from bubblefinder.intervals import held_by, split
+from bubblefinder.intervals import begin_and_end, held_by, split
 from bubblefinder.report.detail.kernels import kernel_name
 from bubblefinder.report.detail.tables import class_name, labels
 from bubblefinder.rules.config import Config
@@ -102,7 +102,7 @@ def _of_gpu(analysis: Analysis, gpu: int, rank: Rank | None) -> pl.DataFrame:
     windows = known.filter(rank.mine) if rank else known.clear()
     charges = analysis.causes.charges.join(pieces.select("piece_index"), on="piece_index", how="semi").sort("start_ns")
     cuts = pl.concat([frame[side] for frame in (windows, charges) for side in ("start_ns", "end_ns")]).to_numpy()
-    starts, ends, parent = split(pieces["start_ns"].to_numpy(), pieces["end_ns"].to_numpy(), cuts)
+    starts, ends, parent = split(*begin_and_end(pieces), cuts)
     step, charge = _held(starts, windows), _held(starts, charges)
     return pl.DataFrame(
         {
@@ -124,7 +124,7 @@ def _of_gpu(analysis: Analysis, gpu: int, rank: Rank | None) -> pl.DataFrame:
 
 def _held(points: Ints, frame: pl.DataFrame) -> pl.Series:
     """Return the row of a frame of disjoint intervals that each point lies in, null for none."""
-    position = held_by(points, frame["start_ns"].to_numpy(), frame["end_ns"].to_numpy())
+    position = held_by(points, *begin_and_end(frame))
     return pl.Series(np.where(position < 0, 0, position), dtype=pl.Int64).set(pl.Series(position < 0), None)
 
 

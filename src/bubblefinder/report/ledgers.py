@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
-from bubblefinder.intervals import covered_before
+from bubblefinder.intervals import begin_and_end, covered_before
 from bubblefinder.report.model import DeviceReport, InterGraph, Launches, Regime, Role, Stats, StepRow
 from bubblefinder.steps.model import REGIME
 from bubblefinder.timeline.ledger import COLUMNS, cover_of, device_ledger, window_ledger
@@ -29,7 +29,7 @@ def windows_with_ledger(timeline: Timeline, steps: Steps) -> pl.DataFrame:
     parts = []
     for rows in windows.partition_by("gpu", maintain_order=True):
         gpu = int(rows["gpu"][0])
-        ledger = window_ledger(timeline, gpu, rows["start_ns"].to_numpy(), rows["end_ns"].to_numpy())
+        ledger = window_ledger(timeline, gpu, *begin_and_end(rows))
         parts.append(
             rows.hstack(ledger.with_columns(pl.lit(None, pl.Int64).alias(name) for name in unmeasured(timeline, gpu)))
         )

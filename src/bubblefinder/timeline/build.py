@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 
 from bubblefinder.errors import CannotAnswerError, InternalError
-from bubblefinder.intervals import Cover, Ints, empty, union
+from bubblefinder.intervals import Cover, Ints, begin_and_end, empty, union, union_of
 from bubblefinder.timeline import gaps as gaps_module
 from bubblefinder.timeline.gaps import NEVER, Gaps, Pieces
 from bubblefinder.timeline.launches import (
@@ -178,7 +178,7 @@ class Launches:
 def _analyse(gpu: int, trace: Trace, operations: pl.DataFrame, launches: Launches, replays: pl.DataFrame) -> _Gpu:
     offset, end = (operations["gpu"].search_sorted(gpu, side=side) for side in ("left", "right"))
     mine = operations[offset:end]
-    starts, ends = mine["start_ns"].to_numpy(), mine["end_ns"].to_numpy()
+    starts, ends = begin_and_end(mine)
 
     def began(positions: Ints) -> Ints:
         return launches.column("start_ns", NEVER, positions + offset)
@@ -215,7 +215,7 @@ def _analyse(gpu: int, trace: Trace, operations: pl.DataFrame, launches: Launche
 def _measured(replays: pl.DataFrame) -> Cover:
     """Return the spans of the replays recorded node by node; between two blocks of one launch nothing was measured."""
     spans = replays.filter(pl.col("nodes").is_not_null())
-    return union(spans["start_ns"].to_numpy(), spans["end_ns"].to_numpy())
+    return union_of(spans)
 
 
 def _both(one: Cover, other: Cover) -> Cover:
@@ -241,7 +241,7 @@ def profiler_windows(overheads: pl.DataFrame, processes: Sequence[int]) -> Cover
     by_name = (pl.col("table") != OVERHEAD_TABLE) & pl.col("name").str.contains(f"(?i)^(?:{PROFILER_NAMES.pattern})")
     by_type = (pl.col("table") == OVERHEAD_TABLE) & pl.col("overhead_type").is_in(PROFILER_TYPES)
     rows = overheads.filter(pl.col("process").is_in(processes) & (by_name | by_type).fill_null(value=False))
-    return union(rows["start_ns"].to_numpy(), rows["end_ns"].to_numpy())
+    return union_of(rows)
 
 
 def _device(

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
-from bubblefinder.intervals import Cover, union
+from bubblefinder.intervals import Cover, begin_and_end, union, union_of
 from bubblefinder.timeline.apis import CallRole
 
 if TYPE_CHECKING:
@@ -51,8 +51,8 @@ def outlived(operations: pl.DataFrame, calls: pl.DataFrame, processes: Sequence[
 def _beyond(operations: pl.DataFrame, waits: pl.DataFrame, process: int) -> pl.DataFrame:
     """Return the waits that ended while nothing of the process ran, with `over_ns`: since when that was so for them."""
     mine = operations.filter(pl.col("process") == process)
-    busy = union(mine["start_ns"].to_numpy(), mine["end_ns"].to_numpy())
-    starts, ends = waits["start_ns"].to_numpy(), waits["end_ns"].to_numpy()
+    busy = union_of(mine)
+    starts, ends = begin_and_end(waits)
     position = np.searchsorted(busy.starts, ends, side="left") - 1
     known = position >= 0
     over = np.where(known, busy.ends[np.maximum(position, 0)] if len(busy) else ends, ends)

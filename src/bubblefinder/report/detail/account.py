@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
-from bubblefinder.intervals import every_position, within
+from bubblefinder.intervals import begin_and_end, every_position, within
 from bubblefinder.report.account import Account, EagerAccount, RoleAccount, Shapes
 from bubblefinder.report.detail.host_account import calls_of, idle_of
 from bubblefinder.report.detail.kernels import kernel_name
@@ -93,8 +93,8 @@ def _work(timeline: Timeline, steps: Steps, rank: Rank, seen: pl.DataFrame) -> p
     counts once.
     """
     operations = on_gpu(timeline.operations, rank.gpu)
-    starts, ends = operations["start_ns"].to_numpy(), operations["end_ns"].to_numpy()
-    low, high = seen["start_ns"].to_numpy(), seen["end_ns"].to_numpy()
+    starts, ends = begin_and_end(operations)
+    low, high = begin_and_end(seen)
     before = np.concatenate((starts[:1], np.maximum.accumulate(ends)[:-1]))
     owner, lengths, _ = within(np.maximum(starts, before), np.maximum(ends, before), low, high)
     own = _summed(owner, lengths, len(starts))
@@ -128,7 +128,7 @@ def _summed(owner: Ints, lengths: Ints, count: int) -> Ints:
 def _ended(timeline: Timeline, rank: Rank, low: Ints, high: Ints, count: int) -> Ints:
     """Return the idle time inside replays that each operation of the GPU ended, in some windows."""
     pieces = on_gpu(timeline.pieces, rank.gpu).filter(pl.col("idle_class") == IdleClass.INTRA_GRAPH)
-    position, lengths, _ = within(pieces["start_ns"].to_numpy(), pieces["end_ns"].to_numpy(), low, high)
+    position, lengths, _ = within(*begin_and_end(pieces), low, high)
     first = int(timeline.operations["gpu"].search_sorted(rank.gpu))
     gap = pieces["gap_index"].to_numpy()[position]
     return _summed(timeline.gaps["after_index"].to_numpy()[gap].astype(np.int64) - first, lengths, count)

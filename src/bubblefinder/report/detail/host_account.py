@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 
 from bubblefinder.causes.places import general
-from bubblefinder.intervals import split
+from bubblefinder.intervals import begin_and_end, split
 from bubblefinder.lookup import NOWHERE, Timetable, nullable, positions
 from bubblefinder.report.account import CallAccount, IdleAccount
 from bubblefinder.report.detail.tables import class_name, labels
@@ -105,7 +105,7 @@ def _parts(timeline: Timeline, pieces: pl.DataFrame, starts: Ints) -> pl.DataFra
     cut = []
     for (thread,), mine in pieces.partition_by("thread", as_dict=True, maintain_order=True).items():
         edges = np.concatenate((starts, *_edges(timeline, thread))) if thread is not None else starts
-        lower, upper, owner = split(mine["start_ns"].to_numpy(), mine["end_ns"].to_numpy(), edges)
+        lower, upper, owner = split(*begin_and_end(mine), edges)
         cut.append(mine.select(kept)[owner].with_columns(start_ns=pl.Series(lower), ns=pl.Series(upper - lower)))
     return pl.concat(cut) if cut else pieces.select(*kept, "start_ns", ns="end_ns")
 
