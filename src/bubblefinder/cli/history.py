@@ -142,11 +142,17 @@ def export(
     output_format: Annotated[str, typer.Option("-f", "--format", metavar="NAME", help="csv or json.")] = "csv",
 ) -> None:
     """Print every value of every run, one a line."""
-    from bubblefinder.compare.export import render
+    from bubblefinder.compare.export import COLUMNS, records
     from bubblefinder.compare.store import open_store
+    from bubblefinder.errors import UsageError
+    from bubblefinder.render.kit import csv
+    from bubblefinder.report import json
 
+    if output_format not in {"csv", "json"}:
+        raise UsageError(f"there is no format {output_format!r} for a history", hint="use csv or json")
     with open_store(file) as database:
-        typer.echo(render(database, label, output_format), nl=False)
+        rows = list(records(database, label))
+    typer.echo(json.render(rows) if output_format == "json" else csv.write(rows, COLUMNS), nl=False)
 
 
 def _say(line: str) -> None:

@@ -22,10 +22,10 @@ def metrics(
 
     known = (*METRICS.values(), *SERVING.values())
     if json:
-        import msgspec
+        from bubblefinder.report.json import render
 
         told = [{f: getattr(m, f) for f in ("id", "unit", "better", "dimensions", "meaning")} for m in known]
-        typer.echo(msgspec.json.format(msgspec.json.encode(told, order="sorted"), indent=1).decode())
+        typer.echo(render(told), nl=False)
         return
     rows = [(m.id, m.unit, m.better, ", ".join(m.dimensions), m.meaning) for m in known]
     typer.echo(draw(Table("Metrics", ("id", "unit", "better", "where", "meaning"), rows), terminal_width()))

@@ -77,6 +77,11 @@ class Depth:
         """Mean TPOT times mean accept length."""
         return self.tpot_ms * self.accept
 
+    @property
+    def name(self) -> str:
+        """Draft passes and positions, as ``3/4``."""
+        return f"{self.steps}/{self.tokens}"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deeper:
@@ -236,18 +241,14 @@ def as_document(found: Sweep, against: Verdict | None) -> dict[str, Any]:
         ],
         "break_even": [
             {
-                "from": _name(one.shallow), "to": _name(one.deep), "step_cost": one.cost,
+                "from": one.shallow.name, "to": one.deep.name, "step_cost": one.cost,
                 "accept_length": one.deep.accept, "break_even": one.break_even, "pays": one.pays, "sure": one.sure,
             }
             for one in found.deeper
         ],
-        "best": _name(found.best) if found.best else None,
+        "best": found.best.name if found.best else None,
         "speedup": {
             "accept_length": against.accept, "cost": against.cost, "predicted": against.predicted,
             "measured": against.measured, "unexplained": against.unexplained, "fallback_ms": against.fallback_ms,
         } if against else None,
     }  # fmt: skip
-
-
-def _name(depth: Depth) -> str:
-    return f"{depth.steps}/{depth.tokens}"

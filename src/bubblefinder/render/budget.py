@@ -45,13 +45,6 @@ def _points(judged: Judged) -> tuple[tuple[str, str | None], ...]:
     return (*told, ("Base", judged.base), ("Head", judged.head))
 
 
-def json(judged: Judged) -> str:
-    """Return bubblefinder.judgement/1 with sorted keys."""
-    import msgspec
-
-    return msgspec.json.format(msgspec.json.encode(judged, order="sorted"), indent=1).decode() + "\n"
-
-
 def records(judged: Judged) -> list[dict[str, object]]:
     """Return one record a limit: what was measured, what was allowed, and the verdict on it."""
     return [

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json as stdlib_json
 from dataclasses import asdict, fields
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from bubblefinder.fleet.judge import drifts, outliers, stragglers, worst
 from bubblefinder.fleet.model import Row
@@ -41,11 +40,9 @@ def records(fleet: Fleet) -> list[dict[str, object]]:
     return [asdict(row) for row in fleet.rows]
 
 
-def json(fleet: Fleet) -> str:
-    """Return every rank and failure as JSON; `docs/batch.md` lists the names."""
-    document: dict[str, Any] = {"schema": SCHEMA, "rows": records(fleet)}
-    document["failures"] = [asdict(one) for one in fleet.failures]
-    return stdlib_json.dumps(document, indent=2, sort_keys=True) + "\n"
+def document(fleet: Fleet) -> dict[str, object]:
+    """Return every rank and failure for JSON; `docs/batch.md` lists the names."""
+    return {"schema": SCHEMA, "rows": fleet.rows, "failures": fleet.failures}
 
 
 def parquet(fleet: Fleet) -> bytes:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json as stdlib_json
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
@@ -61,16 +60,16 @@ def records(floor: Floor) -> list[dict[str, object]]:
     ]
 
 
-def json(floor: Floor) -> str:
-    """Return the floor as JSON; `docs/floor.md` lists the names."""
-    document = msgspec.to_builtins(floor_report(floor))
-    del document["impossible"]
+def document(floor: Floor) -> dict[str, object]:
+    """Return the floor for JSON; `docs/floor.md` lists the names."""
+    made: dict[str, Any] = msgspec.to_builtins(floor_report(floor))
+    del made["impossible"]
     rate = floor.bandwidth
-    document |= {"schema": SCHEMA, "achievable_share": rate.achievable, "ridge": rate.ridge}
-    for told, traffic in zip(document["roles"], (role.traffic for role in floor.roles), strict=True):
+    made |= {"schema": SCHEMA, "achievable_share": rate.achievable, "ridge": rate.ridge}
+    for told, traffic in zip(made["roles"], (role.traffic for role in floor.roles), strict=True):
         told |= {"passes": traffic.passes, "tokens": traffic.tokens, "intensity": traffic.intensity}
         told["parts"] = {name: round(size) for name, size in traffic.parts.items() if size}
-    return stdlib_json.dumps(document, indent=2, sort_keys=True) + "\n"
+    return made
 
 
 def _headline(floor: Floor) -> str:

@@ -75,18 +75,18 @@ _OF_SHEETS: Final[tuple[tuple[str, tuple[str, ...], str, Literal["", "width", "u
 )
 _OWN: Final = (
     Format("diff", "html", (".html", ".htm"), "render.diff.html:write"),
-    Format("diff", "json", (".json",), "compare.json:render"),
+    Format("diff", "json", (".json",), "report.json:render"),
     Format("diff", "junit", (".junit.xml", ".xml"), "render.kit.junit:write", "render.diff.sheet:sheet"),
-    Format("budget", "json", (".json",), "render.budget:json"),
+    Format("budget", "json", (".json",), "report.json:render"),
     Format("budget", "junit", (".junit.xml", ".xml"), "render.kit.junit:write", "render.budget:sheet"),
     Format("prediction", "text", (".txt",), "render.prediction:text", takes="width"),
     Format("prediction", "json", (".json",), "render.prediction:json"),
     Format("trend", "text", (".txt",), "render.trend:text", takes="width"),
     Format("trend", "html", (".html", ".htm"), "render.trend:html"),
-    Format("trend", "json", (".json",), "render.trend:json"),
-    Format("floor", "json", (".json",), "render.floor:json"),
-    Format("speculation", "json", (".json",), "render.speculation:json"),
-    Format("fleet", "json", (".json",), "render.fleet:json"),
+    Format("trend", "json", (".json",), "report.json:render", "render.trend:document"),
+    Format("floor", "json", (".json",), "report.json:render", "render.floor:document"),
+    Format("speculation", "json", (".json",), "report.json:render", "render.speculation:document"),
+    Format("fleet", "json", (".json",), "report.json:render", "render.fleet:document"),
     Format("fleet", "parquet", (".parquet",), "render.fleet:parquet"),
 )
 _SHARED: Final = (

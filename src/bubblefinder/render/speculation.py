@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json as stdlib_json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -14,7 +13,7 @@ from bubblefinder.units import UNKNOWN, share
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from bubblefinder.economics.speculation import Depth, Sweep, Verdict
+    from bubblefinder.economics.speculation import Sweep, Verdict
 
 _SURE: Final = {None: "one run a depth", True: "yes", False: "no"}
 
@@ -55,9 +54,9 @@ def records(found: Speculation) -> list[dict[str, object]]:
     ]
 
 
-def json(found: Speculation) -> str:
-    """Return the runs, the break-even line, the best depth and the speed-up as JSON."""
-    return stdlib_json.dumps(as_document(found.sweep, found.against), indent=2, sort_keys=True) + "\n"
+def document(found: Speculation) -> dict[str, object]:
+    """Return the runs, the break-even line, the best depth and the speed-up for JSON."""
+    return as_document(found.sweep, found.against)
 
 
 def _headline(found: Speculation) -> Iterator[str]:
@@ -65,9 +64,9 @@ def _headline(found: Speculation) -> Iterator[str]:
     if best is None:
         yield "No run was given."
     elif len(found.sweep.depths) == 1:
-        yield f"With {_name(best)} a step takes {best.step_ms:.2f} ms and commits {best.accept:.2f} tokens."
+        yield f"With {best.name} a step takes {best.step_ms:.2f} ms and commits {best.accept:.2f} tokens."
     else:
-        yield f"Draft depth {_name(best)} is the fastest here: {best.tpot_ms:.2f} ms a token."
+        yield f"Draft depth {best.name} is the fastest here: {best.tpot_ms:.2f} ms a token."
     against = found.against
     if against is None:
         return
@@ -99,7 +98,7 @@ def _warnings(found: Speculation) -> Iterator[str]:
 def _depths(sweep: Sweep) -> Table:
     rows = [
         (
-            _name(depth),
+            depth.name,
             f"{depth.accept:.2f}",
             f"{depth.tpot_ms:.2f}",
             f"{depth.step_ms:.2f}",
@@ -119,7 +118,7 @@ def _depths(sweep: Sweep) -> Table:
 def _deeper(sweep: Sweep) -> Table:
     rows = [
         (
-            f"{_name(one.shallow)} to {_name(one.deep)}",
+            f"{one.shallow.name} to {one.deep.name}",
             share(one.cost),
             f"{one.break_even:.2f}",
             f"{one.deep.accept:.2f}",
@@ -135,7 +134,3 @@ def _deeper(sweep: Sweep) -> Table:
         note="It pays where the accept length rises by more than the step does.",
         left=frozenset({"from", "so it", "beyond the runs' spread"}),
     )
-
-
-def _name(depth: Depth) -> str:
-    return f"{depth.steps}/{depth.tokens}"

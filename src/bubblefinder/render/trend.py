@@ -87,11 +87,9 @@ def records(trend: Trend) -> list[dict[str, object]]:
     ]
 
 
-def json(trend: Trend) -> str:
-    """Return the metric, its runs and where it moved."""
-    import msgspec
-
-    document = {
+def document(trend: Trend) -> dict[str, object]:
+    """Return the metric, its runs and where it moved, for JSON."""
+    return {
         "schema": SCHEMA,
         "metric": trend.metric.id,
         "unit": trend.metric.unit,
@@ -102,7 +100,6 @@ def json(trend: Trend) -> str:
             for one in trend.shifts
         ],
     }
-    return msgspec.json.format(msgspec.json.encode(document), indent=1).decode() + "\n"
 
 
 def verdicts(trend: Trend) -> list[str]:

@@ -7,10 +7,9 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-import msgspec
-
 from bubblefinder.errors import CannotAnswerError
 from bubblefinder.pipeline import Analysis
+from bubblefinder.report import json
 from bubblefinder.rules.packs import load_packs
 from bubblefinder.timeline.model import CaptureMode
 from bubblefinder.timeline.ranges import TOOL_DOMAINS, user_ranges
@@ -114,7 +113,7 @@ def render(examination: Examination) -> str:
         "quality": examination.notes,
         "command": examination.command or None,
     }
-    return msgspec.json.format(msgspec.json.encode(found, order="sorted"), indent=1).decode() + "\n"
+    return json.render(found)
 
 
 def _rows(trace: Trace) -> tuple[tuple[str, int], ...]:

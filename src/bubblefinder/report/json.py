@@ -1,4 +1,4 @@
-"""The report as JSON: written with sorted keys, read back into the same values."""
+"""Documents as JSON, written with sorted keys; a report is read back into the same values."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ _HINT = "give a report written by `bubblefinder analyze -o report.json` or `-o r
 SCHEMA_URL = "https://json-schema.org/draft/2020-12/schema"
 
 
-def render(report: Report) -> str:
-    """Return the report as indented JSON; integers are nanoseconds, unknown is null."""
-    return msgspec.json.format(encode(report), indent=1).decode() + "\n"
+def render(document: object) -> str:
+    """Return a report, or any other document, as indented JSON; integers are nanoseconds, unknown is null."""
+    return msgspec.json.format(encode(document), indent=1).decode() + "\n"
 
 
-def encode(report: Report) -> bytes:
-    """Return the report as compact JSON with sorted keys."""
-    return msgspec.json.encode(report, order="sorted")
+def encode(document: object) -> bytes:
+    """Return the same as compact JSON; keys are sorted in both."""
+    return msgspec.json.encode(document, order="sorted")
 
 
 def decode(content: bytes | str) -> Report:

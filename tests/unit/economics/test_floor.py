@@ -9,7 +9,7 @@ from bubblefinder.economics.hardware import Bandwidth, bandwidth_of
 from bubblefinder.economics.shapes import load_shape
 from bubblefinder.economics.traffic import Load
 from bubblefinder.errors import CannotAnswerError
-from bubblefinder.render.floor import json as rendered
+from bubblefinder.render.formats import render
 
 LOOP = load_shape("sample-loop")
 LOAD = Load(draft_steps=3, draft_tokens=4)
@@ -67,7 +67,7 @@ def test_many_tokens_come_near_the_ridge() -> None:
 
 
 def test_the_document_has_floor_bytes_and_shares_by_role() -> None:
-    document = json.loads(rendered(floor_of(LOOP, LOAD, H200, {"verify": 6.61e6}, MEANS)))
+    document = json.loads(render("floor", floor_of(LOOP, LOAD, H200, {"verify": 6.61e6}, MEANS), "json"))
     assert document["schema"] == "bubblefinder.floor/1"
     assert {"floor_ns", "bytes", "effective_bandwidth", "achieved_share", "roles", "waterfall_ns"} <= set(document)
     assert document["bytes"] == sum(role["bytes"] for role in document["roles"])

@@ -5,11 +5,11 @@ from __future__ import annotations
 from json import dumps
 from typing import TYPE_CHECKING, Final
 
-from bubblefinder.compare import json
 from bubblefinder.render.diff.sheet import sheet
 from bubblefinder.render.kit.bars import Segment, lay_out
 from bubblefinder.render.kit.html import environment, harmless, page, scripts
 from bubblefinder.render.kit.step_chart import step_chart
+from bubblefinder.report import json
 from bubblefinder.report.sentences import class_label, plain
 from bubblefinder.units import duration
 
