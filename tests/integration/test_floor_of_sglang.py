@@ -16,6 +16,8 @@ from tests.unit.economics.test_hub import LING, SMALL
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytestmark = pytest.mark.usefixtures("read_once")
+
 CONTEXT = 560
 """Tokens half-way through the 120 that were generated behind 512."""
 

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
     from typer.testing import Result
 
+pytestmark = pytest.mark.usefixtures("read_once")
+
 BUDGET = """
 version = 1
 

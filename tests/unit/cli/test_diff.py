@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
     from typer.testing import Result
 
+pytestmark = pytest.mark.usefixtures("read_once")
+
 
 def run(*arguments: object) -> Result:
     return CliRunner().invoke(app, ["diff", *map(str, arguments)])

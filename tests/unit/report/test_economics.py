@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
     from bubblefinder.report.model import Report
 
+pytestmark = pytest.mark.usefixtures("read_once")
+
 
 @pytest.fixture(scope="module")
 def report(sample: Callable[[str], Path], tmp_path_factory: pytest.TempPathFactory) -> Report:
