@@ -22,7 +22,9 @@ KNOWN: Final = (
     r"^(Scheduler\.)?run_batch|scheduler\.run_batch",
     r"^execute_context_\d+\(\d+\)_generation_\d+\(\d+\)",
     r"^\[Executor\] _forward_step",
+    r"(?i)^(\S+[.:])?decode[_ ]?step\b",
 )
+"""SGLang's, vLLM's and TensorRT-LLM's names, and what people call a step in loops of their own."""
 
 _PART: Final = re.compile(r"layer|block|attention|mlp|expert|moe", re.IGNORECASE)
 """What names a part of a forward pass."""

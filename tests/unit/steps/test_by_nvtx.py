@@ -90,3 +90,24 @@ def test_a_range_around_a_part_of_the_step_does_not_cut_it(graph: Graph) -> None
     steps = steps_of(loop.sketch.trace())
     assert begins(steps) == loop.firsts
     assert (steps.method, steps.confidence) == ("cadence", "high")
+
+
+@pytest.mark.parametrize("text", ["decode_step", "llm.decode_step {}", "Decode step"])
+def test_layers_that_read_and_keep_the_host_busy_are_no_steps_inside_a_range_called_one(text: str) -> None:
+    loop = Loop()
+    for number in range(20):
+        begin = loop.now
+        loop.firsts.append(loop.kernel("embed", 3))
+        for _ in range(4):
+            for name in ("norm", "qkv", "attention", "mlp"):
+                loop.kernel(name, 3)
+            loop.read()
+            loop.spend(220)
+        for name in ("norm", "qkv", "sample"):
+            loop.kernel(name, 3)
+        loop.read()
+        loop.range(text.format(number), begin)
+        loop.spend(40)
+    steps = steps_of(loop.sketch.trace())
+    assert (steps.method, steps.confidence) == ("nvtx", "high")
+    assert begins(steps) == loop.firsts
