@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from bubblefinder.errors import CannotAnswerError
 from bubblefinder.pipeline import Analysis
 from bubblefinder.report import json
+from bubblefinder.report.sentences import gravest_first
 from bubblefinder.rules.packs import load_packs
 from bubblefinder.timeline.model import CaptureMode
 from bubblefinder.timeline.ranges import TOOL_DOMAINS, user_ranges
@@ -30,7 +31,6 @@ _PROFILE: Final = (
 SCHEMA: Final = "bubblefinder.doctor/1"
 _RANGES: Final = 8
 _KINDS: Final = {KERNEL: "kernel", MEMCPY: "copy", MEMSET: "memset", GRAPH: "graph replay"}
-_LEVELS: Final = ("error", "warn", "info")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ def examine(trace: Trace) -> Examination:
             _rows(trace),
             (("how much does the GPU idle", "no: no GPU activity was recorded"),),
             _ranges(trace),
-            (note, *_ranked(trace.notes)),
+            (note, *gravest_first(trace.notes)),
             "record GPU work",
             _PROFILE.format(mode="node"),
         )
@@ -92,14 +92,9 @@ def examine(trace: Trace) -> Examination:
         _rows(trace),
         answers,
         _ranges(trace),
-        _ranked((*timeline.trace.notes, *timeline.notes, *steps.notes)),
+        gravest_first((*timeline.trace.notes, *timeline.notes, *steps.notes)),
         *_more(timeline),
     )
-
-
-def _ranked(notes: tuple[QualityNote, ...]) -> tuple[QualityNote, ...]:
-    """Return the notes, the gravest first."""
-    return tuple(sorted(notes, key=lambda note: _LEVELS.index(note.level)))
 
 
 def render(examination: Examination) -> str:

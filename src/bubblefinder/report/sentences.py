@@ -11,7 +11,7 @@ from bubblefinder.report.request_sentences import requests_sentence, requests_wo
 from bubblefinder.units import count, duration, plural, printable, share
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from bubblefinder.report.found import DeviceRef, Finding, Site
     from bubblefinder.report.model import Report, Selection
@@ -108,6 +108,11 @@ def between_words(site: Site) -> str:
     if site.after_role:
         return f"after {plain(site.after_role, 60)}"
     return f"before {plain(site.before_role, 60)}" if site.before_role else ""
+
+
+def gravest_first(notes: Iterable[QualityNote]) -> tuple[QualityNote, ...]:
+    """Return the notes, the gravest first."""
+    return tuple(sorted(notes, key=lambda note: ("error", "warn", "info").index(note.level)))
 
 
 def note_count(note: QualityNote) -> str:

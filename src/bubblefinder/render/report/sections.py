@@ -14,6 +14,7 @@ from bubblefinder.report.sentences import (
     CLASS_MEANINGS,
     class_label,
     counted_words,
+    gravest_first,
     left_out_words,
     plain,
     scope_words,
@@ -53,7 +54,6 @@ CLASS_COLUMNS: Final = ("ms a step", "class")
 """Names of the columns that hold ledger classes."""
 _FEW: Final = 6
 _RARE: Final = ("unattributed", "unrecorded", "profiler")
-_LEVELS: Final = ("error", "warn", "info")
 
 
 def sections(report: Report, *, verbose: bool = False) -> dict[str, Section]:
@@ -73,10 +73,10 @@ def sections(report: Report, *, verbose: bool = False) -> dict[str, Section]:
     return {section.anchor: section for section in made}
 
 
-def notes(report: Report, *, verbose: bool = True) -> list[QualityNote]:
+def notes(report: Report, *, verbose: bool = True) -> tuple[QualityNote, ...]:
     """Return what to know of the capture, the gravest first; without `verbose` no notes that are mere information."""
     shown = (note for note in report.quality if verbose or note.level != "info" or note.code.startswith("capture-mode"))
-    return sorted(shown, key=lambda note: _LEVELS.index(note.level))
+    return gravest_first(shown)
 
 
 def gap_rows(report: Report) -> list[GapRow]:
