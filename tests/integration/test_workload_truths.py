@@ -109,6 +109,9 @@ def test_work_that_begins_late_behind_a_launch_in_time_is_not_laid_at_the_hosts_
     assert [device.inter_graph.host_late_ns for device in told.devices] == [0, 0]
     (queued,) = [finding for finding in told.findings if finding.severity in {"high", "medium"}]
     assert (queued.rule, queued.devices[0].gpu, queued.steps_affected) == ("CUDA164", 1, 20)
+    assert "GPU 1 idles" in queued.message
+    assert told.verdict
+    assert told.verdict.blame.endswith("while the GPU idles, on GPU 1 (process 19558).")
 
 
 @pytest.mark.parametrize("name", ["fallback.node", "empty_cache.graph", "lazy.graph"])

@@ -125,8 +125,13 @@ def _blame(report: Report) -> str:
         return f"Nothing to fix but what is expected: {plain(report.expected[0].finding.title)}."
     if finding is None:
         return _blameless(report)
-    rank = "" if is_here(finding, report) else f", on {rank_words(finding.devices)}"
-    return f"First to fix: {plain(finding.title)}{_where(finding)}{rank}."
+    return f"First to fix: {plain(finding.title)}{_where(finding)}{_elsewhere(finding, report)}."
+
+
+def _elsewhere(finding: Finding, report: Report) -> str:
+    """Return the rank of a finding that isn't about the one whose step is told, where the title doesn't name it."""
+    named = any(f"GPU {one.gpu}" in finding.title for one in finding.devices)
+    return "" if is_here(finding, report) or named else f", on {rank_words(finding.devices)}"
 
 
 def _where(finding: Finding) -> str:
@@ -258,7 +263,7 @@ def _busy(report: Report, finding: Finding | None) -> str:
     fine = f"The host is fine, stop looking for syncs: only {share(_for_the_host(report))} of the decode time {lies}."
     if finding is not None and finding.site.api is not None:  # a wait, where waits are not to be looked for
         finding = next((one for one in report.findings if one.site.api is None and one.severity != "info"), None)
-    look = f" First to look at: {plain(finding.title)}." if finding else ""
+    look = f" First to look at: {plain(finding.title)}{_elsewhere(finding, report)}." if finding else ""
     return f"{fine}{_busy_with(report)}{look}"
 
 
