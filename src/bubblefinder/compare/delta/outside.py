@@ -10,13 +10,14 @@ from bubblefinder.compare.delta.speed import host_pace
 from bubblefinder.report.detail.host_account import HOST_WORK
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from bubblefinder.compare.delta.model import Kind
     from bubblefinder.compare.delta.side import Side
 
 _Activity = tuple[str, "str | None", "str | None", "str | None"]
 """The class of idle time, what the host did in it, where, and what ended it."""
+_Work = tuple["str | None", "str | None", bool]
 _OF_WAITS: Final = frozenset({"new wait", "gone wait"})
 
 ONCE: Final = 0.5
@@ -46,17 +47,32 @@ class _Change(NamedTuple):
         """What it adds to the mean step."""
         return (self.after.ns if self.after else 0.0) - (self.before.ns if self.before else 0.0)
 
+    @property
+    def work(self) -> _Work:
+        """What the host did, where, and whether the GPU idles more."""
+        return self.key[1], self.key[2], self.delta_ns > 0
+
 
 def changed_idle(base: Side, head: Side) -> Iterator[Leaf]:
     """Yield what became of the idle time outside replays, by what the host did in it; sums to its change."""
     pace = host_pace(base, head) or 1.0
-    for change in _changes(base, head):
+    changes = list(_changes(base, head))
+    sums = _sums(changes)
+    for change in changes:
         _, during, place, _ = change.key
-        kind = _kind(change, base, head, pace)
+        kind = _kind(change, base, head, pace, sums[change.work])
         name = change.wait if kind in _OF_WAITS else place if during == HOST_WORK else during
         counts = _counts(base, head, during) if during and during != HOST_WORK else (0.0, 0.0)
         times = (change.before.ns if change.before else 0.0, change.after.ns if change.after else 0.0)
         yield Leaf(kind, None, name, None, _what(change, kind), None, *counts, *times)
+
+
+def _sums(changes: Iterable[_Change]) -> dict[_Work, float]:
+    """Return what the GPU idles more, and apart from it less, by what the host did, whatever ended the idle time."""
+    sums: dict[_Work, float] = {}
+    for change in changes:
+        sums[change.work] = sums.get(change.work, 0.0) + change.delta_ns
+    return sums
 
 
 def _changes(base: Side, head: Side) -> Iterator[_Change]:
@@ -101,10 +117,10 @@ def _responsible(
     return next((wait for wait in waits if _came(wait, base, head) == came), waits[0] if waits else None)
 
 
-def _kind(change: _Change, base: Side, head: Side, pace: float) -> Kind:
+def _kind(change: _Change, base: Side, head: Side, pace: float, whole_ns: float) -> Kind:
     gap_class, during, _, _ = change.key
     came = _came(change.wait, base, head) if change.wait else 0
-    if came * change.delta_ns > 0 and not _host_alone(change, base, head, pace):
+    if came * change.delta_ns > 0 and not _host_alone(change, base, head, pace, whole_ns):
         return "new wait" if came > 0 else "gone wait"
     if during is None:
         return "queued" if gap_class == "queued" else "not told"
@@ -113,11 +129,15 @@ def _kind(change: _Change, base: Side, head: Side, pace: float) -> Kind:
     return "exposed" if steady and _longer(change, base, head, pace) < HIDDEN else kind
 
 
-def _host_alone(change: _Change, base: Side, head: Side, pace: float) -> bool:
-    """Tell a change for which the host took longer, or shorter, by as much at what it did before as well."""
+def _host_alone(change: _Change, base: Side, head: Side, pace: float, whole_ns: float) -> bool:
+    """Tell a change for which the host took longer, or shorter, by as much at what it did before as well.
+
+    What it took longer accounts for idle time once, so all that has its work in it is held against that.
+    """
     _, during, place, _ = change.key
     least = min(_host_ns(side, during, place) for side in (base, head))
-    return during == HOST_WORK and least > 0 and _longer(change, base, head, pace) >= ALONE
+    share = change.delta_ns / whole_ns
+    return during == HOST_WORK and least > 0 and share * _longer(change, base, head, pace) >= ALONE
 
 
 def _of_work(change: _Change, base: Side, head: Side) -> Kind:

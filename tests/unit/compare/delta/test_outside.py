@@ -105,6 +105,16 @@ def test_longer_work_of_the_host_is_its_own_though_a_wait_came_too() -> None:
     assert kinds(base, head) == {"host work": "prepare"}
 
 
+def test_longer_work_accounts_for_idle_time_once() -> None:
+    """Of 190 us behind the reads the host took 90 longer for its work: that is in one of them, not in each."""
+    reads = a_call("cudaMemcpyAsync", 50, waits=True)
+    idle = [an_idle(100, wait=READ, before="HtoD copy"), an_idle(90, wait=READ, before="DtoH copy")]
+    base, head = side(calls=(work(400),)), side(*idle, calls=(work(490), reads))
+    assert kinds(base, head) == {"new wait": READ}
+    assert kinds(head, base) == {"gone wait": READ}
+    assert kinds(base, side(idle[0], calls=(work(490), reads))) == {"host work": "prepare"}
+
+
 def test_a_host_that_is_slower_at_everything_does_no_more() -> None:
     apis = ("cudaGraphLaunch", "cudaEventRecord", "cudaMemsetAsync")
     reads = a_call("cudaMemcpyAsync", 50, waits=True)
