@@ -14,7 +14,8 @@ INSTALL = $(BIN)/pip install -qq --require-hashes --requirement
 
 # A file's tests share what they make, so each file stays on one worker; what a page needs is made again in a second.
 # Tests of servers and pages wait more than they work, so other tests and the types go on beside them.
-PARALLEL = --numprocesses 2 --max-worker-restart 0 --dist loadfile
+# In the order of their names the files that take longest come early, and small ones fill the end.
+PARALLEL = --numprocesses 2 --max-worker-restart 0 --dist loadfile --no-loadscope-reorder
 BROWSERS = --numprocesses 2 --max-worker-restart 0 --dist worksteal
 COVER    = $(if $(CI),--cov)
 ABREAST  = $(MAKE) --no-print-directory --jobs 2 --output-sync=target
