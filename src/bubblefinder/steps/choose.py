@@ -66,6 +66,7 @@ def _margins(events: Events, levels: Sequence[Segmentation], linked: Sequence[bo
     for i, shorter in enumerate(begins):
         for j, longer in enumerate(begins):
             apart = len(longer) and len(shorter) >= thresholds.LEVEL * len(longer)
+            apart = apart and not _by_chance(levels[i], levels[j])
             if apart and (compared := _either(stretch, shorter, longer)):
                 margins[j] = min(margins[j], compared.points)
                 margins[i] = min(margins[i], -compared.points)
@@ -74,6 +75,16 @@ def _margins(events: Events, levels: Sequence[Segmentation], linked: Sequence[bo
     if len(levels) == 1 and not linked[0] and _others_recur(events, levels[0]):
         margins[0] = 0.0
     return np.asarray(margins + [one.bonus for one in levels], np.float64)
+
+
+def _by_chance(shorter: Segmentation, longer: Segmentation) -> bool:
+    """Tell whether one thing alone bears longer cycles out, of uneven numbers of those that a known name marks.
+
+    A loop that runs ahead and takes a prompt now and then has such: its steps begin by turns beside a copy.
+    """
+    held = np.diff(np.searchsorted(shorter.begins, longer.begins))
+    alone = longer.members == 1 and longer.mark is None and not longer.bonus
+    return bool(alone and shorter.bonus >= thresholds.KNOWN_POINTS and shorter.members > 1 and np.ptp(held) > 0)
 
 
 def _as_layers(events: Events, shorter: Ints, longer: Ints) -> bool:

@@ -248,6 +248,7 @@ MISREAD = {
     20162: "a range around steps alone", 30050: "three slow steps of eight", 30087: "prefills beside drafts",
     30126: "host work in layers", 30393: "a prefill in a range's window", 30741: "a lost launch of a piece",
     30796: "passes of a WHILE node beside prefills", 30842: "a first step with other drafts",
+    71037: "layers in which the host works longer than between steps", 71070: "pairs of run_batch ranges",
 }  # fmt: skip
 """Engines whose steps were once misread, and what misled."""
 
