@@ -71,5 +71,5 @@ def test_analyze_reports_raw_beside_corrected(sample: Callable[[str], Path]) -> 
 def test_the_text_says_what_the_profiler_added(sample: Callable[[str], Path]) -> None:
     said = CliRunner().invoke(app, ["analyze", str(sample("nextn_after.node"))]).output
     assert "Without the profiler" in said
-    assert "corrected ms" in said
+    assert "p50 corrected" in said
     assert "assumed from measurements on NVIDIA H200" in " ".join(said.split())
