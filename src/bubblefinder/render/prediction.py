@@ -144,7 +144,7 @@ def _stage(before_ns: int, number: int, gives: Estimate) -> str:
     """Return what a fix gives on top of those above it; where there is a range alone, what it gives with them."""
     then = gives.value
     if then is None:
-        return f"{'with those above ' if number > 1 else ''}{between(gives.gain_range_ns)} less"
+        return f"{'with those above, ' if number > 1 else ''}{between(gives.gain_range_ns)} less"
     gain = before_ns - then.step_ns
     step = duration(then.step_ns) + between_words(gives.step_range_ns)
     return f"{duration(before_ns)} to {step}, {duration(gain)} ({share(gain / before_ns)}) less"

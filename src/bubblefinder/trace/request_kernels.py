@@ -101,14 +101,18 @@ REQUEST_KERNELS: Final = (
 )
 """Each was read in the source that it names."""
 
-_ANY: Final = re.compile(rf"(?:^|[\s:])(?:{'|'.join(f'({one.name})' for one in REQUEST_KERNELS)})(?=$|[<(])")
+_ANY: Final = re.compile(
+    r"(?:void )?(?:(?:\w+|<unnamed>|\(anonymous namespace\))::)*"
+    rf"(?:{'|'.join(f'({one.name})' for one in REQUEST_KERNELS)})(?=$|[<(])"
+)
+"""From the start of a whole name: arguments of a template or a function may hold the name of another."""
 
 
 def request_kernels(names: Mapping[int, str]) -> dict[int, RequestKernel]:
     """Return the kernels that count by their string ids, of the names of a capture."""
     found = {}
     for number, name in names.items():
-        match = _ANY.search(name)
+        match = _ANY.match(name)
         if match and match.lastindex and REQUEST_KERNELS[match.lastindex - 1].within in name:
             found[number] = REQUEST_KERNELS[match.lastindex - 1]
     return found

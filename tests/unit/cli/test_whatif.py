@@ -43,7 +43,7 @@ def test_where_the_profilers_part_cant_be_told_there_are_ranges_alone(sample: Sa
     told = " ".join(said.split())
     assert "takes 13.3 ms now, 225 tokens/s, of which up to 10.3 ms may be the profiler's own time." in told
     assert "capture eager (572 launches of eager as one CUDA graph)" in said
-    assert said.index("1. capture eager: between ") < said.index("2. decode_step: with those above between ")
+    assert said.index("1. capture eager: between ") < said.index("2. decode_step: with those above, between ")
     assert " tokens/s or more" in told
     asked = " ".join(run(trace, "--remove", "all").output.split())
     assert asked.endswith("1.50 ms: up to 10.3 ms of the traced step may be the profiler's own time.")
