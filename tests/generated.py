@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from typer.main import get_command
 
 from bubblefinder.cli.app import app
+from bubblefinder.compare.budget import json_schema as budget_schema
+from bubblefinder.compare.json import json_schema as diff_schema
 from bubblefinder.compare.metrics import METRICS
 from bubblefinder.compare.scenario import SERVING
 from bubblefinder.compare.sentences import metric_label
@@ -30,7 +33,14 @@ def pages() -> dict[str, str]:
         "docs/metrics.md": metrics_page(),
         "docs/frames.md": frames_page(),
         "docs/request-kernels.md": request_kernels_page(),
+        "docs/schema/diff-1.json": schema_file(diff_schema()),
+        "docs/schema/budget-1.json": schema_file(budget_schema()),
     }
+
+
+def schema_file(schema: object) -> str:
+    """A published schema, in the form that all of them have."""
+    return json.dumps(schema, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
 
 
 def commands() -> Iterator[tuple[tuple[str, ...], Command]]:

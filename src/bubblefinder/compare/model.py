@@ -95,7 +95,10 @@ class Change:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SiteSide:
-    """A finding's site on one side; `seen` captures of the side have it as a finding, costs are medians over them."""
+    """A finding's site on one side; `seen` captures of the side have it as a finding, costs are medians over them.
+
+    `recoverable_range_ns` is the median of the low and of the high ends; alone where the profiler's part can't be told.
+    """
 
     seen: int
     benign: int
@@ -106,6 +109,7 @@ class SiteSide:
     bubble_ns: float | None
     host_blocked_ns: float | None
     recoverable_ns: float | None
+    recoverable_range_ns: list[float] | None
     steps_affected: float | None
 
 

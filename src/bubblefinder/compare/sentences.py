@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from bubblefinder.compare.delta.tracer import WORTH
+from bubblefinder.report.prediction_sentences import between, between_words
 from bubblefinder.report.sentences import class_label, plain
 from bubblefinder.units import UNKNOWN, count, duration, plural, share
 
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
 
     from bubblefinder.compare.delta.cause import Cause
     from bubblefinder.compare.delta.model import Suspect
-    from bubblefinder.compare.model import Capture, Change, Diff, Noise, SiteChange, Verdict
+    from bubblefinder.compare.model import Capture, Change, Diff, Noise, SiteChange, SiteSide, Verdict
 
 REGIMES: Final = {"gpu": "bound by the GPU", "host": "bound by the host"}
 _VERDICTS: Final[Mapping[str, str]] = {
@@ -163,11 +164,16 @@ def _came_or_went(change: SiteChange, verdict: Verdict) -> str:
     title = plain(side.title, 120).rstrip(".")
     if side.recoverable_ns is None and verdict == "no change":
         return f"{change.status.title()}: {title}."  # its idle time may have been there before, under another cause
+    return f"{change.status.title()}: {title}, {_worth(side)}."
+
+
+def _worth(side: SiteSide) -> str:
     if side.recoverable_ns is None:
-        cost = f"{duration(side.bubble_ns)} of idle a step"
-    else:
-        cost = f"worth {duration(side.recoverable_ns)} a step" if side.recoverable_ns else "worth nothing by itself"
-    return f"{change.status.title()}: {title}, {cost}."
+        ends = between(side.recoverable_range_ns)
+        return f"worth {ends} a step" if ends else f"{duration(side.bubble_ns)} of idle a step"
+    if not side.recoverable_ns:
+        return "worth nothing by itself"
+    return f"worth {duration(side.recoverable_ns)}{between_words(side.recoverable_range_ns)} a step"
 
 
 def refusal(reasons: Sequence[str]) -> str:

@@ -236,8 +236,14 @@ def _side(seen: _Sightings | None) -> SiteSide:
         bubble_ns=_median(found, lambda f: f.bubble_ns.p50),
         host_blocked_ns=_median(found, lambda f: f.host_blocked_ns.p50),
         recoverable_ns=_median(found, lambda f: f.recoverable_ns),
+        recoverable_range_ns=_median_ends(found),
         steps_affected=_median(found, lambda f: f.steps_affected),
     )
+
+
+def _median_ends(found: list[Finding]) -> list[float] | None:
+    ranges = [f.recoverable_range_ns for f in found if f.recoverable_range_ns is not None]
+    return [median(ends) for ends in zip(*ranges, strict=True)] if ranges else None
 
 
 def _neutral(title: str) -> str:

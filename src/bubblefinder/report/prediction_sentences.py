@@ -64,12 +64,12 @@ def in_turn_gain(finding: Finding) -> str:
     return duration(finding.in_turn_ns) + between_words(finding.in_turn_range_ns)
 
 
-def between(ends: Sequence[int] | None) -> str:
+def between(ends: Sequence[float] | None) -> str:
     """Return a range that stands for a value which can't be told."""
     return f"between {duration(ends[0])} and {duration(ends[1])}" if ends else ""
 
 
-def between_words(ends: Sequence[int] | None) -> str:
+def between_words(ends: Sequence[float] | None) -> str:
     """Return a range in brackets, behind a space; empty where both ends look the same."""
     low, high = (duration(end) for end in ends or (0, 0))
     return "" if low == high else f" ({low} to {high})"

@@ -110,3 +110,16 @@ def test_costs_are_compared_by_one_measure() -> None:
 def test_titles_carry_no_figure_of_one_side_and_names_keep_their_case(title: str, told: str) -> None:
     (change,) = site_changes([a_report(findings=[a_finding(title=title)])], [a_report()], 0.0)
     assert change.base.title == told
+
+
+def test_what_a_finding_is_worth_comes_with_its_range_or_as_one() -> None:
+    told = [a_finding(recoverable_range_ns=[1.0 * MS, high * MS]) for high in (1.6, 1.8, 2.0)]
+    (change,) = site_changes([a_report(findings=[])] * 3, [a_report(findings=[one]) for one in told], LINE)
+    assert change.head.recoverable_range_ns == [1.0 * MS, 1.8 * MS]
+    assert change.base.recoverable_range_ns is None
+    (change,) = site_changes(
+        [a_report(findings=[])],
+        [a_report(findings=[a_finding(recoverable_ns=None, recoverable_range_ns=[0, 2 * MS])])],
+        LINE,
+    )
+    assert (change.head.recoverable_ns, change.head.recoverable_range_ns) == (None, [0, 2 * MS])
