@@ -18,13 +18,13 @@ _OF_ALL_FOLDERS: Final = ("StringIds.parquet", "StringIds.arrow")
 
 
 def several(places: Sequence[Path]) -> list[Path]:
-    """Return the captures that several places name, or a folder or a pattern; none where the one place is a capture.
+    """Return the captures that several places name, or a folder or a pattern; none where the one place itself is read.
 
     Raises:
         InputError: one of several places holds none.
     """
     first = places[0]
-    is_one = first.is_file() or (first.is_dir() and _is_capture(first))
+    is_one = first.exists() and (not first.is_dir() or _is_capture(first))
     if len(places) == 1 and (is_one or not any(_in_place(str(first)))):
         return []
     return find_captures([str(place) for place in places])

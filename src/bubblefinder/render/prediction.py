@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from bubblefinder.replay.doubt import Estimate
 
 SCHEMA: Final = "bubblefinder.whatif/1"
+_TEXT: Final = 300
+"""Letters of what a fix is: room for the names of a chain's waits."""
 NOTHING: Final = "Nothing to fix: no wait drained the GPU, the host is ahead, and every phase of the step is a graph."
 
 
@@ -67,10 +69,16 @@ def sheet(answer: Answer) -> Sheet:
 
 def records(answer: Answer) -> list[dict[str, object]]:
     """Return one record a fix, or one for what was asked for; what has a range alone has no value."""
-    named = [("asked", answer.asked)] if answer.asked else [(fix.name, gives) for fix, gives in answer.fixes]
+    named = (
+        [(None, "asked", None, answer.asked)]
+        if answer.asked
+        else [(number, fix.name, fix.text, gives) for number, (fix, gives) in enumerate(answer.fixes, 1)]
+    )
     return [
         {
+            "number": number,
             "fix": name,
+            "text": what,
             "now_ns": gives.then.now_ns,
             "step_ns": gives.value.step_ns if gives.value else None,
             "low_ns": gives.step_range_ns[0],
@@ -80,7 +88,7 @@ def records(answer: Answer) -> list[dict[str, object]]:
             "recoverable_high_ns": gives.gain_range_ns[1],
             "bound": gives.value.bound.value if gives.value else None,
         }
-        for name, gives in named
+        for number, name, what, gives in named
     ]
 
 
@@ -121,7 +129,7 @@ def _overview(answer: Answer) -> Iterator[str]:
     yield from _withheld(answer)
     yield "\nEvery fix by itself:"
     for number, (fix, gives) in enumerate(answer.fixes, 1):
-        yield f"  {number}  {printable(fix.name, 80)} ({printable(fix.text, 120)})"
+        yield f"  {number}  {printable(fix.name, 80)} ({printable(fix.text, _TEXT)})"
         yield f"     {sentence(gives, why=False)}"
         yield from (f"     note: {printable(note)}" for note in gives.then.notes)
     yield "\nThe order that pays most:"
@@ -175,7 +183,7 @@ def _rate(step_ns: int, accept_length: float) -> str:
 
 def _fixes(answer: Answer) -> Table:
     rows = [
-        (str(number), f"{plain(fix.name, 80)} ({plain(fix.text, 120)})", *_cells(gives, gives.then.now_ns, 1))
+        (str(number), f"{plain(fix.name, 80)} ({plain(fix.text, _TEXT)})", *_cells(gives, gives.then.now_ns, 1))
         for number, (fix, gives) in enumerate(answer.fixes, 1)
     ]
     return Table("Every fix by itself", ("number", "fix", "step then", "range", "gain", "bound by"), rows)

@@ -49,6 +49,12 @@ def test_where_the_profilers_part_cant_be_told_there_are_ranges_alone(sample: Sa
     assert asked.endswith("1.50 ms: up to 10.3 ms of the traced step may be the profiler's own time.")
 
 
+def test_a_chain_names_all_its_waits(sample: Sample) -> None:
+    said = run(str(sample("sglang/fi.node"))).output
+    assert "the chain of waits (5 waits in a row" in said
+    assert "…" not in said
+
+
 def test_changes_asked_for_are_replayed_together(sample: Sample) -> None:
     trace = str(sample("nextn_before.node"))
     said = run(trace, "--remove", "resolve", "--no-profiler", "--json").output

@@ -62,3 +62,8 @@ def test_several_are_what_is_more_than_one_place_a_folder_or_a_pattern(place: Pa
     assert several([place / "sub"]) == find_captures([str(place / "sub")])
     assert several([place / "*.sqlite"]) == [place / "a.sqlite"]
     assert len(several([place / "a.sqlite", place / "e_pqtdir"])) == 2
+
+
+def test_a_pipe_is_refused_like_any_file_that_is_none(place: Path) -> None:
+    os.mkfifo(place / "pipe")
+    assert several([place / "pipe"]) == []

@@ -210,7 +210,7 @@ def test_csv_has_one_row_a_metric_limit_fix_or_run() -> None:
     assert len(rows["trend"]) == 1 + 8
     assert len(rows["budget"]) == 1 + 1
     assert rows["prediction"][0] == (
-        "fix,now_ns,step_ns,low_ns,high_ns,recoverable_ns,recoverable_low_ns,recoverable_high_ns,bound"
+        "number,fix,text,now_ns,step_ns,low_ns,high_ns,recoverable_ns,recoverable_low_ns,recoverable_high_ns,bound"
     )
     assert len(rows["prediction"]) == 1 + len(answer().fixes)
     assert rows["diff"][0].startswith("metric,where,unit,base,head,delta,threshold,status")
