@@ -39,14 +39,17 @@ def differences(before: Any, after: Any, place: str = "") -> Iterator[tuple[str,
         yield place, before, after
 
 
+def _read(path: Path) -> Any:
+    return json.loads(path.read_bytes()) if path.exists() else None
+
+
 def compare(before: Path, after: Path) -> int:
     """Print each field that differs in any sample, in how many, with an example; return how many fields there are."""
     found: dict[str, dict[str, tuple[Any, Any]]] = defaultdict(dict)
     names = sorted({path.name for folder in (before, after) for path in folder.glob("*.json")})
     for name in names:
-        sides = [json.loads(path.read_bytes()) if path.exists() else None for path in (before / name, after / name)]
-        for place, *values in differences(*sides):
-            found[place].setdefault(name, (values[0], values[1]))
+        for place, was, now in differences(_read(before / name), _read(after / name)):
+            found[place].setdefault(name, (was, now))
     for place, samples in sorted(found.items()):
         name, (was, now) = next(iter(samples.items()))
         print(f"{place}: {len(samples)} of {len(names)} samples; {name}: {str(was)[:60]} -> {str(now)[:60]}")
