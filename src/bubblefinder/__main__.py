@@ -1,5 +1,15 @@
-"""`python -m bubblefinder`."""
+"""The program: `bubblefinder`, or `python -m bubblefinder`."""
 
-from bubblefinder.cli.app import main
+from bubblefinder.ending import end_at_once
 
-main()
+
+def main() -> None:
+    """Run the command line, which takes a moment to import."""
+    end_at_once()
+    from bubblefinder.cli.app import main as run
+
+    run()
+
+
+if __name__ == "__main__":
+    main()

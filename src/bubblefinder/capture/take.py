@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 from typing import TYPE_CHECKING
 
+from bubblefinder.ending import temporary_folder
 from bubblefinder.errors import CannotAnswerError, UsageError
 from bubblefinder.trace.nsys import export_report, import_recording
 
@@ -61,10 +62,10 @@ def take(recording: Recording, nsys: Nsys, progress: Callable[[str], None]) -> P
 
 
 def _exported(recording: Recording, nsys: Nsys, progress: Callable[[str], None]) -> Path:
-    part = recording.export.with_name(f".{recording.export.name}.part")
-    done = export_report(nsys, recording.report, part, progress)
-    if done.code or not part.exists():
-        part.unlink(missing_ok=True)
-        raise UsageError(f"{recording.report.name} can't be exported: {done.reason}", hint="the report is kept")
-    part.replace(recording.export)
+    with temporary_folder(recording.export.parent, ".bubblefinder-") as place:
+        part = place / recording.export.name
+        done = export_report(nsys, recording.report, part, progress)
+        if done.code or not part.exists():
+            raise UsageError(f"{recording.report.name} can't be exported: {done.reason}", hint="the report is kept")
+        part.replace(recording.export)
     return recording.export

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from bubblefinder.ending import end_by_exception, temporary_folder
 from bubblefinder.errors import UsageError
 
 if TYPE_CHECKING:
@@ -30,17 +31,16 @@ def calibrate(
     Plays a small workload of CUDA graphs and eager launches with no profiler, in graph mode and in node mode. It takes
     about half a minute a repeat and needs the GPU to itself. `analyze --calibration` corrects by the file it writes.
     """
-    from tempfile import TemporaryDirectory
-
     from bubblefinder.capture.calibrate import play
     from bubblefinder.capture.nsys import find_nsys
     from bubblefinder.cli.output import stages
 
     if not output.absolute().parent.is_dir():
         raise UsageError(f"{output.parent} is no folder", hint="make it, or choose another path")
+    end_by_exception()
     found = find_nsys(nsys)
-    with TemporaryDirectory() as folder, stages(quiet=quiet) as progress:
-        played = play(found, Path(folder), repeats, progress)
+    with temporary_folder() as folder, stages(quiet=quiet) as progress:
+        played = play(found, folder, repeats, progress)
         calibration = _fitted(played.untraced, played.graph, played.node, played.export)
     _write(output, calibration)
     if not quiet:
@@ -62,17 +62,10 @@ def _fitted(untraced: list, graph: list, node: list, export: Path) -> Calibratio
 
 
 def _write(output: Path, calibration: Calibration) -> None:
-    import os
-
     from bubblefinder.overhead.calibration import encode_calibration
+    from bubblefinder.render.formats import write_whole
 
-    part = output.with_name(f".{output.name}.part")
-    try:
-        part.write_bytes(encode_calibration(calibration))
-        os.replace(part, output)  # noqa: PTH105 - Path.replace is the same call under another name
-    except OSError as error:
-        part.unlink(missing_ok=True)
-        raise UsageError(f"{output} can't be written: {error.strerror}", hint="choose another path") from error
+    write_whole(output, encode_calibration(calibration))
 
 
 def _summary(calibration: Calibration, output: Path) -> str:

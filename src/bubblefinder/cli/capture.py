@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from bubblefinder.ending import end_by_exception
 from bubblefinder.errors import CannotAnswerError, InputError, UsageError
 
 if TYPE_CHECKING:
@@ -105,6 +106,7 @@ def _run(planned: Plan, engine: Engine, wish: Wish, nsys: Nsys) -> None:
     check_free(planned, wish)
     if wish.mode == "names":
         _write_functions(wish.functions, engine)
+    end_by_exception()
     for recording in planned.recordings:
         typer.echo(f"recording {recording.report}", err=True)
         with stages(quiet=False) as progress:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from bubblefinder.ending import begun
 from bubblefinder.errors import UsageError
 
 if TYPE_CHECKING:
@@ -125,5 +126,5 @@ def stages(*, quiet: bool) -> Iterator[Callable[[str], None]]:
         return
     from rich.console import Console
 
-    with Console(stderr=True).status("load") as status:
+    with Console(stderr=True).status("load") as status, begun(status.stop):  # the cursor would stay hidden
         yield status.update

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import gzip
-import os
-import tempfile
 from dataclasses import dataclass
 from importlib import import_module
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
+from bubblefinder.ending import temporary_folder
 from bubblefinder.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
 Document = Literal["report", "diff", "budget", "prediction", "trend", "floor", "speculation", "fleet"]
 
@@ -169,24 +168,20 @@ def write_whole(path: Path, content: bytes) -> None:
         UsageError: the folder is missing, or the file can't be written.
     """
     try:
-        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name[:40]}.", delete=False) as file:
-            temporary = Path(file.name)
-            file.write(content)
+        with temporary_folder(path.parent, f".{path.name[:40]}.") as place:
+            whole = place / "whole"
+            whole.write_bytes(content)
+            _put(whole, path)
     except OSError as error:
         raise UsageError(
             f"{path} can't be written: {error.strerror}", hint="check the folder and the space left on it"
         ) from error
+
+
+def _put(whole: Path, path: Path) -> None:
     try:
-        temporary.chmod(0o666 & ~_umask())
-        temporary.replace(path)
+        whole.replace(path)
     except OSError as error:
-        temporary.unlink(missing_ok=True)
         raise UsageError(
             f"{path} can't be written: {error.strerror}", hint="give the name of a file, not of a folder"
         ) from error
-
-
-def _umask() -> int:
-    mask = os.umask(0o022)
-    os.umask(mask)
-    return mask

@@ -5,13 +5,12 @@ from __future__ import annotations
 import lzma
 import shutil
 import sqlite3
-import tempfile
 from contextlib import closing
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
+from bubblefinder.ending import temporary_folder
 from bubblefinder.errors import InternalError, UsageError
 from bubblefinder.share.personal import personal_words
 from bubblefinder.share.rows import Kept, kept_rows
@@ -24,6 +23,7 @@ from bubblefinder.trace.schema import STRING_IDS, StoredColumn
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
+    from pathlib import Path
 
     from bubblefinder.trace.model import Trace
     from bubblefinder.trace.part import Part
@@ -68,8 +68,8 @@ def write_slice(
         part = cut(build_trace(source, path.name))
         progress("write")
         try:
-            with tempfile.TemporaryDirectory(prefix=".bubblefinder-", dir=out.parent) as place:
-                written = Path(place) / "slice.sqlite"
+            with temporary_folder(out.parent, ".bubblefinder-") as place:
+                written = place / "slice.sqlite"
                 _write(written, source, part, scrub=scrub)
                 _check(written, part)
                 _packed(written, out.suffix).replace(out)

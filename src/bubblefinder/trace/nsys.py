@@ -11,6 +11,7 @@ from pathlib import Path
 from threading import Event, Timer
 from typing import TYPE_CHECKING, Final
 
+from bubblefinder.ending import begun
 from bubblefinder.errors import InputError
 from bubblefinder.trace.quality import scrubbed
 
@@ -143,7 +144,8 @@ def run_tool(
             patience = Timer(_PATIENCE_S, stop)
             patience.start()
             try:
-                said = _followed(tool, stage, progress)
+                with begun(tool.kill):
+                    said = _followed(tool, stage, progress)
             finally:
                 patience.cancel()  # Python ends only behind its threads: an interrupted run would wait for the hour
     except OSError as error:

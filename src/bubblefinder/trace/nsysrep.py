@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import shlex
-import tempfile
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from bubblefinder.ending import temporary_folder
 from bubblefinder.errors import InputError, NotATraceError
 from bubblefinder.trace.nsys import Nsys, export_report, import_recording, installed_nsys
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from pathlib import Path
 
 REPORTS: Final = (".nsys-rep", ".qdrep")
 RECORDING: Final = ".qdstrm"
@@ -33,11 +33,11 @@ def exported(path: Path, progress: Callable[[str], None]) -> Iterator[Path]:
         NotATraceError: Nsight Systems can't read the file.
     """
     nsys = _installed(path)
-    with tempfile.TemporaryDirectory(prefix="bubblefinder-") as place:
+    with temporary_folder() as place:
         report = path.resolve()
         if path.suffix == RECORDING:
-            report = _imported(nsys, path, Path(place) / f"{path.stem}.nsys-rep", progress)
-        database = Path(place) / f"{path.stem}.sqlite"
+            report = _imported(nsys, path, place / f"{path.stem}.nsys-rep", progress)
+        database = place / f"{path.stem}.sqlite"
         done = export_report(nsys, report, database, progress)
         if done.code or not database.is_file():
             raise NotATraceError(

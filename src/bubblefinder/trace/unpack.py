@@ -6,12 +6,12 @@ import gzip
 import lzma
 import sys
 import tarfile
-import tempfile
 import zlib
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
+from bubblefinder.ending import temporary_folder
 from bubblefinder.errors import InputError, NotATraceError
 from bubblefinder.trace.arrow import SUFFIXES
 
@@ -63,8 +63,8 @@ def unpacked(path: Path, limit: int) -> Iterator[Path | None]:
     if opener is None and head[_TAR_MAGIC] != b"ustar":
         yield None
         return
-    with tempfile.TemporaryDirectory(prefix="bubblefinder-") as place:
-        content = Path(place) / (path.stem if path.suffix in _PACKED_SUFFIXES else path.name)
+    with temporary_folder() as place:
+        content = place / (path.stem if path.suffix in _PACKED_SUFFIXES else path.name)
         try:
             _unpack(path, opener, content, limit)
         except (lzma.LZMAError, zstd.ZstdError, zlib.error, gzip.BadGzipFile, tarfile.TarError, EOFError) as error:
