@@ -73,7 +73,13 @@ class Contrast:
         graphs = thresholds.GRAPH_POINTS * min(self.graphs, 1)
         whole = (thresholds.PREFILL_POINTS if self.prefill else 0) + (thresholds.PIECES_POINTS if self.pieces else 0)
         whole += thresholds.TARGET_POINTS if self.passes.drafted(self.each) else 0
-        return thresholds.BASE_POINTS + links + graphs + kernels - lacking + work + whole
+        points = thresholds.BASE_POINTS + links + graphs + kernels - lacking + work + whole
+        return min(points, thresholds.DOUBTED) if self.short_prompt else points
+
+    @property
+    def short_prompt(self) -> bool:
+        """Whether the longer cycles may be short prompts with the steps behind each, or a target with its drafts."""
+        return self.passes.fuller and self.linked > thresholds.LINKED and self.each <= thresholds.DRAFTS
 
     @property
     def prefill(self) -> bool:

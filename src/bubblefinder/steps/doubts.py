@@ -10,7 +10,7 @@ import polars as pl
 
 from bubblefinder.intervals import different
 from bubblefinder.steps import thresholds
-from bubblefinder.steps.events import REPLAY
+from bubblefinder.steps.events import REPLAY, UPLOAD
 from bubblefinder.steps.model import NO_LOAD, PREFILL, REGIME, SET_UP
 
 if TYPE_CHECKING:
@@ -20,7 +20,10 @@ if TYPE_CHECKING:
 
 
 def less_sure(steps: Detected, windows: pl.DataFrame) -> Detected:
-    """Doubt steps beside which much is left out for no good reason, and those some of which are several, or parts."""
+    """Doubt steps beside which much is left out for no good reason, and those some of which are several, or parts.
+
+    Most of all where prefills are among them, more than can be told from the steps.
+    """
     mine = windows.with_columns(length=pl.col("end_ns") - pl.col("start_ns"))
     counted = mine.filter(~pl.col("excluded").fill_null("").is_in([SET_UP, NO_LOAD, PREFILL, REGIME]))
     usual = counted.filter(pl.col("excluded").is_null())["length"].median()
@@ -28,11 +31,34 @@ def less_sure(steps: Detected, windows: pl.DataFrame) -> Detected:
         return replace(steps, confidence="low")
     excess = counted.filter(pl.col("excluded").is_not_null()).select((pl.col("length") - usual).clip(lower_bound=0))
     left_out = float(excess.to_series().sum()) > thresholds.LEFT_OUT * float(counted["length"].sum())
+    if _with_prompts(steps.events, windows):
+        return replace(steps, confidence="low")
     lower: Confidence = "medium" if steps.confidence == "high" else "low"
     if left_out:
         return replace(steps, confidence=lower)
     odd = steps.confidence == "high" and _odd(steps.events, windows)
     return replace(steps, confidence="medium") if odd else steps
+
+
+def _with_prompts(events: Events, windows: pl.DataFrame) -> bool:
+    """Tell whether more than a few steps upload a prompt and compute longer than those that don't.
+
+    A short prompt is little more than a larger batch's ids, but takes far longer than any batch.
+    """
+    starts, steps = windows["start_ns"].to_numpy(), windows["excluded"].is_null().to_numpy()
+    window = np.searchsorted(starts, events.start_ns, side="right") - 1
+    inside, uploads = window >= 0, events.what == UPLOAD
+    size, took = (np.zeros(len(starts), np.int64) for _ in range(2))
+    np.maximum.at(size, window[inside & uploads], events.size[inside & uploads])
+    computes = inside & (events.what <= REPLAY)
+    np.add.at(took, window[computes], (events.end_ns - events.start_ns)[computes])
+    size, took = size[steps], took[steps]
+    usual = max(float(np.quantile(size, thresholds.RARE, method="lower")), thresholds.TOKEN_BYTES)
+    more = size >= thresholds.LENGTH_RATIO * usual
+    ratio = took / max(float(np.median(took[~more])), 1)
+    short = more & (ratio > thresholds.FAR_MORE)
+    long = (size >= thresholds.PROMPT * usual) & (ratio > thresholds.LENGTH_RATIO)
+    return bool(np.mean(short | long) > thresholds.LEFT_OUT)
 
 
 def _odd(events: Events, windows: pl.DataFrame) -> bool:

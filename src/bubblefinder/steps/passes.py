@@ -29,6 +29,7 @@ class Passes:
         kinds: kinds of kernels or graphs that come several times there, and hardly elsewhere.
         prompt: one shorter cycle of each longer one uploads far more than is usual, as prompts are and a grammar's mask
             of the vocabulary isn't, which is uploaded in every step.
+        fuller: it uploads more than usual, where each of the others uploads as well: so does a short prompt.
         uploads: something is uploaded in nearly each longer cycle: a prompt would have been.
         target: a graph that takes far longer than the others' comes once a longer cycle, or one of the shorter cycles
             does nearly all of its work: the others are none.
@@ -38,6 +39,7 @@ class Passes:
 
     kinds: int
     prompt: bool
+    fuller: bool
     uploads: bool
     target: bool
     larger: bool
@@ -47,10 +49,13 @@ class Passes:
     def of(cls, events: Events, shorter: Ints, longer: Ints, kinds: int) -> Passes:
         """Look at shorter cycles and at the longer ones that they make up."""
         uploads = np.maximum.reduceat(np.where(events.what == UPLOAD, events.size, 0), shorter)
-        usual = max(float(np.quantile(uploads, 1 - thresholds.MORE, method="lower")), thresholds.TOKEN_BYTES)
+        own = float(np.quantile(uploads, 1 - thresholds.MORE, method="lower"))
+        usual = max(own, thresholds.TOKEN_BYTES)
         hollow = _hollow(events, shorter, longer)
         prompt = _once_each(shorter[uploads >= thresholds.PROMPT * usual], longer)
-        prompt = prompt and not (hollow or _once(events, longer))
+        whole_step = hollow or _once(events, longer)
+        prompt = prompt and not whole_step
+        fuller = own > 0 and not whole_step and _once_each(shorter[uploads >= thresholds.LENGTH_RATIO * usual], longer)
         launched = np.add.reduceat(events.what == COMPUTE, shorter, dtype=np.int64)
         replayed = np.add.reduceat(events.what == REPLAY, shorter, dtype=np.int64)
         few = np.quantile(launched, thresholds.RARE, method="lower")
@@ -58,6 +63,7 @@ class Passes:
         return cls(
             kinds=kinds,
             prompt=prompt,
+            fuller=fuller,
             uploads=_in_each(shorter[uploads > 0], longer),
             target=hollow or _target(events, shorter, longer),
             larger=not np.median(replayed) and _once_each(shorter[many], longer),

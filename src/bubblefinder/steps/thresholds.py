@@ -190,6 +190,11 @@ DRAFTS: Final = 5.5
 """Up to this many shorter cycles, such a pass is the target's behind its drafts. Shown by
 test_a_draft_model_and_its_target_make_one_step."""
 
+DOUBTED: Final = 0.4
+"""What speaks for longer cycles at most, where one shorter cycle of each uploads a little more than the others do: a
+short prompt with the steps behind it looks as a target with its drafts does. Too little for MEDIUM, and the shorter
+cycles are named as a rival. Shown by test_a_short_prompt_at_every_other_step_is_never_sure."""
+
 LAYERS: Final = 4
 """Times that a kind of kernel comes in a pass of its own, at least; a head whose kernels are called as a layer's are
 makes two. Shown by engines that share names."""

@@ -11,6 +11,7 @@ from bubblefinder.intervals import distinct
 from bubblefinder.steps import thresholds
 from bubblefinder.steps.boundaries import lane_launches, mark_boundaries
 from bubblefinder.steps.content import content_of
+from bubblefinder.steps.events import REPLAY
 from bubblefinder.steps.interludes import Waiting, with_interludes
 from bubblefinder.steps.model import CAPTURE_START, HEAD, PREFILL, REGIME, TAIL
 from bubblefinder.steps.regimes import regimes_of
@@ -51,6 +52,7 @@ def lane_windows(
         roles: replay_index, role and position of the lane's replays.
     """
     boundaries = distinct(np.clip(boundaries, lane.start_ns, lane.end_ns - 1))
+    boundaries = _since_compute(events, boundaries)
     content = content_of(events, boundaries, np.append(boundaries[1:], lane.end_ns))
     pieces = with_interludes(events, content, _waiting(timeline, lane), lane.start_ns)
     starts = np.array(pieces.starts, np.int64)
@@ -83,6 +85,13 @@ def lane_windows(
         },
     )
     return LaneWindows(frame, told_by)
+
+
+def _since_compute(events: Events, boundaries: Ints) -> Ints:
+    """Leave out the first boundaries behind which nothing is computed up to the next: weights arrive, or buffers."""
+    computed = np.searchsorted(boundaries, events.start_ns[events.what <= REPLAY], side="right") - 1
+    inside = computed[computed >= 0]
+    return boundaries[inside.min() :] if len(inside) else boundaries
 
 
 def _stands_out(lane: RankWork, starts: Ints, ends: Ints, steady: Ints, roles: pl.DataFrame) -> bool:

@@ -49,6 +49,31 @@ def test_a_prefill_every_few_steps_makes_no_longer_step(every: int) -> None:
     assert steps.confidence == "high"
 
 
+@pytest.mark.parametrize("prompt", [128, 800])
+@pytest.mark.parametrize("by_graph", [True, False])
+@pytest.mark.parametrize("every", [2, 3])
+def test_a_short_prompt_at_every_other_step_is_never_sure(every: int, by_graph: bool, prompt: int) -> None:
+    """It looks as a target does whose drafts are the steps: the other reading is named."""
+    machine = Machine()
+    host = machine.host()
+    for number in range(40):
+        if number % every == 0:
+            host.upload(prompt)
+            if by_graph:
+                host.replay(Graph(90, PROMPT * 8))
+            for name, us in () if by_graph else PROMPT * 8:
+                host.kernel(name, us)
+        host.work(250)
+        host.upload(64)
+        host.replay(WHOLE)
+        host.synchronize()
+    steps = steps_of(machine.trace())
+    rival = steps.of().rival
+    numbers = {len(step_begins(steps)), rival.steps if rival else 0}
+    assert any(abs(number - 40) <= 1 for number in numbers)
+    assert steps.confidence == "low" or abs(len(step_begins(steps)) - 40) <= 1
+
+
 @pytest.mark.parametrize("steps", [8, 20])
 def test_prefills_between_steps_leave_no_rival(steps: int) -> None:
     machine = Machine()

@@ -136,3 +136,49 @@ def test_windows_left_out_cost_confidence() -> None:
     steps = steps_of(machine.trace())
     assert whole == "high"
     assert steps.confidence == "medium"
+
+
+@pytest.mark.parametrize(("every", "sure"), [(2, "low"), (5, "high")])
+def test_prefills_among_the_steps_cost_confidence(every: int, sure: str) -> None:
+    """A few are told from steps; those of every other step are not."""
+    machine = Machine()
+    host = machine.host()
+    for number in range(40):
+        if number % every == 0:
+            prefill(host)
+        decode(host, 1)
+    assert steps_of(machine.trace()).confidence == sure
+
+
+def test_short_prompts_among_the_steps_cost_confidence() -> None:
+    """Kernel by kernel, by the kernels of the step's graph: nothing but their length tells them from steps."""
+    machine = Machine()
+    host = machine.host()
+    for number in range(40):
+        if number % 3 == 0:
+            host.upload(400)
+            for name, us in STEP.nodes:
+                host.kernel(name, 8 * us)
+            host.read(8)
+        decode(host, 1)
+    steps = steps_of(machine.trace())
+    assert steps.confidence == "low" or len(step_begins(steps)) == 40
+
+
+def test_weights_that_arrive_one_by_one_are_no_steps() -> None:
+    machine = Machine()
+    host = machine.host()
+    for _ in range(3):
+        host.upload(200_000_000, us=20_000)
+        host.synchronize()
+        host.work(200)
+    begun = []
+    for _ in range(14):
+        host.work(250)
+        first = host.upload(128)
+        for number in range(60):
+            host.kernel(f"gemm_{number % 7}", 40)
+        begun.append(first)
+    steps = steps_of(machine.trace())
+    assert step_begins(steps) == begun
+    assert reasons(steps)[0] == "set_up"
