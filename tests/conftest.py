@@ -108,10 +108,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(autouse=True)
 def _pinned_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("CI", "CLICOLOR_FORCE", "FORCE_COLOR", "GITHUB_ACTIONS", "PY_COLORS"):
+    for name in ("CI", "CLICOLOR_FORCE", "COLUMNS", "FORCE_COLOR", "GITHUB_ACTIONS", "PY_COLORS"):
         monkeypatch.delenv(name, raising=False)
+    os.unsetenv("COLUMNS")  # readline, which pytest loads, sets it for processes without Python's knowing
     monkeypatch.setenv("NO_COLOR", "1")
-    monkeypatch.setenv("COLUMNS", "100")
     monkeypatch.setenv("TERMINAL_WIDTH", "100")
 
 

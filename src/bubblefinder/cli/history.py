@@ -67,14 +67,13 @@ def list_runs(file: HistoryFile = HISTORY, label: Label = None) -> None:
 @history.command()
 def show(number: Number, file: HistoryFile = HISTORY) -> None:
     """Show what a run measured and where it came from."""
-    from bubblefinder.cli.output import terminal_width
     from bubblefinder.compare.history import run, values
     from bubblefinder.compare.limit_syntax import format_limit
     from bubblefinder.compare.metrics import METRICS
     from bubblefinder.compare.sentences import place
     from bubblefinder.compare.store import open_store
     from bubblefinder.render.kit.table import Table
-    from bubblefinder.render.kit.text import draw
+    from bubblefinder.render.kit.text import draw, page_width
     from bubblefinder.report.sentences import plain
 
     with open_store(file) as database:
@@ -84,7 +83,7 @@ def show(number: Number, file: HistoryFile = HISTORY) -> None:
         _say(f"  {plain(name)}: {plain(fact)}")
     known = {key: value for key, value in table.items() if key[0] in METRICS}
     rows = [(f"{m}{place(dict(where))}", format_limit(v, METRICS[m].unit)) for (m, where), v in known.items()]
-    typer.echo(draw(Table("Measured", ("metric", "value"), rows), terminal_width()))
+    typer.echo(draw(Table("Measured", ("metric", "value"), rows), page_width()))
 
 
 @history.command()

@@ -14,11 +14,10 @@ def metrics(
 
     Of every metric: id, unit, which direction is better, what it can be selected by, and its meaning.
     """
-    from bubblefinder.cli.output import terminal_width
     from bubblefinder.compare.metrics import METRICS
     from bubblefinder.compare.scenario import SERVING
     from bubblefinder.render.kit.table import Table
-    from bubblefinder.render.kit.text import draw
+    from bubblefinder.render.kit.text import draw, page_width
 
     known = (*METRICS.values(), *SERVING.values())
     if json:
@@ -28,4 +27,4 @@ def metrics(
         typer.echo(render(told), nl=False)
         return
     rows = [(m.id, m.unit, m.better, ", ".join(m.dimensions), m.meaning) for m in known]
-    typer.echo(draw(Table("Metrics", ("id", "unit", "better", "where", "meaning"), rows), terminal_width()))
+    typer.echo(draw(Table("Metrics", ("id", "unit", "better", "where", "meaning"), rows), page_width()))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import sys
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -76,12 +75,13 @@ class Outputs:
     def _print(self, value: object, url: str, *, verbose: bool) -> None:
         """Print as wide as the terminal is; a report is coloured there."""
         from bubblefinder.render.formats import encoded, render
+        from bubblefinder.render.kit.text import page_width
         from bubblefinder.report.model import Report
 
         if isinstance(value, Report) and self._form == "text":
             _print_report(value, verbose=verbose)
             return
-        content = encoded(render(self._document, value, self._form, width=terminal_width(), url=url))
+        content = encoded(render(self._document, value, self._form, width=page_width(), url=url))
         sys.stdout.buffer.write(content if content.endswith(b"\n") or self._form == "parquet" else content + b"\n")
         sys.stdout.flush()
 
@@ -106,16 +106,11 @@ def make_folder(path: Path) -> None:
         ) from error
 
 
-def terminal_width() -> int | None:
-    """Return how many columns the terminal has; null where standard output isn't one."""
-    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
-
-
 def say(line: str, indent: str = "") -> None:
     """Print a line, in several where the terminal is narrower, all but the first indented."""
-    from bubblefinder.render.kit.text import prose
+    from bubblefinder.render.kit.text import page_width, prose
 
-    typer.echo(prose(line, terminal_width(), indent))
+    typer.echo(prose(line, page_width(), indent))
 
 
 @contextmanager

@@ -24,9 +24,8 @@ Folders = Annotated[
 @rules.command("list")
 def list_rules(folders: Folders = None) -> None:
     """List the rules that run here. Shows id, name, what it is about, how far it is proven, its title."""
-    from bubblefinder.cli.output import terminal_width
     from bubblefinder.render.kit.table import Table
-    from bubblefinder.render.kit.text import draw
+    from bubblefinder.render.kit.text import draw, page_width
     from bubblefinder.rules.engine import selected
     from bubblefinder.rules.packs import load_packs
     from bubblefinder.rules.template import bare
@@ -34,7 +33,7 @@ def list_rules(folders: Folders = None) -> None:
     config = _config(folders)
     chosen = selected(load_packs(config.rules), config)
     rows = [(rule.id, rule.name, rule.about, rule.status, bare(rule.title)) for rule in chosen]
-    typer.echo(draw(Table("Rules", ("id", "name", "about", "status", "title"), rows), terminal_width()))
+    typer.echo(draw(Table("Rules", ("id", "name", "about", "status", "title"), rows), page_width()))
 
 
 @rules.command()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, fields
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from bubblefinder.fleet.judge import drifts, outliers, stragglers, worst
@@ -14,7 +15,7 @@ from bubblefinder.units import UNKNOWN, count, duration, plural, share
 
 if TYPE_CHECKING:
     from bubblefinder.fleet.analyse import Analysed
-    from bubblefinder.fleet.model import Fleet
+    from bubblefinder.fleet.model import Failure, Fleet
 
 SCHEMA: Final = "bubblefinder.fleet/1"
 _COLUMNS: Final = tuple(one.name for one in fields(Row))
@@ -29,7 +30,7 @@ def sheet(fleet: Fleet) -> Sheet:
         title="bubblefinder batch",
         headline=_headline(fleet),
         verdict=_headline(fleet),
-        level="ok" if fleet.rows else "unknown",
+        level=None if fleet.rows else "unknown",
         warnings=(f"{plural(len(fleet.failures), 'capture')} could not be analysed",) if fleet.failures else (),
         tables=tuple(table for table in tables if table.rows),
     )
@@ -59,7 +60,7 @@ def parquet(fleet: Fleet) -> bytes:
 def line(done: Analysed) -> str:
     """Return one line on a capture that is done."""
     if done.failure:
-        return f"{plain(done.path, 200)}: not analysed: {plain(done.failure.reason, 200)}"
+        return f"{plain(done.path, 200)}: not analysed: {plain(_reason(done.failure), 200)}"
     ranks = [row for row in done.rows if row.steps]
     if not ranks:
         unseen = any(row.mode == "unseen" for row in done.rows)
@@ -160,6 +161,12 @@ def _all(fleet: Fleet) -> Table:
     return Table("Every rank", header, rows, left=_WORDS)
 
 
+def _reason(failure: Failure) -> str:
+    """Return why a capture was not analysed, as it is said where the capture is named already."""
+    name = Path(failure.path).name
+    return f"it{failure.reason.removeprefix(name)}" if failure.reason.startswith(f"{name} ") else failure.reason
+
+
 def _failures(fleet: Fleet) -> Table:
-    rows = [(plain(one.path, 160), plain(one.reason, 300)) for one in fleet.failures]
+    rows = [(plain(one.path, 160), plain(_reason(one), 300)) for one in fleet.failures]
     return Table("Not analysed", ("capture", "reason"), rows, left=_WORDS)

@@ -23,6 +23,10 @@ if TYPE_CHECKING:
 SCHEMA: Final = "bubblefinder.whatif/1"
 _TEXT: Final = 300
 """Letters of what a fix is: room for the names of a chain's waits."""
+_APART: Final = (
+    "A step's range is with or without what may be the profiler's own time, a gain's is of the fix alone: "
+    "neither is the step now less the other."
+)
 NOTHING: Final = "Nothing to fix: no wait drained the GPU, the host is ahead, and every phase of the step is a graph."
 
 
@@ -186,7 +190,8 @@ def _fixes(answer: Answer) -> Table:
         (str(number), f"{plain(fix.name, 80)} ({plain(fix.text, _TEXT)})", *_cells(gives, gives.then.now_ns, 1))
         for number, (fix, gives) in enumerate(answer.fixes, 1)
     ]
-    return Table("Every fix by itself", ("number", "fix", "step then", "range", "gain", "bound by"), rows)
+    header = ("number", "fix", "step then", "range", "gain", "bound by")
+    return Table("Every fix by itself", header, rows, _APART if answer.profilers_ns else "")
 
 
 def _order(answer: Answer) -> Table:

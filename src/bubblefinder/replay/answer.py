@@ -90,7 +90,7 @@ def _alone(study: Study, rank: Rank, fix: Fix) -> Prediction:
 def _order(study: Study, rank: Rank, doubt: Doubt) -> Iterator[tuple[Fix, Estimate]]:
     least = 0
     changes: list[Change] = []
-    for stage in best_order(study.model, study.fixes, rank):
+    for stage in best_order(study.model, study.fixes, rank, doubt):
         changes.append(stage.fix.change)
         gives = Estimate(stage.then, doubt.about(changes), least)
         yield stage.fix, gives

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from bubblefinder.replay.changes import CaptureEager, HostSpeed, RemoveWaits
+from bubblefinder.replay.doubt import Doubt, Estimate
 from bubblefinder.replay.predict import Prediction, predict, steps_after
 from bubblefinder.replay.recoverable import everywhere
 from bubblefinder.replay.wait_chains import on_every_rank
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from bubblefinder.replay.wait_chains import WaitChain
     from bubblefinder.timeline.rank import Rank
 
+_NO_DOUBT: Final = Doubt()
 WORTHWHILE: Final = 0.001
 """A further fix that gains less of the step ends the order."""
 _LATE: Final = 0.01
@@ -96,9 +99,15 @@ def _chains(causes: Causes, chains: Iterable[WaitChain]) -> Iterator[Fix]:
         removed = on_every_rank(causes, (site for part in sites for site in part))
         if removed not in known:
             known.add(removed)
-            names = ", ".join(dict.fromkeys(fix_name(link.site) for link in chain.links))
-            text = f"{len(chain.links)} waits in a row, each of which would take the place of another: {names}"
+            text = f"{len(chain.links)} waits in a row, each of which would take the place of another: {_named(chain)}"
             yield Fix("the chain of waits", text, RemoveWaits(removed), sites)
+
+
+def _named(chain: WaitChain) -> str:
+    """Return the names of a chain's waits, as many as there are waits."""
+    names = Counter(fix_name(link.site) for link in chain.links)
+    often = {1: "", 2: " (twice)"}
+    return ", ".join(f"{name}{often.get(times, f' ({times} times)')}" for name, times in names.items())
 
 
 def _phases(facts: Facts) -> Iterator[Fix]:
@@ -128,19 +137,33 @@ def _text(site: SiteFacts) -> str:
     return ", ".join(part for part in parts if part)
 
 
-def best_order(model: Model, fixes: Sequence[Fix], rank: Rank) -> tuple[Stage, ...]:
-    """Return the fixes in the order in which each gains most on top of those before it, while it is worthwhile."""
-    alone = {fix: steps_after(model, [fix.change])[rank] for fix in fixes}
+def best_order(model: Model, fixes: Sequence[Fix], rank: Rank, doubt: Doubt = _NO_DOUBT) -> tuple[Stage, ...]:
+    """Return the fixes in the order in which each gains most on top of those before it, while it is worthwhile.
+
+    Where `doubt` leaves a range of the gain alone, its upper end counts, then its lower: no value that isn't told.
+    """
+    alone = {fix: _shown(model, [fix.change], rank, doubt) for fix in fixes}
     left = sorted(fixes, key=alone.__getitem__)[:_CANDIDATES]
     stages: list[Stage] = []
     changes: list[Change] = []
     step = steps_after(model, [])[rank]
     while left:
-        steps = [steps_after(model, [*changes, fix.change])[rank] for fix in left]
+        steps = [_shown(model, [*changes, fix.change], rank, doubt) for fix in left]
         best = min(range(len(left)), key=steps.__getitem__)
-        if step - steps[best] < WORTHWHILE * step:
+        if step - steps[best][0] < WORTHWHILE * step:
             break
-        fix, step = left.pop(best), steps[best]
+        fix, step = left.pop(best), steps[best][0]
         changes.append(fix.change)
         stages.append(Stage(fix, predict(model, changes)[rank]))
     return tuple(stages)
+
+
+def _shown(model: Model, changes: Sequence[Change], rank: Rank, doubt: Doubt) -> tuple[int, int]:
+    """Return the step less what is said of the gain: its value, or the most and the least that it may be."""
+    about = doubt.about(changes)
+    if about.told:
+        step = steps_after(model, changes)[rank]
+        return step, step
+    gives = Estimate(predict(model, changes)[rank], about)
+    least, most = gives.gain_range_ns
+    return gives.then.now_ns - most, gives.then.now_ns - least

@@ -40,7 +40,7 @@ def out(runs: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     assert done.returncode == 0, done.stderr
     assert "distributed" not in done.stderr
     lines = sorted(done.stdout.splitlines())
-    assert lines[0].startswith(f"{runs}/broken.sqlite: not analysed: broken.sqlite is not an Nsight Systems export")
+    assert lines[0].startswith(f"{runs}/broken.sqlite: not analysed: it is not an Nsight Systems export")
     assert "58 steps of 4.27 ms, at least" in lines[1]
     assert "on 2 ranks" in lines[2]
     assert lines[3].startswith("2 captures, 3 ranks. Most idle: tp2_before.node.sqlite.xz GPU 1")

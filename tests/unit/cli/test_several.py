@@ -50,7 +50,7 @@ def test_the_exit_code_is_the_worst_of_any(runs: Path, sample: Callable[[str], P
     (tmp_path / "broken.sqlite").write_text("nothing")
     broken = run("analyze", runs, tmp_path / "broken.sqlite", "--fail-on", "high")
     assert broken.returncode == 3
-    assert f"{tmp_path}/broken.sqlite: not analysed: broken.sqlite is not an" in broken.stdout
+    assert f"{tmp_path}/broken.sqlite: not analysed: it is not an" in broken.stdout
     assert len(broken.stdout.splitlines()) == 4
     unseen = run("analyze", runs / "0.sqlite.xz", sample("dspark_before.nsys2023.graph"))
     assert unseen.returncode == 3

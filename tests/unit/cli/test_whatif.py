@@ -49,9 +49,20 @@ def test_where_the_profilers_part_cant_be_told_there_are_ranges_alone(sample: Sa
     assert asked.endswith("1.50 ms: up to 10.3 ms of the traced step may be the profiler's own time.")
 
 
+def test_what_is_withheld_is_ordered_by_the_range_that_is_shown(sample: Sample) -> None:
+    trace = str(sample("sglang/fi.node"))
+    told = json.loads(run(trace, "--json").output)
+    assert [one["number"] for one in told["order"]] == [6, 8, 7]
+    ranges = [tuple(reversed(fix["recoverable_range_ns"])) for fix in told["fixes"]]
+    assert max(ranges) == tuple(reversed(told["order"][0]["recoverable_range_ns"]))
+    said = run(trace, "-f", "markdown").output
+    assert "a gain's is of the fix alone: neither is the step now less the other." in said
+
+
 def test_a_chain_names_all_its_waits(sample: Sample) -> None:
     said = run(str(sample("sglang/fi.node"))).output
     assert "the chain of waits (5 waits in a row" in said
+    assert "cudaStreamSynchronize after eager after draft (twice)," in " ".join(said.split())
     assert "…" not in said
 
 

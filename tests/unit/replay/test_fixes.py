@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 from bubblefinder.replay.changes import HostSpeed, RemoveWaits
+from bubblefinder.replay.doubt import Doubt, Estimate
 from bubblefinder.replay.fixes import best_order, find_fixes
+from bubblefinder.replay.predict import predict
 from bubblefinder.replay.recoverable import everywhere
 from bubblefinder.timeline.rank import Rank
 from tests.judged import drawn
@@ -42,6 +44,18 @@ def test_the_order_takes_the_best_fix_first_and_stops_when_nothing_is_worthwhile
     steps_then = [stage.then.step_ns for stage in stages]
     assert steps_then == sorted(steps_then, reverse=True)
     assert steps_then[0] < 36_000
+
+
+def test_where_there_are_ranges_alone_the_order_goes_by_them() -> None:
+    judged = drawn(TWO)
+    model = judged.model
+    assert model is not None
+    fixes = find_fixes(judged.causes, judged.facts, judged.recoverable)
+    (lane,) = model.steps
+    doubt = Doubt(36_000)
+    first, *_ = best_order(model, fixes, lane, doubt)
+    most = {fix.name: Estimate(predict(model, [fix.change])[lane], doubt).gain_range_ns[1] for fix in fixes}
+    assert most[first.fix.name] == max(most.values())
 
 
 def test_three_reads_of_one_plan_go_together() -> None:

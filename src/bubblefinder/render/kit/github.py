@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 MOST: Final = 9
 """GitHub shows about ten annotations of a level for a step; one is the verdict."""
-_LEVELS: Final[dict[Level, Command]] = {"fail": "error", "unknown": "warning", "ok": "notice"}
+_LEVELS: Final[dict[Level | None, Command]] = {"fail": "error", "unknown": "warning", "ok": "notice", None: "notice"}
 Command = Literal["error", "warning", "notice"]
 
 

@@ -18,7 +18,7 @@ COMMENT_LIMIT: Final = 60_000
 SUMMARY_LIMIT: Final = 1_000_000
 """Bytes; GitHub drops a step's job summary above 1,024 KiB."""
 _FEWER_ROWS: Final = (100, 20)
-_SIGNS: Final[dict[Level, str]] = {"ok": "✓", "fail": "✗", "unknown": "?"}
+_SIGNS: Final[dict[Level | None, str]] = {"ok": "✓ ", "fail": "✗ ", "unknown": "? ", None: ""}
 _SPECIAL: Final = re.compile(r"[^\w .,;:/=+()%'-]|(?<!\w)_|_(?!\w)", re.ASCII)
 _NO_ADDRESS: Final = re.compile(r"[^\w:/?&=%.,~#+@-]", re.ASCII)
 _REFERENCES: Final = {"@": "&#64;&#8203;", "#": "&#35;&#8203;"}
@@ -87,7 +87,7 @@ def _within(sheet: Sheet, report_url: str, limit: int) -> str:
 def _comment(sheet: Sheet, report_url: str, shown: int, rows: int | None) -> str:
     bold = f"**{escape(sheet.verdict, 400)}**" + (f": {escape(sheet.rest, 1000)}" if sheet.rest else "")
     points = [f"* **{escape(name)}**: {escape(text, 600)}" for name, text in sheet.points]
-    parts = [f"### bubblefinder {sheet.document}\n\n{_SIGNS[sheet.level]} {bold}", "\n".join(points)]
+    parts = [f"### bubblefinder {sheet.document}\n\n{_SIGNS[sheet.level]}{bold}", "\n".join(points)]
     if sheet.sources:
         parts.append(f"<sub>{' · '.join(escape(source, 300) for source in sheet.sources[:10])}</sub>")
     parts += [link("full report", report_url), *(f"> {escape(warning, 400)}" for warning in sheet.warnings)]

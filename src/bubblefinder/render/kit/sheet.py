@@ -43,7 +43,7 @@ class Sheet:
         headline: the verdict as a sentence.
         verdict: the verdict in a word or a few.
         rest: what the headline says beyond it, empty if nothing.
-        level: whether all is well, something is wrong, or nobody can tell.
+        level: whether all is well, something is wrong, or nobody can tell; null for an answer that judges nothing.
         points: what to read beside the verdict, each with its name: the remedy, the sides.
         basis: what the verdict rests on.
         warnings: what may mislead.
@@ -57,7 +57,7 @@ class Sheet:
     headline: str
     verdict: str
     rest: str = ""
-    level: Level = "ok"
+    level: Level | None = None
     points: tuple[tuple[str, str], ...] = ()
     basis: str = ""
     warnings: tuple[str, ...] = ()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import os
+import shutil
 import sys
 from dataclasses import replace
 from textwrap import fill
@@ -23,6 +25,8 @@ NAME_WIDTH: Final = 60
 """A longer name in the first column goes on in the next line."""
 PLAIN_WIDTH: Final = 100
 """Columns of a page where no terminal says how many."""
+_LEAST_WIDTH: Final = 20
+"""Columns that a table can't do without."""
 _UNLIMITED: Final = 100_000
 _INDENT: Final = 2
 
@@ -78,14 +82,22 @@ def rich_table(table: Table) -> RichTable:
 
 
 def show(page: Callable[[int], RenderableType]) -> None:
-    """Print what `page` makes of a width: the terminal's, or the usual one where standard output isn't one."""
+    """Print what `page` makes of a width: the terminal's, or else what COLUMNS says, or the usual one."""
     from rich.console import Console
 
     console = Console(highlight=False)
     if console.is_terminal:
         console.print(page(console.width), crop=False)
     else:
-        sys.stdout.write(drawn(page(PLAIN_WIDTH), PLAIN_WIDTH))
+        width = page_width() or PLAIN_WIDTH
+        sys.stdout.write(drawn(page(width), width))
+
+
+def page_width() -> int | None:
+    """Return how many columns the terminal has, or COLUMNS says; null where standard output is none and it is unset."""
+    columns = os.environ.get("COLUMNS", "")
+    asked = columns.isdecimal() and int(columns) > 0
+    return max(shutil.get_terminal_size().columns, _LEAST_WIDTH) if asked or sys.stdout.isatty() else None
 
 
 def drawn(page: RenderableType, width: int) -> str:

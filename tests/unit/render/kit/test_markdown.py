@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from bubblefinder.render.kit.markdown import link, summary, write
@@ -38,6 +40,11 @@ def test_verdict_points_and_link_are_read_at_once_and_the_rest_is_folded() -> No
     assert text.endswith("<!-- bubblefinder:diff -->\n")
     assert "<!--" not in summary(SHEET, "https://ci.example/report.html")
     assert "full report" not in write(SHEET)
+
+
+def test_an_answer_that_judges_nothing_has_no_sign() -> None:
+    assert "\n**Regression**: A step takes longer\n" in write(replace(SHEET, level=None))
+    assert "\n✓ **Regression**" in write(replace(SHEET, level="ok"))
 
 
 @pytest.mark.parametrize(

@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from rich.text import Text
 
 from bubblefinder.compare.diff import diff
 from bubblefinder.render.diff.sheet import sheet
 from bubblefinder.render.kit.table import Table
-from bubblefinder.render.kit.text import PLAIN_WIDTH, draw, prose, write
+from bubblefinder.render.kit.text import PLAIN_WIDTH, draw, page_width, prose, show, write
 from bubblefinder.report.found import Site
 from tests.unit.compare.builders import MS, a_finding, a_report
 
@@ -64,6 +65,18 @@ def test_a_comparison_fits_a_narrow_terminal_and_says_the_same() -> None:
     assert squeezed(free.split("\n\n")[0]) == squeezed(narrow.split("\n\n")[0])
     assert squeezed(free).startswith(squeezed(result.headline))
     assert max(map(len, free.split("\n\n")[0].splitlines())) <= PLAIN_WIDTH
+
+
+@pytest.mark.parametrize(("columns", "width"), [("", None), ("many", None), ("0", None), ("80", 80), ("3", 20)])
+def test_without_a_terminal_a_page_is_as_wide_as_columns_says(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], columns: str, width: int | None
+) -> None:
+    monkeypatch.setenv("COLUMNS", columns)
+    assert page_width() == width
+    show(lambda _: Text("word " * 50))
+    assert max(map(len, capsys.readouterr().out.splitlines())) in range(
+        (width or PLAIN_WIDTH) - 5, (width or PLAIN_WIDTH) + 1
+    )
 
 
 def test_a_place_that_the_title_names_is_not_named_again() -> None:
