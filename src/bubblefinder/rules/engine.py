@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from itertools import groupby
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -43,6 +44,7 @@ _HELD: Final = (
 _RARE: Final = "It costs that in {steps_affected} of {steps} steps, and nothing in the others."
 _IDLE_IN: Final = "That idle lies in {idle_in}."
 _ELSEWHERE: Final = "It is thread {other_thread} that waits; the launching thread goes on behind it in step after step."
+_SENTENCE_END: Final = re.compile(r"(?<=[.!?]) ")
 _UNPRICED: Final = "This capture names the call and can't say what it costs."
 _BUSY: Final = ("span_share", "tandem_share", "copies_alone_share", "collective_share", "collective_most_share")
 """What rules about busy time rank by."""
@@ -149,7 +151,7 @@ def _judge(
         bubble_p50_ns=bubble_p50_ns(subject, rule.share),
         recoverable_ns=spent.recoverable_ns,
         message=_message(rule, others, subject, programs),
-        remedy=" ".join(template.fill(text, subject) for text in (rule.remedy, *_remedies(rule, others, programs))),
+        remedy=_once(template.fill(text, subject) for text in (rule.remedy, *_remedies(rule, others, programs))),
         references=rule.references,
         also_matches=tuple(other.id for other in others),
         evidence=subject.evidence[:EVIDENCE_ROWS],
@@ -196,6 +198,11 @@ def _remedies(rule: Rule, others: Iterable[Rule], programs: Collection[str]) -> 
     """Return what a rule adds where a library is seen, and the cures of the engine's rules that fit as well."""
     added = (advice.remedy for advice in rule.advice_for(programs) if advice.remedy)
     return (*added, *(other.remedy for other in _of_an_engine(others)))
+
+
+def _once(texts: Iterable[str]) -> str:
+    """Join what rules say, without the sentences that an earlier one said already."""
+    return " ".join(dict.fromkeys(sentence for text in texts for sentence in _SENTENCE_END.split(text)))
 
 
 def _of_an_engine(rules: Iterable[Rule]) -> list[Rule]:

@@ -143,6 +143,7 @@ def test_a_plan_named_by_its_range() -> None:
     match = only(replace(PLAN, nvtx="flashinfer.plan", nvtx_stack=("decode_step", "flashinfer.plan")))
     assert (match.rule, match.confidence) == ("FI001", "high")
     assert "FI002" in match.also_matches
+    assert match.remedy.count("Never put plan() into a CUDA graph") == 1
 
 
 def test_without_a_replay_severity_comes_from_the_bubble() -> None:
