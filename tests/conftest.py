@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 os.environ.setdefault("POLARS_MAX_THREADS", "1")  # every processor has a worker of its own
+os.environ.pop("COLUMNS", None)  # the workers' own: readline, which pytest loads, had set it for them
 
 import pytest
 import typer.main
