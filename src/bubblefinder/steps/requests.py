@@ -29,14 +29,12 @@ class Requests(NamedTuple):
 
 def requests_of(timeline: Timeline, lane: RankWork, starts: Ints) -> Requests:
     """Return how many requests each window serves; kernels are asked only where no range says it of any."""
-    ways: tuple[tuple[RequestsFrom, Ints], ...] = (
-        ("nvtx", _by_ranges(timeline, lane, starts)),
-        ("launch_shapes", by_blocks(timeline, lane, starts)),
-    )
-    for told_by, numbers in ways:
-        if (numbers != UNTOLD).any():
-            return Requests(pl.Series(numbers).set(pl.Series(numbers == UNTOLD), None), told_by)
-    return Requests(pl.Series([None] * len(starts), dtype=pl.Int64), None)
+    told_by: RequestsFrom = "nvtx"
+    numbers = _by_ranges(timeline, lane, starts)
+    if not (numbers != UNTOLD).any():
+        told_by, numbers = "launch_shapes", by_blocks(timeline, lane, starts)
+    unknown = numbers == UNTOLD
+    return Requests(pl.Series(numbers).set(pl.Series(unknown), None), None if unknown.all() else told_by)
 
 
 def _by_ranges(timeline: Timeline, lane: RankWork, starts: Ints) -> Ints:

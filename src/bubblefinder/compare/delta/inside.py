@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 _NO_KERNEL: Final = (" copy", "memset")
 AS_OFTEN: Final = 0.1
 """Nodes run as often as their role is replayed up to this part: a window cuts the first and the last replay."""
+MOST_APART: Final = 10
+"""Roles among which those of the other side are looked for: each choice of them is tried, a thousand of so many."""
 _SIZES: Final = (("registers", "registers"), ("shared_bytes", "B of shared memory"), ("local_bytes", "B spilled"))
 
 
@@ -90,9 +92,9 @@ def _replayed_still(roles: Mapping[str | None, Nodes], others: Mapping[str | Non
     """Return which roles of one side are those of the other, where several are told apart on one alone.
 
     Where the inside of replays is not in the capture they are those that are replayed as often together, and most
-    nearly as long.
+    nearly as long. Of more than MOST_APART none are.
     """
-    if not others or not all(map(_unseen, (*roles.values(), *others.values()))):
+    if not others or len(roles) > MOST_APART or not all(map(_unseen, (*roles.values(), *others.values()))):
         return set()
     often, long = _together(others.values())
     sets = [set(some) for number in range(1, len(roles)) for some in combinations(roles, number)]

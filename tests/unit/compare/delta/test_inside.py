@@ -103,3 +103,9 @@ def test_work_outside_replays() -> None:
     head = side(eager=[an_eager(0, 6), an_eager(1, 7, shape="grid 8, block 32"), an_eager(2, 1)])
     assert kinds(base, head) == {"same kernel": 1, "launch shape": 2, "new kernel": 1}
     assert kinds(head, base) == {"same kernel": -1, "launch shape": -2, "gone kernel": -1}
+
+
+def test_many_replays_recorded_whole_against_one_are_compared_as_all_together() -> None:
+    names = ("replay",)
+    base = side(*(a_role([0, 0, 0], role=f"graph {number}", us=5) for number in range(40)), names=names)
+    assert kinds(base, side(a_role([0], role="decode", us=9), names=names)) == {"same kernel": 9 - 40 * 3 * 5}
