@@ -1,7 +1,8 @@
-"""The floor under a decode step, as people and programs read it."""
+"""The floor under a decode step, as people and programs read it: by itself, and as a part of a report."""
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -9,13 +10,14 @@ import msgspec
 from bubblefinder.render.kit.sheet import Sheet
 from bubblefinder.render.kit.table import Table
 from bubblefinder.report.economics_build import floor_report
-from bubblefinder.report.sentences import plain
+from bubblefinder.report.sentences import class_label, plain
 from bubblefinder.units import UNKNOWN, count, duration, share
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from bubblefinder.economics.floor import Floor
+    from bubblefinder.report.economics import FloorReport
 
 SCHEMA: Final = "bubblefinder.floor/1"
 _GB: Final = 1e9
@@ -24,40 +26,48 @@ _PARTS: Final = {
     "experts": "experts", "shared_experts": "shared experts", "gate": "gates", "dense": "dense layers",
     "attention": "projections", "head": "LM head", "kv": "KV cache",
 }  # fmt: skip
-_LINES: Final = {
-    "floor": "floor", "above_floor": "busy above the floor", "intra_graph": "idle inside graphs",
-    "host_late": "host late", "launching": "launching", "queued": "queued", "unattributed": "unattributed",
-    "unrecorded": "unrecorded", "profiler": "profiler",
-}  # fmt: skip
+_LINES: Final = {"above_floor": "busy above the floor", "intra_graph": "idle inside graphs"}
 
 
 def sheet(floor: Floor) -> Sheet:
     """Return the floor, role by role and part by part, and the step as it stands on it."""
+    told = floor_report(floor)
+    roles, *step = tables(told)
     return Sheet(
         document="floor",
         title=f"{plain(floor.model, 80)} · bubblefinder floor",
-        headline=_headline(floor),
-        verdict=_headline(floor),
+        headline=headline(told),
+        verdict=headline(told),
         basis=_basis(floor),
         warnings=tuple(_warnings(floor)),
-        tables=tuple(table for table in (_roles(floor), _parts(floor), _waterfall(floor)) if table.rows),
+        tables=(roles, _moved(floor), *step),
     )
+
+
+def headline(floor: FloorReport) -> str:
+    """Return what a step moves at least, what that takes, and how much of the step it is."""
+    moved = f"A step of {plain(floor.model, 80)} moves at least {_gigabytes(floor.bytes)}: {duration(floor.floor_ns)}"
+    of_step = f", {share(floor.achieved_share)} of the mean step of {duration(floor.step_ns)}" if floor.step_ns else ""
+    return f"{moved} at {floor.bandwidth / _GB:,.0f} GB/s{of_step}."
+
+
+def impossible(floor: FloorReport) -> Iterator[str]:
+    """Yield which roles were faster than the shape allows, if any."""
+    if floor.impossible:
+        roles = " and ".join(floor.impossible)
+        yield f"{roles} took less time than the floor: another model ran, or its tokens chose fewer different experts"
+
+
+def tables(floor: FloorReport) -> Iterator[Table]:
+    """Yield the floor of each role, and the step from the floor up where that is known."""
+    yield _roles(floor)
+    if floor.waterfall_ns and floor.step_ns:
+        yield _waterfall(floor.waterfall_ns, floor.step_ns)
 
 
 def records(floor: Floor) -> list[dict[str, object]]:
     """Return one record a role."""
-    return [
-        {
-            "role": role.traffic.role,
-            "bytes": round(role.traffic.total),
-            "floor_ns": round(role.floor_ns),
-            "least_ns": round(role.least_ns),
-            "length_ns": role.length_ns,
-            "achieved_share": role.achieved_share,
-            "effective_bandwidth": role.effective_bandwidth,
-        }
-        for role in floor.roles
-    ]
+    return [asdict(role) for role in floor_report(floor).roles]
 
 
 def document(floor: Floor) -> dict[str, object]:
@@ -72,15 +82,6 @@ def document(floor: Floor) -> dict[str, object]:
     return made
 
 
-def _headline(floor: Floor) -> str:
-    moved = f"A step of {plain(floor.model, 80)} moves at least {_gigabytes(floor.bytes)}: {duration(floor.floor_ns)}"
-    rate = f"at {floor.bandwidth.bytes_per_second / _GB:,.0f} GB/s"
-    if floor.step_ns is None:
-        return f"{moved} {rate}."
-    share_of_step = share(floor.achieved_share)
-    return f"{moved} {rate}, {share_of_step} of the mean step of {duration(floor.step_ns)}."
-
-
 def _basis(floor: Floor) -> str:
     best = f"The bandwidth is nominal, {_SOURCES[floor.bandwidth.source]}."
     if floor.bandwidth.achievable:
@@ -92,10 +93,8 @@ def _basis(floor: Floor) -> str:
 
 
 def _warnings(floor: Floor) -> Iterator[str]:
-    if floor.impossible:
-        roles = " and ".join(floor.impossible)
-        yield f"{roles} took less time than the floor: another model ran, or its tokens chose fewer different experts"
-    elif floor.step_ns is not None and floor.waterfall is None:
+    yield from impossible(floor_report(floor))
+    if not floor.impossible and floor.step_ns is not None and floor.waterfall is None:
         yield "the floor is longer than the busy time of the step: another model ran, or another load"
     if floor.bound_by_arithmetic:
         roles = " and ".join(floor.bound_by_arithmetic)
@@ -105,59 +104,47 @@ def _warnings(floor: Floor) -> Iterator[str]:
         yield f"the capture has no graph replays with the role {' or '.join(absent)}: only their floor is known"
 
 
-def _roles(floor: Floor) -> Table:
+def _roles(floor: FloorReport) -> Table:
     rows = [
         (
-            role.traffic.role,
-            count(role.traffic.passes),
-            count(role.traffic.tokens),
-            _gigabytes(role.traffic.total),
+            role.role,
+            _gigabytes(role.bytes),
             duration(role.floor_ns),
             duration(role.least_ns),
             duration(role.length_ns),
             share(role.achieved_share),
             UNKNOWN if role.effective_bandwidth is None else f"{role.effective_bandwidth / _GB:,.0f} GB/s",
-            UNKNOWN if role.traffic.intensity is None else f"{role.traffic.intensity:.1f}",
         )
         for role in floor.roles
     ]
-    ridge = floor.bandwidth.ridge
-    regime = f"Memory bounds bf16 products below {ridge:,.0f} FLOP a byte here." if ridge else ""
-    return Table(
-        title="Floor and length of each role",
-        header=("role", "passes", "tokens", "bytes", "floor", "at least", "takes", "achieved", "effective", "FLOP/B"),
-        rows=rows,
-        note=f"at least: if all tokens of a pass chose the same experts. {regime}".strip(),
-        spare=2,
-        left=frozenset({"role"}),
-    )
+    header = ("role", "bytes", "floor", "at least", "takes", "achieved", "effective")
+    note = "at least: if all tokens of a pass chose the same experts."
+    return Table("Floor and length of each role", header, rows, note, left=frozenset({"role"}))
 
 
-def _parts(floor: Floor) -> Table:
-    known = [name for name in _PARTS if any(role.traffic.parts.get(name) for role in floor.roles)]
-    rows = [(_PARTS[name], *(_gigabytes(role.traffic.parts.get(name, 0.0)) for role in floor.roles)) for name in known]
-    return Table(
-        title="What is moved",
-        header=("part", *(role.traffic.role for role in floor.roles)),
-        rows=rows,
-        left=frozenset({"part"}),
-    )
-
-
-def _waterfall(floor: Floor) -> Table:
-    known = floor.waterfall or {}
+def _moved(floor: Floor) -> Table:
+    moved = [role.traffic for role in floor.roles]
+    known = [name for name in _PARTS if any(one.parts.get(name) for one in moved)]
     rows = [
-        (_LINES.get(name, name), duration(value), share(value / floor.step_ns) if floor.step_ns else UNKNOWN)
-        for name, value in known.items()
+        ("passes", *(count(one.passes) for one in moved)),
+        ("tokens a pass", *(count(one.tokens) for one in moved)),
+        *((_PARTS[name], *(_gigabytes(one.parts.get(name, 0.0)) for one in moved)) for name in known),
+        ("FLOP a byte", *(UNKNOWN if one.intensity is None else f"{one.intensity:.1f}" for one in moved)),
+    ]
+    ridge = floor.bandwidth.ridge
+    note = f"Memory bounds bf16 products below {ridge:,.0f} FLOP a byte here." if ridge else ""
+    return Table("What each role moves", ("", *(one.role for one in moved)), rows, note, left=frozenset({""}))
+
+
+def _waterfall(parts: dict[str, int | None], step_ns: int) -> Table:
+    rows = [
+        (_LINES.get(name, class_label(name)), duration(value), share(value / step_ns))
+        for name, value in parts.items()
         if value
     ]
-    return Table(
-        title="What a step is made of, from the floor up",
-        header=("part", "mean", "share"),
-        rows=rows,
-        note="" if known.get("intra_graph") is not None else "What graphs idle inside was not measured: it is in busy.",
-        left=frozenset({"part"}),
-    )
+    note = "" if parts.get("intra_graph") is not None else "What graphs idle inside was not measured: it is in busy."
+    header = ("part", "mean", "share")
+    return Table("What a step is made of, from the floor up", header, rows, note, left=frozenset({"part"}))
 
 
 def _gigabytes(size: float) -> str:
