@@ -44,7 +44,7 @@ def html(trend: Trend) -> str:
         .get_template("trend.html.j2")
         .render(
             sheet=shown,
-            chart=drawn,
+            drawn=drawn,
             width=WIDTH,
             height=HEIGHT,
             ticks=[(y, format_limit(value, unit)) for y, value in drawn.ticks],

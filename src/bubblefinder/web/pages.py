@@ -22,7 +22,7 @@ from bubblefinder.web.shelf import SORTS
 from bubblefinder.web.store import OPEN_STATES
 from bubblefinder.web.trend import HEIGHT, METRICS, MOST_RUNS, WIDTH, Chart, Move, Point, chart, commits, moves
 from bubblefinder.web.uploads import said
-from bubblefinder.web.worker import BODY, DIFF_STYLE, WAITING
+from bubblefinder.web.worker import BODY, WAITING
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Sequence
@@ -131,8 +131,8 @@ async def show_diff(request: Request) -> Response:
     here = service(request)
     base, head = (here.comparer.side(request.query_params.getlist(side)) for side in ("base", "head"))
     async with here.comparer.compared(base, head) as folder:
-        body, style = ((folder / name).read_text(encoding="utf-8") for name in (BODY, DIFF_STYLE))
-    return page(request, "diff.html", base=base, head=head, body=body, style=style, query=request.url.query)
+        body = (folder / BODY).read_text(encoding="utf-8")
+    return page(request, "diff.html", base=base, head=head, body=body, query=request.url.query)
 
 
 async def show_trend(request: Request) -> Pieced:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from starlette.responses import Response
 
+from bubblefinder.render.kit.html import asset, style
 from bubblefinder.web.limits import RefusedError
 from bubblefinder.web.render import STATIC
 
@@ -17,7 +18,9 @@ if TYPE_CHECKING:
     from starlette.requests import Request
 
 _TYPES: Final = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
-_REPORT_ASSETS: Final = {"plotly.js": "plotly", "report.js": "script", "report.css": "style"}
+_STYLE: Final = "report.css"
+_SCRIPTS: Final = {"plotly.js": "plotly-cartesian.min.js", "report.js": "page.js"}
+"""What other pages carry in themselves, by its name here and there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +44,7 @@ async def static(request: Request) -> Response:
 
 @cache
 def _known() -> frozenset[str]:
-    return frozenset({*_REPORT_ASSETS, *(path.name for path in STATIC.iterdir() if path.suffix in _TYPES)})
+    return frozenset({_STYLE, *_SCRIPTS, *(path.name for path in STATIC.iterdir() if path.suffix in _TYPES)})
 
 
 def _file(name: str) -> _File:
@@ -52,13 +55,12 @@ def _file(name: str) -> _File:
 
 @cache
 def _packed(name: str) -> _File:
-    plain = _report_asset(name) if name in _REPORT_ASSETS else (STATIC / name).read_bytes()
+    plain = _plain(name)
     tag = f'"{hashlib.sha256(plain).hexdigest()[:32]}"'
     return _File(plain, gzip.compress(plain, mtime=0), tag, _TYPES[name[name.rindex(".") :]])
 
 
-def _report_asset(name: str) -> bytes:
-    from bubblefinder.render.report.html import report_assets
-
-    content: str = getattr(report_assets(), _REPORT_ASSETS[name])
-    return content.encode()
+def _plain(name: str) -> bytes:
+    if name == _STYLE:
+        return style().encode()
+    return asset(_SCRIPTS[name]).encode() if name in _SCRIPTS else (STATIC / name).read_bytes()

@@ -35,7 +35,6 @@ BODY: Final = "body.html"
 EVENTS: Final = "events"
 FINISHED: Final = "finished"
 DIFF_OUTPUTS: Final = {"json": "diff.json", "html": "diff.html", "markdown": "diff.md"}
-DIFF_STYLE: Final = "style.css"
 WAITING: Final = "waiting"
 """Beside the metrics of a run: the share of a step in which the GPU waited for the host, on which noise depends."""
 _NAMED: Final = 3
@@ -142,7 +141,6 @@ def compare(job: Comparison) -> dict[str, Any]:
     from bubblefinder.compare.diff import diff
     from bubblefinder.render.diff.html import body
     from bubblefinder.render.formats import encoded, render
-    from bubblefinder.render.kit.html import sheet_style
     from bubblefinder.report.read import read_report
 
     base, head = ([read_report(Path(path)) for path in paths] for paths in (job.base, job.head))
@@ -151,7 +149,6 @@ def compare(job: Comparison) -> dict[str, Any]:
     for form, name in DIFF_OUTPUTS.items():
         (out / name).write_bytes(encoded(render("diff", result, form)))
     (out / BODY).write_text(body(result), encoding="utf-8")
-    (out / DIFF_STYLE).write_text(sheet_style(), encoding="utf-8")
     return {}
 
 

@@ -54,4 +54,4 @@ def test_the_page_draws_every_run_and_is_safe(values: list[float]) -> None:
     page = html(a_trend(*values))
     assert page.count("<circle") == len(values)
     assert page.count('class="level"') == (2 if len(values) == 8 else 1)
-    assert "<script" not in page
+    assert page.count("<script") == 1

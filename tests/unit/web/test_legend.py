@@ -4,7 +4,7 @@ import re
 from collections import Counter
 
 from bubblefinder.render.kit import palette
-from bubblefinder.render.report.html import report_assets
+from bubblefinder.render.kit.html import style
 from bubblefinder.web.legend import LEGEND, MIXED
 from bubblefinder.web.render import STATIC
 from bubblefinder.web.tracks import KINDS
@@ -16,7 +16,7 @@ def test_every_kind_of_event_has_one_colour_and_every_colour_one_meaning() -> No
 
 
 def test_the_colours_are_those_of_the_report_and_its_swatches() -> None:
-    sheet = report_assets().style + (STATIC / "app.css").read_text()
+    sheet = style() + (STATIC / "app.css").read_text()
     colours = {entry.colour for entry in LEGEND}
     assert colours <= (palette.COLOURS | palette.CHART).keys()
     assert colours <= set(re.findall(r"\.f-(\w+) ?\{", sheet))

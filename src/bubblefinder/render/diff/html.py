@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from bubblefinder.render.diff.sheet import sheet
 from bubblefinder.render.kit.bars import Segment, lay_out
-from bubblefinder.render.kit.html import environment, harmless, page, scripts
+from bubblefinder.render.kit.html import environment, harmless, page
 from bubblefinder.render.kit.step_chart import step_chart
 from bubblefinder.report import json
 from bubblefinder.report.sentences import class_label, plain
@@ -22,11 +22,11 @@ ELEMENT_ID: Final = "bubblefinder-diff"
 
 def write(diff: Diff) -> str:
     """Return the whole page, with the comparison embedded as JSON."""
-    return page(sheet(diff).title, body(diff), scripts=scripts() if _timelines(diff) else ())
+    return page(sheet(diff).title, body(diff), charts=bool(_timelines(diff)))
 
 
 def body(diff: Diff) -> str:
-    """Return what stands between <body> and the scripts; any page that loads `kit.html.sheet_style()` can carry it."""
+    """Return what stands between <body> and the scripts; any page with those and the style can carry it."""
     shown, timelines = sheet(diff), _timelines(diff)
     figures = {"timelines": step_chart(timelines)} if timelines else {}
     return (

@@ -9,7 +9,8 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Final
 
 from bubblefinder.render.kit import palette
-from bubblefinder.report.sentences import plain
+from bubblefinder.render.kit.table import CLASS_COLUMNS
+from bubblefinder.report.sentences import CLASS_LABELS, plain
 from bubblefinder.units import duration, plural
 
 if TYPE_CHECKING:
@@ -27,12 +28,15 @@ def write(sheet: Sheet) -> str:
     return page(sheet.title, environment().get_template("sheet.html.j2").render(sheet=sheet))
 
 
-def page(title: str, body: str, *, style: str = "", scripts: Sequence[str] = ()) -> str:
-    """Return a whole page around a body that is safe already; without a style it has that of sheets."""
-    styles = (style or sheet_style(), *([""] if scripts else []))
+def page(title: str, body: str, *, charts: bool = False) -> str:
+    """Return a whole page around a body that is safe already; with charts it carries what draws them."""
+    scripts, styles = [asset("page.js")], [style()]
+    if charts:
+        scripts.insert(0, asset("plotly-cartesian.min.js"))
+        styles.append("")
     template = environment().get_template("page.html.j2")
     return template.render(
-        title=title, policy=content_policy(scripts, styles), style=styles[0], body=body, scripts=scripts
+        title=title, policy=content_policy(scripts, styles), style=style(), body=body, scripts=scripts, charts=charts
     )
 
 
@@ -44,31 +48,21 @@ def content_policy(scripts: Sequence[str], styles: Sequence[str]) -> str:
 
 
 @cache
-def sheet_style() -> str:
-    """Return the style sheet of comparisons, budgets, predictions and trends."""
-    return themes() + _asset("sheet.css")
-
-
-@cache
-def themes() -> str:
-    """Return what all pages share; the reader's system decides the theme, unless the page was told otherwise."""
+def style() -> str:
+    """Return the style of every page; the reader's system decides the theme, unless the page was told otherwise."""
     light, dark = palette.css_variables(0), palette.css_variables(1)
     fills = "".join(f".f-{name}{{fill:var(--c-{name})}}" for name in palette.COLOURS | palette.CHART)
     return (
         f":root{{color-scheme:light;{light}}}\n"
         f"@media (prefers-color-scheme: dark){{:root:not([data-theme=light]){{color-scheme:dark;{dark}}}}}\n"
         f":root[data-theme=dark]{{color-scheme:dark;{dark}}}\n"
-        f"{fills}\n{_asset('page.css')}"
+        f"{fills}\n{asset('page.css')}"
     )
 
 
 @cache
-def scripts() -> tuple[str, str]:
-    """Return plotly, and what draws the figures of a page with it and makes its tables sortable."""
-    return _asset("plotly-cartesian.min.js"), _asset("page.js")
-
-
-def _asset(name: str) -> str:
+def asset(name: str) -> str:
+    """Return a file that pages carry: plotly, or what draws the figures of a page with it and makes tables sortable."""
     return (files("bubblefinder.render.kit") / "assets" / name).read_text("utf-8")
 
 
@@ -92,6 +86,10 @@ def environment(package: str = "bubblefinder.render.kit") -> Environment:
         lstrip_blocks=True,
     )
     made.filters |= {"plain": plain, "plural": plural, "duration": duration}
+    made.globals |= {
+        "CLASS_COLUMNS": CLASS_COLUMNS,
+        "class_of": {label: name for name, label in CLASS_LABELS.items()},
+    }
     return made
 
 

@@ -38,6 +38,15 @@ CHART: Final = {
     "blamed": ("#8f1d5b", "#f06ab4"),
 }
 
+PAGE: Final = {
+    "ground": ("#fbfcfd", "#0f1419"),
+    "accent": ("#1d5bb8", "#7db2ff"),
+    "high": ("#a01f2e", "#ff8a86"),
+    "medium": ("#8a4b00", "#f3b562"),
+    "info": ("#44546a", "#a9b8ca"),
+}
+"""What stands around charts: the ground, links, and how grave something is."""
+
 PATTERNS: Final = {
     "launching": "/",
     "queued": "\\",
@@ -62,7 +71,7 @@ KIND_COLOURS: Final = {
 def css_variables(theme: int) -> str:
     """Return the palette as CSS custom properties; theme 0 is light, 1 is dark."""
     roles = {f"role{number}": pair for number, pair in enumerate(ROLE_COLOURS)}
-    return "".join(f"--c-{name}:{pair[theme]};" for name, pair in (COLOURS | CHART | roles).items())
+    return "".join(f"--c-{name}:{pair[theme]};" for name, pair in (COLOURS | CHART | PAGE | roles).items())
 
 
 def token(name: str) -> str:

@@ -15,6 +15,8 @@ _NUMBERS: Final = frozenset(
     }
 )  # fmt: skip
 """Headers of columns that hold numbers, counts or times; all others hold words."""
+CLASS_COLUMNS: Final = ("ms a step", "class")
+"""Headers of columns that hold ledger classes."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json as stdlib_json
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
-from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Final
 
-from bubblefinder.render.kit.html import environment, harmless, page, scripts, themes
+from bubblefinder.render.kit.html import environment, harmless, page
 from bubblefinder.render.report import html_charts
 from bubblefinder.render.report.charts import (
     MAX_MARKS,
@@ -20,7 +19,7 @@ from bubblefinder.render.report.charts import (
     leading_rows,
     marks,
 )
-from bubblefinder.render.report.sections import CLASS_COLUMNS, NAMES, gap_table, gpu_table, notes, sections
+from bubblefinder.render.report.sections import NAMES, gap_table, gpu_table, notes, sections
 from bubblefinder.report import json, sentences
 from bubblefinder.report.many import gpu_words
 from bubblefinder.report.prediction_sentences import gain_words, in_turn_words
@@ -47,26 +46,16 @@ TABLE_ROWS: Final = 200
 NOTABLE_BARS: Final = 60
 
 
-@dataclass(frozen=True, slots=True)
-class Assets:
-    """The page's own scripts and styles, to be inlined or served: library, script, style."""
-
-    plotly: str
-    script: str
-    style: str
-
-
 def render(report: Report) -> str:
     """Return the whole page, with the report embedded as JSON."""
-    assets = report_assets()
     title = f"{sentences.plain(report.run.label or report.trace.name, 80)} · bubblefinder"
-    return page(title, render_body(report), style=assets.style, scripts=(assets.plotly, assets.script))
+    return page(title, render_body(report), charts=True)
 
 
 def render_body(report: Report) -> str:
     """Return what stands between <body> and the scripts: sections, the charts' data and the embedded report.
 
-    It holds no script that runs and no style, so any page that loads `report_assets()` can carry it.
+    It holds no script that runs and no style, so any page with the scripts and the style of `kit.html` can carry it.
     """
     drawn = figures(report)
     return (
@@ -82,14 +71,6 @@ def render_body(report: Report) -> str:
             **_parts(report),
         )
     )
-
-
-@cache
-def report_assets() -> Assets:
-    """Return the scripts and the style of the page."""
-    plotly, script = scripts()
-    style = (files("bubblefinder.render.report") / "assets" / "report.css").read_text("utf-8")
-    return Assets(plotly=plotly, script=script, style=themes() + style)
 
 
 def thinned(report: Report) -> Report:
@@ -201,8 +182,6 @@ def _environment() -> Environment:
     made.filters["unbroken"] = unbroken
     made.globals |= {
         "NAMES": NAMES,
-        "CLASS_COLUMNS": CLASS_COLUMNS,
-        "class_of": {label: name for name, label in sentences.CLASS_LABELS.items()},
         "LEDGER_CLASSES": LEDGER_CLASSES,
         "CLASS_MEANINGS": sentences.CLASS_MEANINGS,
         "EXCLUDED_LABELS": sentences.EXCLUDED_LABELS,

@@ -50,8 +50,6 @@ NAMES: Final = {
 }
 """All parts in their order, each with its name in a table of contents; those made of charts stand on the page alone."""
 
-CLASS_COLUMNS: Final = ("ms a step", "class")
-"""Names of the columns that hold ledger classes."""
 _FEW: Final = 6
 _RARE: Final = ("unattributed", "unrecorded", "profiler")
 

@@ -125,7 +125,7 @@ def test_a_refusal_is_told_whole() -> None:
     for name in set(formats_of("diff")) - {"csv"}:
         text = render_diff(refused, name)
         assert "trace CUDA graphs differently" in text
-    assert '<h1><span class="verdict unknown">Can&#39;t be compared</span></h1>' in render_diff(refused, "html")
+    assert 'class="verdict unknown">Can&#39;t be compared</h1>' in render_diff(refused, "html")
 
 
 def test_markdown_stays_within_githubs_limit() -> None:
@@ -152,10 +152,10 @@ def test_html_is_one_safe_page(hostile: Diff, judged: Judged, kind: str) -> None
         assert told["verdict"] == "regression"
 
 
-def test_scripts_are_only_in_a_page_that_draws_steps(hostile: Diff, judged: Judged) -> None:
-    assert "<script>" in render_diff(hostile, "html")
-    assert "<script>" not in render_judged(judged, "html")
-    assert "<script>" not in render_diff(replace(hostile, head_step=None), "html")
+def test_what_draws_charts_is_only_in_a_page_that_has_some(hostile: Diff, judged: Judged) -> None:
+    assert render_diff(hostile, "html").count("<script>") == 2
+    assert render_judged(judged, "html").count("<script>") == 1
+    assert render_diff(replace(hostile, head_step=None), "html").count("<script>") == 1
 
 
 def test_the_drawn_steps_are_said_to_be_steps_and_not_medians(hostile: Diff) -> None:
@@ -173,7 +173,7 @@ def test_words_begin_at_the_left_and_numbers_end_at_the_right(hostile: Diff, jud
     ledger = render_diff(hostile, "markdown").splitlines()
     assert "| :-- | --: | --: | --: | :-- | --: | --: | --: | --: | :-- |" in ledger
     assert '<th scope="col" class="words">why</th>' in render_judged(judged, "html")
-    assert re.search(r"<td>[0-9]\.[0-9]{3}</td>", render_diff(hostile, "html"))
+    assert re.search(r'<td class="n">[0-9]\.[0-9]{3}</td>', render_diff(hostile, "html"))
     assert '<td class="words">✗ worse</td>' in render_diff(hostile, "html")
 
 
@@ -197,7 +197,7 @@ def test_what_came_or_went_without_a_cost_has_a_word_alone() -> None:
 
 
 def test_a_metric_keeps_its_name_at_the_head_of_a_page(judged: Judged) -> None:
-    assert '<p class="headline">step.duration.p50: ' in render_judged(judged, "html")
+    assert '<p class="lead">step.duration.p50: ' in render_judged(judged, "html")
 
 
 def test_a_difference_that_rounds_to_nothing_has_no_minus() -> None:
