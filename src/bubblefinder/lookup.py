@@ -93,6 +93,20 @@ def nullable(places: NDArray[np.signedinteger[Any]]) -> pl.Series:
     return column if (places != NOWHERE).all() else column.set(pl.Series(places == NOWHERE), None)
 
 
+def comparable(column: pl.Series) -> Ints:
+    """Return numbers by which to sort and group a column that may have nulls."""
+    return column.to_numpy() if not column.null_count() else column.rank("dense").fill_null(0).to_numpy()
+
+
+def previous(*keys: Ints) -> Ints:
+    """Return for each row the position of the one before it that has the same values, NOWHERE for the first of them."""
+    order = np.lexsort(keys)
+    found = np.full(len(order), NOWHERE)
+    same = np.logical_and.reduce([key[order[1:]] == key[order[:-1]] for key in keys])
+    found[order[1:][same]] = order[:-1][same]
+    return found
+
+
 @dataclass(frozen=True, slots=True)
 class Timetable:
     """Rows of several groups in order of time, to be asked what came last before a time, or first after it.
@@ -116,7 +130,7 @@ class Timetable:
         if chosen is not None and not chosen.all():
             picked = chosen.arg_true().to_numpy().astype(np.int64)
         rows = np.arange(len(frame))[picked]
-        keys = [_comparable(frame[name])[picked] for name in by]
+        keys = [comparable(frame[name])[picked] for name in by]
         new = np.ones(len(rows), np.bool_)
         new[1:] = np.logical_or.reduce([key[1:] != key[:-1] for key in keys])
         first = np.flatnonzero(new)
@@ -157,7 +171,3 @@ class Timetable:
         for part in np.split(order, np.flatnonzero(np.diff(numbers[order])) + 1) if len(order) else ():
             if (number := int(numbers[part[0]])) != NOWHERE:
                 yield int(self.bounds[number]), int(self.bounds[number + 1]), part
-
-
-def _comparable(column: pl.Series) -> Ints:
-    return column.to_numpy() if not column.null_count() else column.rank("dense").fill_null(0).to_numpy()

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import polars as pl
 
 from bubblefinder.causes.decode import RankSteps, call_rows, operation_rows, p50, spread
 from bubblefinder.causes.fallbacks import where_it_runs
+from bubblefinder.causes.role_kernels import inside_facts
 from bubblefinder.causes.step_parts import RoleFacts, SeamFacts
-from bubblefinder.causes.tandems import find_tandems
 from bubblefinder.intervals import begin_and_end, held_by, last_before
-from bubblefinder.overhead.calibration import likely_costs
+from bubblefinder.lookup import NOWHERE
 from bubblefinder.timeline.apis import CallRole
-from bubblefinder.timeline.model import INTER, CaptureMode, IdleClass, on_gpu
+from bubblefinder.timeline.model import INTER, IdleClass, on_gpu
 from bubblefinder.trace.model import KERNEL
-from bubblefinder.units import duration, kernel_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,13 +24,9 @@ if TYPE_CHECKING:
     from bubblefinder.intervals import Bools, Ints
     from bubblefinder.timeline.model import Timeline
 
-SMALL_NS: Final = 6_000
 GLUE_NS: Final = 4_000
-LONG_SHARE: Final = 0.02
 _LOOKED_INTO: Final = 48
 """Spans of a role whose kernels are looked at one by one, spread over the capture."""
-_MOST_RUNS: Final = 5
-_MOST_NAMED: Final = 4
 _MOST_NAMES: Final = 8
 
 
@@ -119,6 +114,7 @@ def _role(
         idle = lane.per_step(within, lane.pieces.ns[chosen])[spanned > 0]
     launches = lane.per_step(window, mine["launches"].to_numpy())
     step = lane.step_p50_ns
+    sample = mine[spread(pl.int_range(len(mine), eager=True), _LOOKED_INTO)]
     return RoleFacts(
         gpu=lane.gpu,
         process=lane.process,
@@ -138,7 +134,11 @@ def _role(
         unbroken=p50((mine["launches"] / (mine["waits"] + 1)).to_numpy()) if eager else None,
         evidence=call_rows(timeline, mine["first_call"]),
         **(where_it_runs(lane, spans, role) if eager else {}),
-        **(_inside(timeline, lane, mine, count or 0.0) if measured else {}),
+        **(
+            inside_facts(timeline, lane, _operations_of(timeline, lane, sample), len(sample), count or 0.0)
+            if measured
+            else {}
+        ),
     )
 
 
@@ -147,113 +147,19 @@ def span_of_pieces(lane: RankSteps, spans: pl.DataFrame) -> Ints:
     return held_by(lane.pieces.starts, *begin_and_end(spans))
 
 
-def _inside(timeline: Timeline, lane: RankSteps, spans: pl.DataFrame, per_step: float) -> dict[str, Any]:
-    """Return what the kernels of a role look like, from a sample of its spans."""
-    sample = spans[spread(pl.int_range(len(spans), eager=True), _LOOKED_INTO)]
-    operations = _operations_of(timeline, lane, sample)
-    kernels = operations.filter(pl.col("kind") == KERNEL).with_columns(length=pl.col("end_ns") - pl.col("start_ns"))
-    if kernels.is_empty():
-        return {}
-    behind = operations.with_columns(gap=pl.col("start_ns") - pl.col("end_ns").shift(1).over("span", "stream"))
-    gaps = behind["gap"].drop_nulls()
-    small = kernels["length"] < SMALL_NS
-    both = behind.filter((pl.col("kind") == KERNEL) & (pl.col("kind").shift(1).over("span", "stream") == KERNEL))["gap"]
-    return {
-        "gap_p50_ns": p50(gaps.clip(lower_bound=0).to_numpy()),
-        "kernel_p50_ns": p50(kernels["length"].to_numpy()),
-        "small_share": float(small.mean() or 0),  # type: ignore[arg-type]
-        "pdl_overlap_share": float((both < 0).mean()) if len(both) else None,  # type: ignore[arg-type]
-        **_tandems(timeline, lane, kernels, per_step, len(sample)),
-        **_early_launches(timeline, behind, len(sample)),
-        "small_runs": _small_runs(timeline, kernels, len(sample)),
-        "long_kernels": _long_kernels(timeline, kernels),
-    }
-
-
 def _operations_of(timeline: Timeline, lane: RankSteps, spans: pl.DataFrame) -> pl.DataFrame:
     """Return the operations of some spans, in order, with `span`: the position of their span."""
-    columns = ("kind", "start_ns", "end_ns", "stream", "name")
-    if not spans["eager"][0]:
-        wanted = spans.select(pl.col("replay_index")).with_row_index("span")
-        found = timeline.operations.lazy().filter(pl.col("replay_index").is_in(wanted["replay_index"].implode()))
-        return (
-            found.select(*columns, "replay_index")
-            .collect()
-            .join(wanted, on="replay_index", how="left", maintain_order="left")
-        )
-    here = on_gpu(timeline.operations.select("gpu", "process", *columns), lane.gpu)
-    mine = here.filter(pl.col("process") == lane.process).select(columns)
-    starts = mine["start_ns"].to_numpy()
-    position = np.searchsorted(spans["start_ns"].to_numpy(), starts, side="right") - 1
-    inside = (position >= 0) & (starts < spans["end_ns"].to_numpy()[position])
-    return mine.with_columns(span=position).filter(pl.Series(inside))
-
-
-def _tandems(timeline: Timeline, lane: RankSteps, kernels: pl.DataFrame, per_step: float, spans: int) -> dict[str, Any]:
-    """Return the small kernels that follow each other often, and what fusing them gives a step at most."""
-    costs = likely_costs(timeline, lane.gpu) if timeline.mode in (CaptureMode.NODE, CaptureMode.MIXED) else None
-    named = _shortly_named(timeline, kernels)
-    found = find_tandems(named, SMALL_NS, spans, costs.kernel_node.value if costs else 0.0)
-    saved = sum(tandem.saved_ns for tandem in found) * per_step
-    return {
-        "tandems": tuple(
-            f"{one.first}, {one.second} x {one.count:.4g}: {duration(one.saved_ns * per_step)}" for one in found
-        ),
-        "tandem_ns": saved if found else None,
-        "tandem_share": saved / lane.step_p50_ns if found and lane.step_p50_ns else None,
-    }
-
-
-def _early_launches(timeline: Timeline, behind: pl.DataFrame, spans: int) -> dict[str, tuple[str, ...]]:
-    """Return which kernels start before their predecessor's end, and which break the chain, by name."""
-    before = pl.col("kind").shift(1).over("span", "stream")
-    behind = _shortly_named(timeline, behind).with_columns(first=pl.col("name").shift(1).over("span", "stream"))
-    follows = behind.filter((pl.col("kind") == KERNEL) & (before == KERNEL) & pl.col("gap").is_not_null())
-    early = follows.filter(pl.col("gap") < 0)
-    if early.is_empty():
-        return {}
-    late = follows.filter(pl.col("gap") >= 0).sort("start_ns")
-    return {
-        "pdl_pairs": _named_counts(early.with_columns(weight=pl.lit(1)), spans, pairs=True),
-        "pdl_breaks": _named_counts(late.with_columns(weight="gap"), spans),
-    }
-
-
-def _named_counts(kernels: pl.DataFrame, spans: int, *, pairs: bool = False) -> tuple[str, ...]:
-    """Return kernels, or pairs of them, by name with the number in one span, those with most weight first."""
-    if pairs:
-        kernels = kernels.with_columns(name=pl.format("{} and {}", "first", "name"))
-    counts = kernels.group_by("name").agg(count=pl.len(), weight=pl.col("weight").sum())
-    most = counts.sort("weight", "name", descending=[True, False]).head(_MOST_NAMED)
-    return tuple(f"{name} x {count / spans:.4g}" for name, count, _ in most.rows())
-
-
-def _shortly_named(timeline: Timeline, kernels: pl.DataFrame) -> pl.DataFrame:
-    known = kernels["name"].unique().drop_nulls()
-    short = {name: kernel_name(timeline.trace.names.get(name, "?")) for name in known}
-    return kernels.with_columns(pl.col("name").replace_strict(short, default="?", return_dtype=pl.String))
-
-
-def _small_runs(timeline: Timeline, kernels: pl.DataFrame, spans: int) -> tuple[str, ...]:
-    """Return the kernels shorter than 6 us beside another such, by name and number a span, costliest first."""
-    small = pl.col("length") < SMALL_NS
-    beside = small.shift(1, fill_value=False).over("span") | small.shift(-1, fill_value=False).over("span")
-    runs = (
-        _shortly_named(timeline, kernels.filter(small & beside))
-        .group_by("name")
-        .agg(count=pl.len(), total=pl.col("length").sum())
-        .sort("total", "name", descending=[True, False])
-        .head(_MOST_RUNS)
-    )
-    return tuple(f"{name} x {max(round(count / spans), 1)}" for name, count, _ in runs.rows())
-
-
-def _long_kernels(timeline: Timeline, kernels: pl.DataFrame) -> tuple[str, ...]:
-    """Return the names of the kernels that take at least 2 % of the time in kernels, costliest first."""
-    totals = kernels.group_by("name").agg(pl.col("length").sum())
-    long = totals.filter(pl.col("length") >= LONG_SHARE * pl.col("length").sum())
-    names = long.sort("length", "name", descending=[True, False])["name"].head(_MOST_NAMES)
-    return tuple(timeline.trace.names.get(name, "?") for name in names)
+    if spans["eager"][0]:
+        here = on_gpu(timeline.operations, lane.gpu)
+        span = held_by(here["start_ns"].to_numpy(), *begin_and_end(spans))
+        span[here["process"].to_numpy() != lane.process] = NOWHERE
+    else:
+        here = timeline.operations
+        place = np.full(len(timeline.replays) + 1, NOWHERE)
+        place[spans["replay_index"].to_numpy()] = np.arange(len(spans))
+        span = place[here["replay_index"].cast(pl.Int64).fill_null(NOWHERE).to_numpy()]
+    inside = np.flatnonzero(span != NOWHERE)
+    return here[["kind", "start_ns", "end_ns", "stream", "name"]][inside].with_columns(span=pl.Series(span[inside]))
 
 
 def seam_facts(
