@@ -7,6 +7,8 @@ a join, whose rows are hashed one by one.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import reduce
+from operator import and_
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -83,14 +85,23 @@ def positions(keys: Ints, wanted: Ints, size: int) -> pl.Series:
     table = np.full(size + 1, NOWHERE, np.int32)
     table[keys] = np.arange(len(keys), dtype=np.int32)
     table[NOWHERE] = NOWHERE
-    found = table[wanted]
-    return nullable(found).cast(pl.UInt32)
+    return nullable(table[wanted])
 
 
 def nullable(places: NDArray[np.signedinteger[Any]]) -> pl.Series:
-    """Return numbers as a column in which NOWHERE is null."""
-    column = pl.Series(places)
-    return column if (places != NOWHERE).all() else column.set(pl.Series(places == NOWHERE), None)
+    """Return positions as a column in which NOWHERE is null: rows taken by it are null there."""
+    nowhere = places == NOWHERE
+    column = pl.Series(places.astype(np.uint32))
+    return column.set(pl.Series(nowhere), None) if nowhere.any() else column
+
+
+def numbered(rows: pl.DataFrame) -> tuple[list[tuple[Any, ...]], Ints]:
+    """Return the different rows of a frame, in the order in which they come first, and which of these each row is."""
+    parts = rows.with_row_index("").partition_by(rows.columns, as_dict=True, maintain_order=True)
+    number = np.empty(len(rows), np.int64)
+    for place, part in enumerate(parts.values()):
+        number[part[""].to_numpy()] = place
+    return list(parts), number
 
 
 def comparable(column: pl.Series) -> Ints:
@@ -128,13 +139,13 @@ class Timetable:
         """Return the timetable of a frame sorted by `by` and `time`, or of some of its rows."""
         picked: slice | Ints = slice(None)
         if chosen is not None and not chosen.all():
-            picked = chosen.arg_true().to_numpy().astype(np.int64)
+            picked = np.flatnonzero(chosen.to_numpy())
         rows = np.arange(len(frame))[picked]
         keys = [comparable(frame[name])[picked] for name in by]
         new = np.ones(len(rows), np.bool_)
         new[1:] = np.logical_or.reduce([key[1:] != key[:-1] for key in keys])
         first = np.flatnonzero(new)
-        groups = frame.select(by)[rows[first]].with_row_index("group")
+        groups = frame[list(by)][rows[first]].with_row_index("group")
         return cls(groups, np.append(first, len(rows)), rows, frame[time].to_numpy()[picked])
 
     def last(self, points: pl.DataFrame, times: Ints) -> Ints:
@@ -157,13 +168,11 @@ class Timetable:
         """Yield the bounds of each group that points are of, and which points these are."""
         by = [name for name in self.groups.columns if name != "group"]
         if len(self.groups) <= _FEW_GROUPS:
-            for number, named in enumerate(self.groups.select(by).iter_rows()):
+            for number, named in enumerate(self.groups[by].iter_rows()):
                 if None in named:
                     continue
-                mine = points.select(
-                    pl.all_horizontal(pl.col(name) == one for name, one in zip(by, named, strict=True))
-                )
-                yield int(self.bounds[number]), int(self.bounds[number + 1]), mine.to_series().arg_true().to_numpy()
+                mine = reduce(and_, (points[name] == one for name, one in zip(by, named, strict=True)))
+                yield int(self.bounds[number]), int(self.bounds[number + 1]), np.flatnonzero(mine.to_numpy())
             return
         group = points.select(by).join(self.groups, on=by, how="left", maintain_order="left")["group"]
         numbers = group.cast(pl.Int64).fill_null(NOWHERE).to_numpy()

@@ -47,7 +47,7 @@ def find_charges(timeline: Timeline, waits: pl.DataFrame, pauses: pl.DataFrame) 
         opened[gaps.gap_index] = culprit != NOBODY
         thread[gaps.gap_index] = gaps.thread
     chargeable = timeline.pieces["idle_class"].is_in([int(idle_class) for idle_class in CHARGEABLE]).arg_true()
-    gap = timeline.pieces["gap_index"].gather(chargeable).to_numpy()
+    gap = timeline.pieces["gap_index"][chargeable].to_numpy()
     pieces = timeline.pieces.select("gpu", "start_ns", "end_ns", "idle_class")[chargeable].with_columns(
         piece_index=chargeable,
         wait_index=blamed[gap],
@@ -107,9 +107,7 @@ def _parted(pieces: pl.DataFrame, claims: pl.DataFrame) -> pl.DataFrame:
     starts, stops, parent = split(*begin_and_end(pieces), np.concatenate([begins, ends]))
     position = np.searchsorted(begins, starts, side="right") - 1
     under = pl.Series((position >= 0) & (starts < ends[position]))
-    own, paused = (
-        claims[name].fill_null(NOBODY).gather(np.maximum(position, 0)) for name in ("wait_index", "pause_index")
-    )
+    own, paused = (claims[name].fill_null(NOBODY)[np.maximum(position, 0)] for name in ("wait_index", "pause_index"))
     parts = pieces[parent].with_columns(start_ns=starts, end_ns=stops)
     return parts.with_columns(
         pl.when(under).then(own).otherwise("wait_index").alias("wait_index"),

@@ -123,7 +123,7 @@ class RankSteps:
 
 def lanes(timeline: Timeline, steps: Steps, causes: Causes) -> Iterator[RankSteps]:
     """Yield the lanes of a capture, by GPU and process; without any step there is none."""
-    charges = causes.charges.with_columns(gpu=timeline.pieces["gpu"].gather(causes.charges["piece_index"]))
+    charges = causes.charges.with_columns(gpu=timeline.pieces["gpu"][causes.charges["piece_index"]])
     windows = steps.windows.with_row_index("window_index")
     for (gpu, process), mine in windows.partition_by("gpu", "process", as_dict=True, maintain_order=True).items():
         yield _lane(timeline, mine, charges.filter(pl.col("gpu") == gpu), int(gpu), int(process))

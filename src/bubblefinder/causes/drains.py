@@ -69,7 +69,7 @@ def waiting_for_others(timeline: Timeline, waits: pl.DataFrame) -> pl.DataFrame:
     )
     idle = idle.unique("copy_index", keep="first", maintain_order=True)
     found = waits.join(idle, on="copy_index", how="left", maintain_order="left")
-    short = pl.Series(timeline.operations["end_ns"] - timeline.operations["start_ns"]).gather(waits["copy_index"])
+    short = pl.Series(timeline.operations["end_ns"] - timeline.operations["start_ns"])[waits["copy_index"]]
     alone = ~pl.col("synchronises") & (pl.col("idle_ns") <= pl.col("start_ns")) & (short < OWN_COPY_NS)
     return found.filter(~alone.fill_null(value=False)).drop("idle_ns")
 

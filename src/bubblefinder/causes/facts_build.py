@@ -88,9 +88,7 @@ def _step(
     classes = _HOST[:1] if timeline.mode is CaptureMode.NODE else _HOST
     uncharged = np.isin(lane.pieces.idle_class, classes) & ~lane.pieces.charged
     late = lane.idle(uncharged)
-    dry = timeline.pieces["gap_index"].gather(
-        lane.pieces.index[uncharged & (lane.pieces.idle_class == IdleClass.HOST_LATE)]
-    )
+    dry = timeline.pieces["gap_index"][lane.pieces.index[uncharged & (lane.pieces.idle_class == IdleClass.HOST_LATE)]]
     return StepFacts(
         gpu=lane.gpu,
         process=lane.process,
@@ -116,7 +114,7 @@ def _step(
         **_copies_alone(timeline, lane),
         **collective_costs(timeline, lane, collectives),
         skews=tuple(_skews(timeline, lane, every, collectives, causes)),
-        evidence=call_rows(timeline, timeline.gaps["call_index"].gather(dry.unique(maintain_order=True))),
+        evidence=call_rows(timeline, timeline.gaps["call_index"][dry.unique(maintain_order=True)]),
     )
 
 
@@ -159,7 +157,7 @@ def _copies_alone(timeline: Timeline, lane: RankSteps) -> dict[str, Any]:
 
 def _run_ahead(timeline: Timeline, lane: RankSteps) -> float | None:
     """Return the share of a process's launch calls whose work was queued before the GPU was free."""
-    process = timeline.calls["process"].gather(timeline.leads["call_index"])
+    process = timeline.calls["process"][timeline.leads["call_index"]]
     leads = timeline.leads.filter((pl.col("gpu") == lane.gpu) & (process == lane.process) & ~pl.col("blocking"))
     known = leads["lead_ns"].drop_nulls()
     return float((known > 0).sum()) / len(known) if len(known) else None

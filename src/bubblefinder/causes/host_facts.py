@@ -11,6 +11,7 @@ from bubblefinder.causes.decode import RankSteps, call_rows, p50
 from bubblefinder.causes.idle_ranges import idle_ranges
 from bubblefinder.causes.step_parts import HoleFacts
 from bubblefinder.intervals import overlap_with, union_of
+from bubblefinder.lookup import nullable
 from bubblefinder.units import share
 
 if TYPE_CHECKING:
@@ -106,7 +107,5 @@ def _pauses_too(causes: Causes, lane: RankSteps, reason: str | None) -> bool:
 
 
 def _ranges_at(timeline: Timeline, thread: int, times: Ints) -> pl.Series:
-    position = pl.Series(timeline.ranges.innermost(np.full(len(times), thread), times))
-    return (
-        timeline.ranges.rows["text"].gather(pl.select(pl.when(position >= 0).then(position)).to_series()).rename("nvtx")
-    )
+    position = timeline.ranges.innermost(np.full(len(times), thread), times)
+    return timeline.ranges.rows["text"][nullable(position)]

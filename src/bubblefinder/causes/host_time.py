@@ -7,6 +7,7 @@ so that the parts of each table sum to the step.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -14,16 +15,18 @@ import polars as pl
 
 from bubblefinder.causes.host_record import HostCall, HostPhase, HostRange, HostTime
 from bubblefinder.causes.places import general
-from bubblefinder.intervals import distinct
-from bubblefinder.lookup import NOWHERE
+from bubblefinder.intervals import begin_and_end, distinct
+from bubblefinder.lookup import NOWHERE, nullable, numbered
 from bubblefinder.timeline.apis import CallRole
 from bubblefinder.timeline.launches import LAUNCHES
 from bubblefinder.units import duration, plural
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from bubblefinder.causes.decode import RankSteps
     from bubblefinder.causes.model import Causes
-    from bubblefinder.intervals import Ints
+    from bubblefinder.intervals import Bools, Ints
     from bubblefinder.timeline.model import Timeline
 
 _STEPS_LOOKED_INTO: Final = 64
@@ -47,19 +50,55 @@ def host_time(timeline: Timeline, causes: Causes, rank: RankSteps, thread: int) 
     if len(edges) < 2:  # noqa: PLR2004 - one step has two edges
         return None
     pieces = host_pieces(timeline, causes, rank, thread, edges)
-    steps = len(edges) - 1
-    called, waiting = pl.col("api").is_not_null(), pl.col("waiting")
+    told = _Columns(
+        steps=len(edges) - 1,
+        step=pieces["step"].to_numpy(),
+        ns=pieces["ns"].to_numpy(),
+        called=pieces["call"].is_not_null().to_numpy(),
+        waiting=pieces["waiting"].to_numpy(),
+    )
+    whole = np.zeros(len(pieces), np.int64)
     return HostTime(
         thread=timeline.trace.thread_names.get(thread),
-        steps=steps,
+        steps=told.steps,
         step_p50_ns=float(np.median(np.diff(edges))),
-        waiting_p50_ns=_per_step(pieces.filter(waiting), steps),
-        calls_p50_ns=_per_step(pieces.filter(called & ~waiting), steps),
-        between_p50_ns=_per_step(pieces.filter(~called), steps),
-        phases=tuple(_phases(pieces, steps)),
-        calls=tuple(_calls(pieces, steps)),
-        ranges=tuple(_ranges(pieces, steps)),
+        waiting_p50_ns=told.p50(whole, told.waiting)[0],
+        calls_p50_ns=told.p50(whole, told.working)[0],
+        between_p50_ns=told.p50(whole, ~told.called)[0],
+        phases=tuple(_phases(pieces, told)),
+        calls=tuple(_calls(pieces, told)),
+        ranges=tuple(_ranges(pieces, told)),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Columns:
+    """What is added up of the pieces of so many steps: each one's step and length, and which are calls, or waits."""
+
+    steps: int
+    step: Ints
+    ns: Ints
+    called: Bools
+    waiting: Bools
+
+    @property
+    def working(self) -> Bools:
+        """Which pieces are calls that don't wait."""
+        return self.called & ~self.waiting
+
+    def p50(self, group: Ints, chosen: Bools | slice = slice(None), *, count: bool = False) -> list[float]:
+        """Return for each group the median over the steps of what its chosen pieces take, or of their number."""
+        groups = int(group.max(initial=0)) + 1
+        place = (group * self.steps + self.step)[chosen]
+        sums = np.bincount(place, None if count else self.ns[chosen], minlength=groups * self.steps)
+        medians: list[float] = np.median(sums.reshape(groups, self.steps), axis=1).tolist()
+        return medians
+
+    def usual(self, group: Ints) -> Bools:
+        """Tell the groups that are in at least every other step."""
+        groups = int(group.max(initial=0)) + 1
+        place = np.bincount(group * self.steps + self.step, minlength=groups * self.steps)
+        return np.asarray(2 * np.count_nonzero(place.reshape(groups, self.steps), axis=1) >= self.steps)
 
 
 def longest(host: HostTime) -> tuple[str, ...]:
@@ -126,122 +165,115 @@ def host_pieces(timeline: Timeline, causes: Causes, rank: RankSteps, thread: int
     calls = _outermost_calls(timeline, causes, thread, edges)
     ranges = timeline.ranges.of_thread(thread)
     phases = phase_starts(causes, rank, thread)
-    times = [edges, phases["start_ns"].to_numpy()]
-    times += [frame[side].to_numpy() for frame in (calls, ranges) for side in ("start_ns", "end_ns")]
-    cuts = distinct(np.concatenate(times))
+    begun = phases["start_ns"].to_numpy()
+    cuts = distinct(np.concatenate([edges, begun, *begin_and_end(calls), *begin_and_end(ranges)]))
     cuts = cuts[(cuts >= edges[0]) & (cuts <= edges[-1])]
     starts, lengths = cuts[:-1], np.diff(cuts)
     call = _open_at(calls, starts)
-    place = pl.Series(timeline.ranges.innermost(np.full(len(starts), thread), starts)).replace(-1, None)
-    phase = pl.Series(np.searchsorted(phases["start_ns"].to_numpy(), starts, side="right") - 1).replace(-1, None)
-    step = np.searchsorted(edges, starts, side="right") - 1
-    return (
-        pl.DataFrame({"step": step, "start_ns": starts, "ns": lengths})
-        .hstack(phases.select(pl.col("after_role", "before_role").gather(phase)))
-        .hstack(calls.select(pl.col("api", "api_role", "waiting").gather(call)))
-        .with_columns(pl.col("waiting").fill_null(value=False))
-        .with_columns(call=call, nvtx=timeline.ranges.rows["text"].gather(place), range_index=place)
+    place = nullable(timeline.ranges.innermost(np.full(len(starts), thread), starts))
+    phase = nullable(np.searchsorted(begun, starts, side="right") - 1)
+    columns = {"step": np.searchsorted(edges, starts, side="right") - 1, "start_ns": starts, "ns": lengths}
+    return pl.DataFrame(
+        columns
+        | phases[["after_role", "before_role"]][phase].to_dict()
+        | calls[["api", "api_role"]][nullable(call)].to_dict()
+        | {"waiting": np.append(calls["waiting"].to_numpy(), False)[call], "call": nullable(call)}
+        | {"nvtx": timeline.ranges.rows["text"][place], "range_index": place}
     )
 
 
 def _outermost_calls(timeline: Timeline, causes: Causes, thread: int, edges: Ints) -> pl.DataFrame:
     """Return a thread's outermost calls in the steps, with `waiting`: whether they waited for the GPU."""
-    waits = causes.waits.filter(pl.col("thread") == thread)["call_index"].unique()
     reach = pl.col("end_ns").cum_max().shift(1)
-    return (
-        timeline.calls.select("thread", "start_ns", "end_ns", "api", api_role="role")
-        .with_row_index("call_index")
-        .filter(pl.col("thread") == thread, pl.col("end_ns") > edges[0], pl.col("start_ns") < edges[-1])
-        .filter((pl.col("start_ns") >= reach).fill_null(value=True))
-        .with_columns(
-            pl.col("api").cast(pl.String).fill_null("unnamed"), waiting=pl.col("call_index").is_in(waits.implode())
-        )
+    waits = causes.waits["call_index"].filter(causes.waits["thread"] == thread)
+    waiting = np.zeros(len(timeline.calls), np.bool_)
+    waiting[waits.to_numpy()] = True
+    here = (pl.col("thread") == thread) & (pl.col("end_ns") > edges[0]) & (pl.col("start_ns") < edges[-1])
+    calls = timeline.calls[["thread", "start_ns", "end_ns", "api", "role"]].with_row_index("call_index").filter(here)
+    outer = calls.filter((pl.col("start_ns") >= reach).fill_null(value=True))
+    return outer.select(
+        "start_ns",
+        "end_ns",
+        pl.col("api").cast(pl.String).fill_null("unnamed"),
+        api_role="role",
+        waiting=pl.Series(waiting[outer["call_index"].to_numpy()]),
     )
 
 
-def _open_at(calls: pl.DataFrame, times: Ints) -> pl.Series:
-    """Return the position of the call that is open at each time, null for none."""
-    if calls.is_empty():
-        return pl.Series([None] * len(times), dtype=pl.Int64)
-    position = np.searchsorted(calls["start_ns"].to_numpy(), times, side="right") - 1
-    inside = (position >= 0) & (times < calls["end_ns"].to_numpy()[np.maximum(position, 0)])
-    return pl.Series(np.where(inside, position, -1)).replace(-1, None)
+def _open_at(calls: pl.DataFrame, times: Ints) -> Ints:
+    """Return the position of the call that is open at each time, NOWHERE for none."""
+    starts, ends = begin_and_end(calls)
+    position = np.searchsorted(starts, times, side="right") - 1
+    return np.where(times < np.append(ends, np.iinfo(np.int64).min)[position], position, NOWHERE)
 
 
-def _per_step(pieces: pl.DataFrame, steps: int) -> float:
-    """Return the median over the steps of what some pieces take in each."""
-    return float(np.median(np.bincount(pieces["step"].to_numpy(), weights=pieces["ns"].to_numpy(), minlength=steps)))
+def _phases(pieces: pl.DataFrame, told: _Columns) -> Iterator[HostPhase]:
+    """Yield the phases in the order in which the step runs through them."""
+    pairs, group = numbered(pieces[["after_role", "before_role"]])
+    call, role = _numbers(pieces["call"]), _numbers(pieces["api_role"])
+    first = np.unique(group * (len(pieces) + 1) + call, return_index=True)[1]  # a call is counted once in a phase
+    first = first[told.called[first]]
+    found = {
+        "p50_ns": told.p50(group),
+        "waiting_p50_ns": told.p50(group, told.waiting),
+        "calls_p50_ns": told.p50(group, told.working),
+        "between_p50_ns": told.p50(group, ~told.called),
+        "launches": told.p50(group, first[np.isin(role[first], LAUNCHES)], count=True),
+        "copies": told.p50(group, first[np.isin(role[first], (CallRole.COPY, CallRole.MEMSET))], count=True),
+    }
+    for number in np.flatnonzero(told.usual(group)).tolist():
+        after, before = pairs[number]
+        if None not in (after, before):
+            figures = {name: medians[number] for name, medians in found.items()}
+            yield HostPhase(after_role=after, before_role=before, **figures)
 
 
-def _count(calls: pl.DataFrame, steps: int) -> float:
-    """Return the median number of calls over the steps."""
-    return float(np.median(np.bincount(calls["step"].to_numpy(), minlength=steps)))
-
-
-def _phases(pieces: pl.DataFrame, steps: int) -> list[HostPhase]:
-    """Return the phases in the order in which the step runs through them."""
-    found = []
-    for (after, before), mine in (
-        pieces.drop_nulls("after_role")
-        .partition_by("after_role", "before_role", as_dict=True, maintain_order=True)
-        .items()
-    ):
-        if before is None or mine["step"].n_unique() * 2 < steps:
-            continue
-        called = mine.filter(pl.col("api").is_not_null())
-        counted = called.unique("call")
-        launches = counted.filter(pl.col("api_role").is_in([int(role) for role in LAUNCHES]))
-        copies = counted.filter(pl.col("api_role").is_in([int(CallRole.COPY), int(CallRole.MEMSET)]))
-        found.append(
-            HostPhase(
-                after_role=after,
-                before_role=before,
-                p50_ns=_per_step(mine, steps),
-                waiting_p50_ns=_per_step(called.filter("waiting"), steps),
-                calls_p50_ns=_per_step(called.filter(~pl.col("waiting")), steps),
-                between_p50_ns=_per_step(mine.filter(pl.col("api").is_null()), steps),
-                launches=_count(launches, steps),
-                copies=_count(copies, steps),
-            )
-        )
-    return found
-
-
-def _calls(pieces: pl.DataFrame, steps: int) -> list[HostCall]:
+def _calls(pieces: pl.DataFrame, told: _Columns) -> list[HostCall]:
     """Return the calls by what they are, the longest first."""
-    called = pieces.drop_nulls("api")
-    found = []
-    for (api, waiting), mine in called.partition_by("api", "waiting", as_dict=True, maintain_order=True).items():
-        lengths = mine.group_by("call").agg(pl.col("ns").sum())["ns"].to_numpy()
-        found.append(
-            HostCall(
-                api=api,
-                waits=waiting,
-                per_step_count=len(lengths) / steps,
-                call_p50_ns=float(np.median(lengths)),
-                p50_ns=_per_step(mine, steps),
-            )
+    kinds, group = numbered(pieces[["api", "waiting"]])
+    call, p50 = _numbers(pieces["call"]), told.p50(group)
+    lengths = np.bincount(call + 1, told.ns)[1:]
+    kind = np.full(len(lengths), NOWHERE)
+    kind[call[told.called]] = group[told.called]
+    found = [
+        HostCall(
+            api=api,
+            waits=waiting,
+            per_step_count=int((kind == number).sum()) / told.steps,
+            call_p50_ns=float(np.median(lengths[kind == number])),
+            p50_ns=p50[number],
         )
+        for number, (api, waiting) in enumerate(kinds)
+        if api is not None
+    ]
     return sorted(found, key=lambda call: (-call.p50_ns, call.api))[:_MOST_CALLS]
 
 
-def _ranges(pieces: pl.DataFrame, steps: int) -> list[HostRange]:
+def _ranges(pieces: pl.DataFrame, told: _Columns) -> list[HostRange]:
     """Return the ranges of at least every other step, the longest first; names that differ in numbers only are one."""
     if not pieces["nvtx"].count():
         return []
-    found = []
-    for mine in pieces.with_columns(place=general(pl.col("nvtx"))).partition_by("place", maintain_order=True):
-        if mine["step"].n_unique() * 2 < steps:
-            continue
-        waiting, called = pl.col("waiting"), pl.col("api").is_not_null()
-        found.append(
-            HostRange(
-                nvtx=mine["nvtx"][0],
-                per_step_count=mine["range_index"].drop_nulls().n_unique() / steps if mine["nvtx"][0] else None,
-                p50_ns=_per_step(mine, steps),
-                waiting_p50_ns=_per_step(mine.filter(waiting), steps),
-                calls_p50_ns=_per_step(mine.filter(called & ~waiting), steps),
-                between_p50_ns=_per_step(mine.filter(~called), steps),
-            )
+    _, group = numbered(pieces.select(general(pl.col("nvtx"))))
+    names = pieces["nvtx"][np.unique(group, return_index=True)[1]]
+    opened = _numbers(pieces["range_index"])
+    once = np.unique(np.stack((group, opened)), axis=1)[0]  # each range of a group
+    found = {
+        "p50_ns": told.p50(group),
+        "waiting_p50_ns": told.p50(group, told.waiting),
+        "calls_p50_ns": told.p50(group, told.working),
+        "between_p50_ns": told.p50(group, ~told.called),
+    }
+    ranges = [
+        HostRange(
+            nvtx=names[number],
+            per_step_count=int((once == number).sum()) / told.steps if names[number] else None,
+            **{name: medians[number] for name, medians in found.items()},
         )
-    return sorted(found, key=lambda item: (-item.p50_ns, item.nvtx or ""))[:_MOST_RANGES]
+        for number in np.flatnonzero(told.usual(group)).tolist()
+    ]
+    return sorted(ranges, key=lambda item: (-item.p50_ns, item.nvtx or ""))[:_MOST_RANGES]
+
+
+def _numbers(column: pl.Series) -> Ints:
+    """Return a column of positions with NOWHERE for null."""
+    return column.cast(pl.Int64).fill_null(NOWHERE).to_numpy()

@@ -32,7 +32,7 @@ def idle_ranges(timeline: Timeline, thread: int, starts: Ints, ends: Ints) -> tu
         return ()
     lengths = ends - starts
     held = _ranges_at_moments(timeline, thread, starts, lengths)
-    texts = held.with_columns(timeline.ranges.rows["text"].gather(held["range"]))
+    texts = held.with_columns(timeline.ranges.rows["text"][held["range"]])
     texts = texts.group_by("text", maintain_order=True).agg(pl.col("ns").sum())
     whole = float(lengths.sum())
     named = texts.group_by(place=general(pl.col("text")))

@@ -38,7 +38,7 @@ def find_submissions(timeline: Timeline, steps: Steps) -> pl.DataFrame:
         timeline.leads.select("gpu", "call_index", "op_index")
         .hstack(operations)
         .hstack(calls[timeline.leads["call_index"]])
-        .with_columns(role=steps.replays["role"].gather(operations["replay_index"]))
+        .with_columns(role=steps.replays["role"][operations["replay_index"]])
         .sort("gpu", "thread", "start_ns", maintain_order=True)
     )
     submitted = submitted.with_columns(window_index=window_of(steps, submitted, "op_start_ns")).drop("op_start_ns")
@@ -52,7 +52,7 @@ def window_of(steps: Steps, rows: pl.DataFrame, time: str) -> pl.Series:
     times = rows[time].fill_null(_NEVER).to_numpy()
     found = Timetable.of(windows, _RANK, "start_ns").last(rows.select(_RANK), times)
     inside = (found != NOWHERE) & (times < np.append(windows["end_ns"].to_numpy(), _NEVER)[found])
-    return windows["window_index"].gather(nullable(np.where(inside, found, NOWHERE)))
+    return windows["window_index"][nullable(np.where(inside, found, NOWHERE))]
 
 
 def _with_phases(submitted: pl.DataFrame) -> pl.DataFrame:
@@ -77,7 +77,7 @@ def _with_phases(submitted: pl.DataFrame) -> pl.DataFrame:
     if len(named) < len(submitted):
         place = np.full(len(submitted), NOWHERE, np.int64)
         place[launching.to_numpy()] = np.arange(len(named))
-        named = named.select(pl.all().gather(nullable(place)))
+        named = named[nullable(place)]
     return submitted.drop("role").hstack(named)
 
 

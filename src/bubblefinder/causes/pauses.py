@@ -100,7 +100,7 @@ def _stretches(timeline: Timeline, submitted: pl.DataFrame, gpu: int, thread: in
     mine = (submitted["thread"] == thread) & (submitted["gpu"] == gpu) & submitted["role"].is_not_null()
     phases = submitted.select("call_index", started="role", phase="phase").filter(mine)
     phase = positions(phases["call_index"].to_numpy(), calls["call_index"].to_numpy(), len(timeline.calls))
-    placed = calls.hstack(phases.select(pl.col("started", "phase").gather(phase))).with_columns(
+    placed = calls.hstack(phases[["started", "phase"]][phase]).with_columns(
         reach=pl.col("end_ns").cum_max().shift(1),
         behind=pl.col("started").cast(pl.Categorical).forward_fill().shift(1),
         run=pl.col("phase").forward_fill().shift(1),

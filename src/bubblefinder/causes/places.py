@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 
 from bubblefinder.causes.launches import last_submission, next_submission, window_of
+from bubblefinder.lookup import nullable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -34,14 +35,13 @@ def with_places(waits: pl.DataFrame, timeline: Timeline, steps: Steps, submitted
     its thread launched last before it, since the host may run a step or more ahead of the GPU.
     """
     position = timeline.ranges.innermost(waits["thread"].to_numpy(), waits["start_ns"].to_numpy())
-    index = pl.Series("range_index", position)
     frames = frame_names(timeline, waits["call_index"])
     placed = waits.with_columns(
-        range_index=pl.when(index >= 0).then(index),
+        range_index=nullable(position),
+        nvtx=timeline.ranges.rows["text"][nullable(position)],
         size_class=size_class(pl.col("bytes")),
         frame=pl.Series(frames, dtype=pl.String),
     )
-    placed = placed.with_columns(nvtx=timeline.ranges.rows["text"].gather(placed["range_index"]))
     return _with_steps(_with_roles(placed, submitted), steps, submitted, timeline)
 
 
@@ -68,7 +68,7 @@ def frame_chain(timeline: Timeline, call_index: int) -> tuple[str, ...]:
 
 def frame_names(timeline: Timeline, call_indices: pl.Series) -> list[str | None]:
     """Return of each call's chain the innermost frame that is neither CUDA's nor the framework's, see `_own_frame`."""
-    chains = timeline.calls["callchain"].gather(call_indices)
+    chains = timeline.calls["callchain"][call_indices]
     if not chains.count():
         return [None] * len(chains)
     known = timeline.trace.frames.filter(pl.col("callchain").is_in(chains.drop_nulls().unique().implode())).sort(
@@ -98,8 +98,8 @@ def _with_roles(waits: pl.DataFrame, submitted: pl.DataFrame) -> pl.DataFrame:
     """
     roles = submitted["role"]
     placed = waits.with_columns(
-        after_role=roles.gather(last_submission(submitted, waits, roles.is_not_null())),
-        before_role=roles.gather(next_submission(submitted, waits, roles.is_not_null())),
+        after_role=roles[last_submission(submitted, waits, roles.is_not_null())],
+        before_role=roles[next_submission(submitted, waits, roles.is_not_null())],
     )
     alike = ["gpu", "launcher", "api", "copy_kind", "memory_kind", "size_class", general(pl.col("nvtx")), "frame"]
     usual = pl.col("before_role").drop_nulls().mode().sort().first().over([*alike, "after_role"])
@@ -110,8 +110,8 @@ def _with_roles(waits: pl.DataFrame, submitted: pl.DataFrame) -> pl.DataFrame:
 
 def _with_steps(waits: pl.DataFrame, steps: Steps, submitted: pl.DataFrame, timeline: Timeline) -> pl.DataFrame:
     """Add window_index: the step of a wait's own copy, else of the last work launched before the wait."""
-    found = submitted["window_index"].gather(last_submission(submitted, waits))
-    copied = waits.select("gpu", "process", at=timeline.operations["start_ns"].gather(waits["copy_index"]))
+    found = submitted["window_index"][last_submission(submitted, waits)]
+    copied = waits.select("gpu", "process", at=timeline.operations["start_ns"][waits["copy_index"]])
     own = window_of(steps, copied, "at")
     blocking = waits.select(pl.when(~pl.col("synchronises")).then(own)).to_series()
     return waits.with_columns(window_index=pl.coalesce(blocking, found))

@@ -11,6 +11,7 @@ from bubblefinder.causes.decode import RankSteps, call_rows, p50
 from bubblefinder.causes.places import general
 from bubblefinder.causes.step_parts import QueueFacts
 from bubblefinder.causes.thresholds import FULL_QUEUE, QUEUE_NS
+from bubblefinder.lookup import nullable
 from bubblefinder.timeline.apis import CallRole
 from bubblefinder.timeline.model import IdleClass
 from bubblefinder.trace.model import MEMCPY
@@ -63,11 +64,11 @@ def _pending(timeline: Timeline, held: pl.DataFrame) -> float | None:
 
     None where the launch queue had room.
     """
-    process = timeline.calls["process"].gather(timeline.leads["call_index"])
+    process = timeline.calls["process"][timeline.leads["call_index"]]
     launched = timeline.leads.filter((process == held["process"][0]).fill_null(value=False))
-    started = timeline.operations["start_ns"].gather(launched["op_index"]).sort().to_numpy()
-    returned = timeline.calls["start_ns"].gather(launched["call_index"]).sort().to_numpy()
-    until = timeline.operations["start_ns"].gather(held["ended"]).to_numpy()
+    started = timeline.operations["start_ns"][launched["op_index"]].sort().to_numpy()
+    returned = timeline.calls["start_ns"][launched["call_index"]].sort().to_numpy()
+    until = timeline.operations["start_ns"][held["ended"]].to_numpy()
     waiting = np.searchsorted(returned, until) - np.searchsorted(started, until) + held["between"].to_numpy()
     middle = float(np.median(waiting))
     return middle if middle >= FULL_QUEUE else None
@@ -77,7 +78,7 @@ def _range_of(timeline: Timeline, held: pl.DataFrame) -> str | None:
     """Return the innermost range in which most of the held work was launched; None where most was in none."""
     calls = timeline.calls.select("thread", "start_ns")[held["launch"]]
     place = timeline.ranges.innermost(calls["thread"].to_numpy(), calls["start_ns"].to_numpy())
-    texts = timeline.ranges.rows["text"].gather(pl.Series(place).replace(-1, None))
+    texts = timeline.ranges.rows["text"][nullable(place)]
     named = pl.DataFrame({"text": texts, "ns": held["ns"]}).group_by(place=general(pl.col("text")))
     most = named.agg(pl.col("text").first(), pl.col("ns").sum()).sort("ns", "place", descending=[True, False])
     told: str | None = most["text"][0]
@@ -87,12 +88,12 @@ def _range_of(timeline: Timeline, held: pl.DataFrame) -> str | None:
 def _held(timeline: Timeline, piece_index: np.ndarray[tuple[int], np.dtype[np.int64]]) -> pl.DataFrame:
     """Return for each piece the process, the reason and the call that held the work back, `holder` its position."""
     gaps = timeline.gaps.select("before_index", "after_index", "call_index")[
-        timeline.pieces["gap_index"].gather(pl.Series(piece_index, dtype=pl.UInt32))
+        timeline.pieces["gap_index"][pl.Series(piece_index, dtype=pl.UInt32)]
     ]
     ended = timeline.calls.select("process", "thread", until="start_ns")[gaps["call_index"]]
-    before = timeline.operations["call_index"].gather(gaps["before_index"])
-    since = timeline.calls["start_ns"].gather(before)
-    copies = timeline.operations["kind"].gather(gaps["after_index"]) == MEMCPY
+    before = timeline.operations["call_index"][gaps["before_index"]]
+    since = timeline.calls["start_ns"][before]
+    copies = timeline.operations["kind"][gaps["after_index"]] == MEMCPY
     points = ended.with_columns(since=since, copy=copies, holder=gaps["call_index"]).with_row_index("point")
     held = points.sort("until").join_asof(
         _holders(timeline), left_on="until", right_on="at", by="thread", check_sortedness=False
@@ -105,7 +106,7 @@ def _held(timeline: Timeline, piece_index: np.ndarray[tuple[int], np.dtype[np.in
         ended=gaps["after_index"].cast(pl.Int64),
         launch=gaps["call_index"],
         reason=pl.when(inside).then("kind").when("copy").then(pl.lit(_REASONS[2])),
-        api=pl.when(inside).then("held_by").when("copy").then(api.gather(points["holder"]).cast(pl.String)),
+        api=pl.when(inside).then("held_by").when("copy").then(api[points["holder"]].cast(pl.String)),
         holder=pl.when(inside).then("call").otherwise("holder"),
     )
 

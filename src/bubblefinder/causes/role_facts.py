@@ -46,7 +46,7 @@ def find_spans(timeline: Timeline, causes: Causes, lane: RankSteps) -> pl.DataFr
     replays = timeline.replays.select(replay_start_ns="start_ns", replay_end_ns="end_ns", nodes="nodes")
     spans = (
         mine.hstack(operations[mine["op_index"]])
-        .hstack(replays.select(pl.all().gather(mine["replay_index"])))
+        .hstack(replays[mine["replay_index"]])
         .group_by("thread", "phase", maintain_order=True)
         .agg(
             role=pl.col("role").first(),
@@ -209,10 +209,10 @@ def _between_glue(timeline: Timeline, lane: RankSteps, glue: pl.DataFrame) -> Bo
     The gap before the first kernel of a chain is what the host did before it, and the one behind the last belongs to
     the launch that ends it: fusing the chain takes neither away.
     """
-    gap = timeline.pieces["gap_index"].gather(lane.pieces.index)
+    gap = timeline.pieces["gap_index"][lane.pieces.index]
     around = timeline.gaps.select("before_index", "after_index")[gap]
-    eager = timeline.operations["replay_index"].gather(around["before_index"]).is_null()
-    behind = timeline.operations["kind"].gather(around["before_index"]) == KERNEL
+    eager = timeline.operations["replay_index"][around["before_index"]].is_null()
+    behind = timeline.operations["kind"][around["before_index"]] == KERNEL
     return (eager & behind & around["after_index"].is_in(glue["op_index"].implode())).to_numpy()
 
 

@@ -49,8 +49,7 @@ def inside_facts(
     gap = starts - ends[before]
     follows = chosen & (before != NOWHERE) & chosen[before]
     name, names = _short_names(timeline, operations["name"])
-    columns = (column[chosen] for column in (span, stream, starts, ends, name))
-    found = SpanKernels(*columns, names, spans)
+    found = SpanKernels(span[chosen], stream[chosen], starts[chosen], ends[chosen], name[chosen], names, spans)
     lengths = found.ends - found.starts
     return {
         "gap_p50_ns": p50(np.maximum(gap[before != NOWHERE], 0)),
@@ -93,7 +92,7 @@ def _early_launches(gap: Ints, first: Ints, name: Ints, names: list[str], spans:
         return {}
     pair, place = np.unique(first[early] * len(names) + name[early], return_inverse=True)
     pairs = [f"{names[one // len(names)]} and {names[one % len(names)]}" for one in pair.tolist()]
-    most = _heaviest(place, np.ones(len(place)), pairs, _MOST_NAMED)
+    most = _heaviest(place, np.ones(len(place), np.int64), pairs, _MOST_NAMED)
     breaks = _heaviest(name[~early], gap[~early], names, _MOST_NAMED)
     return {
         "pdl_pairs": tuple(f"{text} x {count / spans:.4g}" for text, count in most),

@@ -75,7 +75,7 @@ def _joined(waits: pl.DataFrame, submitted: pl.DataFrame) -> pl.Series:
     """Tell the synchronisations that follow a wait to blame or a blocking copy with nothing submitted in between."""
     own = ["gpu", "launcher", "thread"]
     issued = last_submission(submitted, waits.with_columns(launcher="thread"))
-    latest = waits.with_columns(issued_ns=submitted["start_ns"].gather(issued))
+    latest = waits.with_columns(issued_ns=submitted["start_ns"][issued])
     follows = pl.col("synchronises") & ~pl.col("drained")
     nothing = (pl.col("issued_ns") < pl.col("end_ns").shift(1).over(own)).fill_null(value=False)
     leads = ~pl.col("synchronises") | pl.col("drained")
@@ -85,7 +85,7 @@ def _joined(waits: pl.DataFrame, submitted: pl.DataFrame) -> pl.Series:
 
 def _seams(waits: pl.DataFrame, submitted: pl.DataFrame) -> pl.Series:
     """Return the number of the last replay or eager phase that the launcher started before each wait."""
-    return submitted["phase"].gather(last_submission(submitted, waits, submitted["role"].is_not_null()))
+    return submitted["phase"][last_submission(submitted, waits, submitted["role"].is_not_null())]
 
 
 def _group_place(heads: pl.DataFrame, timeline: Timeline, submitted: pl.DataFrame) -> pl.Series:

@@ -70,7 +70,7 @@ def find_synchronous_launches(timeline: Timeline) -> pl.DataFrame:
         ]
     )
     calls = timeline.calls
-    launched = launched.with_columns(calls["end_ns"].gather(launched["call_index"]))
+    launched = launched.with_columns(calls["end_ns"][launched["call_index"]])
     behind = pl.col("end_ns") >= pl.col("over_ns")
     if not launched.select(behind.any()).item():
         return _none(timeline)
@@ -117,7 +117,7 @@ def _slow_launches(timeline: Timeline, calls: pl.DataFrame) -> pl.DataFrame:
     replays = replays.unique("call_index", keep="first", maintain_order=True)
     graph = positions(replays["call_index"].to_numpy(), launches["call_index"].to_numpy(), len(timeline.calls))
     kind = ("thread", "role", "graph")
-    told = launches.with_columns(replays["graph"].gather(graph))
+    told = launches.with_columns(replays["graph"][graph])
     usual = told.group_by(kind).agg(usual=pl.col("length").median(), alike=pl.len()).filter(pl.col("alike") >= FEWEST)
     slow = told.filter(pl.col("length") >= SLOW_LAUNCH_NS).join(usual, on=kind, nulls_equal=True)
     slow = slow.filter(pl.col("length") >= SLOW_LAUNCH * pl.col("usual"))

@@ -112,7 +112,7 @@ def _awaited_copies(waits: pl.DataFrame, timeline: Timeline, submitted: pl.DataF
     """
     copying = submitted["api_role"] == CallRole.COPY
     issued = submitted.select("thread", "gpu", "op_index", at="end_ns").filter(copying)
-    issued = issued.hstack(timeline.operations.select(pl.col("kind", "copy_kind", "stream").gather(issued["op_index"])))
+    issued = issued.hstack(timeline.operations[["kind", "copy_kind", "stream"]][issued["op_index"]])
     host = (pl.col("kind") == MEMCPY) & pl.col("copy_kind").is_in([1, 2, 3, 4])
     copied = issued.filter(host).select("thread", "gpu", "at", "stream", copied_ns="at", awaited="op_index").sort("at")
     launched = submitted.select("thread", "gpu", at="end_ns").filter(~copying).sort("thread", "gpu", "at")
@@ -130,7 +130,7 @@ def _awaited_copies(waits: pl.DataFrame, timeline: Timeline, submitted: pl.DataF
         copied_ns=pl.when(known).then("copied_ns").otherwise(anywhere["copied_ns"]),
     )
     before = Timetable.of(launched, ("thread", "gpu"), "at").last(either, either["at"].to_numpy())
-    launched_ns = launched["at"].gather(nullable(before))
+    launched_ns = launched["at"][nullable(before)]
     fresh = (pl.col("copied_ns") > launched_ns).fill_null(value=True)
     return either.with_columns(awaited=pl.when(fresh).then("awaited")).sort("point")["awaited"]
 
@@ -154,7 +154,7 @@ def awaited_streams(waits: pl.DataFrame, timeline: Timeline) -> pl.DataFrame:
     syncs = timeline.trace.syncs.select("process", "correlation", "event", "event_sync", awaited_stream="stream")
     syncs = syncs.filter(pl.col("correlation").is_not_null()).unique(["process", "correlation"], keep="first")
     found = (
-        waits.select("process", "api", correlation=timeline.calls["correlation"].gather(waits["call_index"]))
+        waits.select("process", "api", correlation=timeline.calls["correlation"][waits["call_index"]])
         .join(syncs, on=["process", "correlation"], how="left", maintain_order="left")
         .join(records, on=["process", "event", "event_sync"], how="left", maintain_order="left")
         .join(times, on=["process", "recorded_by"], how="left", maintain_order="left")

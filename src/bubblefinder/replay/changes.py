@@ -67,7 +67,7 @@ class RemoveWaits:
         edited.lag[edited.edges(EdgeKind.CALL, syncs)] = 0
         inside = edited.edges(EdgeKind.CALL, copies)
         edited.lag[inside] = np.minimum(edited.lag[inside], _async_copy_ns(model))
-        back = model.blocks["copy_kind"].gather(waits["copy_block"]).is_in([2, 4]).fill_null(value=False)
+        back = model.blocks["copy_kind"][waits["copy_block"]].is_in([2, 4]).fill_null(value=False)
         reads = waits.filter(back)
         edited.lag[edited.edges(EdgeKind.CALL, _calls(reads.filter(~pl.col("synchronises"))))] = 0
         _drop_blocks(edited, reads["copy_block"].drop_nulls().cast(pl.Int64).to_numpy())

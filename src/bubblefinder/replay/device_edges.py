@@ -142,7 +142,7 @@ def _event_pairs(timeline: Timeline, calls: pl.DataFrame, blocks: pl.DataFrame) 
     """Return (earlier, later) blocks of two streams that cudaStreamWaitEvent ties, as far as the capture shows it."""
     ties = _event_ties(timeline)
     submitted = (
-        blocks.select("process", "stream", at=calls["start_ns"].gather(blocks["call"]))
+        blocks.select("process", "stream", at=calls["start_ns"][blocks["call"]])
         .with_row_index("block")
         .drop_nulls("at")
         .sort("at")
@@ -172,8 +172,8 @@ def _event_pairs(timeline: Timeline, calls: pl.DataFrame, blocks: pl.DataFrame) 
         .drop_nulls(["earlier", "block"])
     )
     ends, starts = (
-        blocks["end_ns"].gather(both["earlier"]).to_numpy(),
-        blocks["start_ns"].gather(both["block"]).to_numpy(),
+        blocks["end_ns"][both["earlier"]].to_numpy(),
+        blocks["start_ns"][both["block"]].to_numpy(),
     )
     both = both.filter(pl.Series(ends <= starts, dtype=pl.Boolean))
     return both["earlier"].to_numpy().astype(np.int64), both["block"].to_numpy().astype(np.int64)

@@ -96,7 +96,7 @@ def _awaited(
 ) -> tuple[pl.DataFrame, int]:
     """Return which blocks each wait waits for (call, block), and how many waits were told by the order seen alone."""
     submitted = blocks.select(
-        "process", "gpu", "stream", "end_ns", at=pl.coalesce(calls["start_ns"].gather(blocks["call"]), "start_ns")
+        "process", "gpu", "stream", "end_ns", at=pl.coalesce(calls["start_ns"][blocks["call"]], "start_ns")
     )
     submitted = submitted.with_row_index("block").sort("at")
     unique = waits.unique("call", keep="first", maintain_order=True)

@@ -83,9 +83,9 @@ def _idle_before(timeline: Timeline, model: Model) -> Ints:
     """Return the idle before each block that its operations ended, by class; the idle inside it is its own."""
     pieces = timeline.pieces.select("idle_class", "end_ns", idle_ns=pl.col("end_ns") - pl.col("start_ns"))
     rows = by_block(
-        timeline.operations, model.blocks, pieces, timeline.gaps["after_index"].gather(timeline.pieces["gap_index"])
+        timeline.operations, model.blocks, pieces, timeline.gaps["after_index"][timeline.pieces["gap_index"]]
     )
-    rows = rows.filter(pl.col("end_ns") <= model.blocks["start_ns"].gather(rows["block"]))
+    rows = rows.filter(pl.col("end_ns") <= model.blocks["start_ns"][rows["block"]])
     result = np.zeros((len(model.blocks), len(IdleClass)), np.int64)
     np.add.at(result, (rows["block"].to_numpy(), rows["idle_class"].to_numpy()), rows["idle_ns"].to_numpy())
     return result
@@ -138,7 +138,7 @@ def _idle_at(model: Model, recorded: Recorded, times: Ints, ended: Floats) -> tu
     whole = ended.sum(axis=1)
     idle = ended * np.divide(length, whole, out=np.zeros(len(length)), where=whole > 0)[:, None]
     mine = np.flatnonzero(recorded.launched)
-    call = blocks["call"].gather(mine).cast(pl.Int64).to_numpy()
+    call = blocks["call"][mine].cast(pl.Int64).to_numpy()
     begun, returned = (times[model.calls[side].to_numpy()[call]] - reach[mine] for side in ("begin", "end"))
     late = np.clip(begun, 0, length[mine])
     until = np.clip(returned, late, length[mine])

@@ -45,7 +45,7 @@ def find_blocks(timeline: Timeline, causes: Causes, span: tuple[int, int]) -> pl
 
 def _replay_blocks(timeline: Timeline, causes: Causes) -> pl.DataFrame:
     first = causes.submitted.select("replay_index", "op_index").drop_nulls().unique("replay_index", keep="first")
-    place = first.hstack(timeline.operations.select(pl.col("context", "stream").gather(first["op_index"])))
+    place = first.hstack(timeline.operations[["context", "stream"]][first["op_index"]])
     return (
         timeline.replays.select("gpu", "process", "start_ns", "end_ns", "call_index", "nodes")
         .with_row_index("replay_index")
@@ -72,9 +72,7 @@ def _idle_inside(timeline: Timeline) -> pl.Series:
 
 def by_block(operations: pl.DataFrame, blocks: pl.DataFrame, rows: pl.DataFrame, operation: pl.Series) -> pl.DataFrame:
     """Return the rows whose operation (a position in the timeline's) belongs to a block, with that block."""
-    placed = rows.with_columns(
-        op_index=operation.cast(pl.Int64), replay_index=operations["replay_index"].gather(operation)
-    )
+    placed = rows.with_columns(op_index=operation.cast(pl.Int64), replay_index=operations["replay_index"][operation])
     numbered = blocks.select(pl.col("op_index").cast(pl.Int64), "replay_index").with_row_index("block")
     alone = placed.filter(pl.col("replay_index").is_null()).join(numbered.drop("replay_index"), on="op_index")
     inside = placed.filter(pl.col("replay_index").is_not_null()).join(
@@ -90,7 +88,7 @@ def find_calls(timeline: Timeline, causes: Causes, blocks: pl.DataFrame) -> pl.D
     All other calls are part of the work between these. A poll is one call, from the first query to the last.
     """
     submit = blocks["call_index"].drop_nulls().unique()
-    first = timeline.calls["start_ns"].gather(submit).min()
+    first = timeline.calls["start_ns"][submit].min()
     late = pl.col("start_ns") >= (first if first is not None else 0)
     waiting = causes.waits.filter(late & (pl.col("start_ns") <= pl.lit(blocks["end_ns"].max())))
     begun = waiting.select("call_index", "awaits", begun_ns="start_ns").unique("call_index")

@@ -114,7 +114,7 @@ def _nodes_of(timeline: Timeline, model: Model) -> Ints:
 def _windows(timeline: Timeline, model: Model) -> pl.DataFrame:
     """Return block, start_ns and end_ns of the profiler's windows in the idle that each block ended."""
     pieces = timeline.pieces.filter(pl.col("idle_class") == int(IdleClass.PROFILER))
-    ending = timeline.gaps["after_index"].gather(pieces["gap_index"])
+    ending = timeline.gaps["after_index"][pieces["gap_index"]]
     return by_block(timeline.operations, model.blocks, pieces.select("start_ns", "end_ns"), ending)
 
 
@@ -126,8 +126,8 @@ def _summed(rows: pl.DataFrame, count: int) -> Ints:
 def _windows_of_calls(model: Model, windows: pl.DataFrame, follows: Bools) -> tuple[Ints, Ints]:
     """Return how much of the calls, and of the time before each, lies in windows that their own launches ended."""
     inside, before = (np.zeros(len(model.calls), np.int64) for _ in range(2))
-    call = model.blocks["call"].gather(windows["block"])
-    owned = windows.with_columns(thread=model.calls["thread"].gather(call)).drop_nulls("thread")
+    call = model.blocks["call"][windows["block"]]
+    owned = windows.with_columns(thread=model.calls["thread"][call]).drop_nulls("thread")
     starts, ends = model.calls["start_ns"].to_numpy(), model.calls["end_ns"].to_numpy()
     free = np.concatenate((starts[:1], ends[:-1]))
     for (thread,), rows in owned.partition_by("thread", as_dict=True).items():

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-import numpy as np
 import polars as pl
 
 from bubblefinder.causes.step_parts import HoleFacts
 from bubblefinder.errors import CannotAnswerError
 from bubblefinder.intervals import begin_and_end, held_by, split
+from bubblefinder.lookup import nullable
 from bubblefinder.report.detail.kernels import kernel_name
 from bubblefinder.report.detail.tables import class_name, labels
 from bubblefinder.rules.config import Config
@@ -108,14 +108,14 @@ def _of_gpu(analysis: Analysis, gpu: int, rank: Rank | None) -> pl.DataFrame:
         {
             "gpu": gpu,
             "pid": rank.pid if rank else None,
-            "step": windows["index"].gather(step),
-            "excluded": windows["excluded"].gather(step),
+            "step": windows["index"][step],
+            "excluded": windows["excluded"][step],
             "start_ns": starts,
             "end_ns": ends,
-            "idle_class": pieces["idle_class"].gather(parent),
-            "gap_index": pieces["gap_index"].gather(parent),
-            "wait_index": charges["wait_index"].gather(charge),
-            "pause_index": charges["pause_index"].gather(charge),
+            "idle_class": pieces["idle_class"][parent],
+            "gap_index": pieces["gap_index"][parent],
+            "wait_index": charges["wait_index"][charge],
+            "pause_index": charges["pause_index"][charge],
         },
         schema=_PIECES,
         strict=False,
@@ -124,8 +124,7 @@ def _of_gpu(analysis: Analysis, gpu: int, rank: Rank | None) -> pl.DataFrame:
 
 def _held(points: Ints, frame: pl.DataFrame) -> pl.Series:
     """Return the row of a frame of disjoint intervals that each point lies in, null for none."""
-    position = held_by(points, *begin_and_end(frame))
-    return pl.Series(np.where(position < 0, 0, position), dtype=pl.Int64).set(pl.Series(position < 0), None)
+    return nullable(held_by(points, *begin_and_end(frame)))
 
 
 def _named(rows: pl.DataFrame, analysis: Analysis) -> pl.DataFrame:
@@ -142,12 +141,12 @@ def _named(rows: pl.DataFrame, analysis: Analysis) -> pl.DataFrame:
         ),
         after_role=labels(timeline, steps, around["before_index"]),
         before_role=labels(timeline, steps, around["after_index"]),
-        call=timeline.calls["api"].gather(around["call_index"]),
+        call=timeline.calls["api"][around["call_index"]],
         kernel=ended.select(
             pl.when(kind=KERNEL).then(pl.col("name").replace_strict(kernels, default=None, return_dtype=pl.String))
         ).to_series(),
-        wait=waits["api"].gather(rows["wait_index"]),
-        site=waits["site"].gather(rows["wait_index"]),
+        wait=waits["api"][rows["wait_index"].cast(pl.UInt32)],
+        site=waits["site"][rows["wait_index"].cast(pl.UInt32)],
     ).join(found, on=["site", "pause_index"], how="left", nulls_equal=True, maintain_order="left")
 
 

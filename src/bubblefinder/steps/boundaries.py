@@ -74,10 +74,8 @@ def _seam_operations(timeline: Timeline, lane: RankWork, starts: Ints) -> pl.Dat
         start_ns="end_ns",
         before_index="before_index",
     )
-    ended_by = replay.gather(gaps["op_index"])
-    outside = gaps.with_columns(ended_by).filter(
-        ended_by.ne_missing(replay.gather(gaps["before_index"])) | ended_by.is_null()
-    )
+    ended_by = replay[gaps["op_index"]]
+    outside = gaps.with_columns(ended_by).filter(ended_by.ne_missing(replay[gaps["before_index"]]) | ended_by.is_null())
     eager = lane.operations.filter(pl.col("replay_index").is_null()).select("op_index", "start_ns")
     eager = eager.join(outside.select("op_index", "gap_ns"), on="op_index", how="left", maintain_order="left")
     replays = outside.filter(pl.col("replay_index").is_in(firsts.implode()))

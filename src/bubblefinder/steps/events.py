@@ -99,7 +99,7 @@ def lane_events(timeline: Timeline, lane: RankWork, signatures: Signatures | Non
     calls = timeline.calls.select("thread", "role", "process", launch_ns="start_ns", returned_ns="end_ns", call="name")
     parts = [_eager(lane), *([_replays(lane, signatures)] if signatures else [])]
     work = pl.concat(parts)
-    launched = calls.select(pl.col("launch_ns", "returned_ns", "thread").gather(work["call_index"]))
+    launched = calls[["launch_ns", "returned_ns", "thread"]][work["call_index"]]
     work = work.hstack(launched).with_columns(
         pl.col("launch_ns").fill_null(pl.col("start_ns")), pl.col("returned_ns", "thread").fill_null(-1)
     )

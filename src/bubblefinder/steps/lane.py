@@ -68,7 +68,7 @@ def host_work_before(timeline: Timeline, lane: RankWork) -> Ints:
     call is unknown, and for the first replay.
     """
     work = np.full(len(lane.replays), -1, np.int64)
-    launches = timeline.calls.select(pl.col("start_ns", "end_ns", "thread").gather(lane.replays["call_index"]))
+    launches = timeline.calls[["start_ns", "end_ns", "thread"]][lane.replays["call_index"]]
     known = launches["thread"].is_not_null().to_numpy()
     begin, end, thread = (launches[name].fill_null(0).to_numpy() for name in ("start_ns", "end_ns", "thread"))
     if len(work) > 1:

@@ -83,7 +83,7 @@ def _kernels(timeline: Timeline, lane: RankWork) -> pl.DataFrame:
     if eager.is_empty() or timeline.trace.grids is None:
         return told.select(pl.lit(0).alias("start_ns"), "counts", "side", number="beside").clear()
     found = (
-        eager.with_columns(row=timeline.operations["row"].gather(eager["op_index"]))
+        eager.with_columns(row=timeline.operations["row"][eager["op_index"]])
         .join(timeline.trace.grids, on="row")
         .filter((pl.col("y") > 1) | ~pl.col("split"))
         .select("start_ns", "counts", "side", number=pl.col("x") - pl.col("beside"))

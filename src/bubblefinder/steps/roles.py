@@ -82,7 +82,7 @@ def _by_nvtx(
     levels = timeline.ranges.open_at(launches["thread"].to_numpy(), launches["start_ns"].to_numpy())
     wide = np.append(_around_several(levels, cadence.phases, ranges["text"]), True)  # NOWHERE's
     around = {str(depth): nullable(np.where(wide[level], NOWHERE, level)) for depth, level in enumerate(levels)}
-    stacks = pl.DataFrame({"phase": cadence.phases} | {name: ranges["text"].gather(at) for name, at in around.items()})
+    stacks = pl.DataFrame({"phase": cadence.phases} | {name: ranges["text"][at] for name, at in around.items()})
     alike = stacks.filter(pl.col("phase") != FOREIGN).group_by(pl.all(), maintain_order=True).len()
     for phase, *stack, count in alike.iter_rows():
         votes[phase][telling([text for text in stack if text is not None]) or ""] += count
@@ -100,7 +100,7 @@ def _around_several(levels: Sequence[Ints], phases: Ints, texts: pl.Series) -> B
         np.minimum.at(low, level[inside], phases[inside])
         np.maximum.at(high, level[inside], phases[inside])
     used = np.flatnonzero(high >= 0)
-    names = texts.gather(used).str.replace_all(_NUMBER.pattern, "#")
+    names = texts[used].str.replace_all(_NUMBER.pattern, "#")
     around = pl.DataFrame({"name": names, "several": high[used] > low[used]})
     wide = np.zeros(len(texts), bool)
     wide[used] = around.select(

@@ -135,12 +135,12 @@ def _launched_before(timeline: Timeline, lane: RankWork) -> Ints:
     """
     eager = eager_operations(lane)
     begun = timeline.calls["start_ns"]
-    launches, times = begun.gather(lane.replays["call_index"]), eager["start_ns"]
+    launches, times = begun[lane.replays["call_index"]], eager["start_ns"]
     if 2 * launches.null_count() > len(launches):
         launches = lane.replays["start_ns"]
     else:
         launches = launches.forward_fill().backward_fill()
-        times = begun.gather(eager["call_index"]).fill_null(times)
+        times = begun[eager["call_index"]].fill_null(times)
     order = launches.arg_sort().to_numpy()
     bits = np.zeros(len(order) + 1, np.int64)
     seam = np.searchsorted(launches.to_numpy()[order], times.to_numpy(), side="left")

@@ -117,7 +117,7 @@ def _above_the_rest(values: Ints) -> bool:
 
 def _waiting(timeline: Timeline, lane: RankWork) -> Waiting:
     """Return the calls in which threads that launch the lane's work slept, and what they called."""
-    launched = timeline.calls["thread"].gather(lane.operations["call_index"].drop_nulls().unique()).unique()
+    launched = timeline.calls["thread"][lane.operations["call_index"].drop_nulls().unique()].unique()
     mine = pl.col("thread").is_in(launched.implode())
     slept = timeline.trace.os_calls.filter(mine & pl.col("name").str.contains(_SLEEPS))
     called = timeline.calls.filter(mine).select("start_ns", loads=pl.col("api").cast(pl.String).str.contains(_LOADS))

@@ -79,13 +79,13 @@ def build_timeline(trace: Trace) -> Timeline:
         operations, joined = chosen, _joined(chosen, calls, repeated)
     runs = joined.runs
     _check_ranks(trace, runs)
-    operations = operations.with_columns(runs["call_index"].gather(joined.of))
+    operations = operations.with_columns(runs["call_index"][joined.of])
     operations = operations.with_columns(blocking_copies(operations, calls))
     replays, replay_index = find_replays(runs)
-    operations = operations.with_columns(replay_index.gather(joined.of))
+    operations = operations.with_columns(replay_index[joined.of])
     launches = Launches(joined.of, runs, calls, expected)
     found = [_analyse(gpu, trace, operations, launches, replays) for gpu in runs["gpu"].unique(maintain_order=True)]
-    runs = runs.with_columns(operations["blocking"].gather(runs["first"]))
+    runs = runs.with_columns(operations["blocking"][runs["first"]])
     devices = tuple(gpu.device for gpu in found)
     walked = trace.names_from is None and stack_walked(calls)
     leads = launch_leads(np.concatenate([gpu.running_end for gpu in found]), runs, calls)
@@ -248,7 +248,7 @@ def _device(
     gpu: int, processes: tuple[int, ...], busy: Cover, spans: pl.DataFrame, launches: Launches, lost: pl.DataFrame
 ) -> Device:
     used = launches.runs.filter(pl.col("gpu") == gpu)["call_index"].drop_nulls().unique()
-    recorded = launches.expected.gather(used).sum()
+    recorded = launches.expected[used].sum()
     return Device(
         gpu=gpu,
         processes=processes,
@@ -283,7 +283,7 @@ def _gap_frame(gpu: int, gaps: Gaps, mine: pl.DataFrame, offset: int) -> pl.Data
             "end_ns": gaps.ends,
             "before_index": (gaps.before + offset).astype(np.uint32),
             "after_index": (gaps.after + offset).astype(np.uint32),
-            "call_index": mine["call_index"].gather(gaps.after),
+            "call_index": mine["call_index"][gaps.after],
         },
     )
 

@@ -210,7 +210,7 @@ def launch_leads(running_end: Ints, runs: pl.DataFrame, calls: pl.DataFrame) -> 
     )
     alone = not again(known["call_index"].to_numpy(), len(calls))
     firsts = known if alone else known.unique(["gpu", "call_index"], keep="first", maintain_order=True)
-    ended = calls["end_ns"].gather(firsts["call_index"])
+    ended = calls["end_ns"][firsts["call_index"]]
     return firsts.select(
         "call_index",
         "op_index",

@@ -145,7 +145,7 @@ def _copies(operations: pl.DataFrame, calls: pl.DataFrame) -> Iterator[QualityNo
 
 
 def _clocks(operations: pl.DataFrame, calls: pl.DataFrame) -> Iterator[QualityNote]:
-    ahead = calls["start_ns"].gather(operations["call_index"]) - operations["start_ns"]
+    ahead = calls["start_ns"][operations["call_index"]] - operations["start_ns"]
     early = ahead.filter(ahead > 0).to_numpy()
     if len(early):
         worst = int(early.max())

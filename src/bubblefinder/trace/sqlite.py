@@ -118,7 +118,7 @@ class SqliteSource:
         texts = pl.Series(column.name, [text for _, text in found], pl.String)
         at = np.full(height, NOWHERE, np.int64)
         at[places.to_numpy()] = np.arange(len(found))
-        return texts.gather(nullable(at))
+        return texts[nullable(at)]
 
     def _positions(self, stored: str, columns: Sequence[Column]) -> list[tuple[int, Column]]:
         """Return where in a stored row each column is.

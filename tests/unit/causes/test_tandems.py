@@ -22,7 +22,8 @@ def kernels(picture: str, spans: int = 1) -> SpanKernels:
                 rows[-1][3] = now
             else:
                 rows.append([span, 7, now - US, now, names.index(letter)])
-    return SpanKernels(*np.array(rows).T, names, spans)
+    span, stream, starts, ends, name = np.array(rows).T
+    return SpanKernels(span, stream, starts, ends, name, names, spans)
 
 
 def test_fusing_a_tandem_saves_at_most_the_gap_and_the_shorter_kernel() -> None:

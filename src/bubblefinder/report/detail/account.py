@@ -105,13 +105,13 @@ def _work(timeline: Timeline, steps: Steps, rank: Rank, seen: pl.DataFrame) -> p
     frame = operations.select(*_TOLD_BY)[kept]
     replays = timeline.replays.select("graph", began="start_ns").with_columns(role=_as_enum(steps.replays["role"]))
     return frame.with_columns(
-        replays.select("role", "graph").select(pl.all().gather(frame["replay_index"])),
+        replays.select("role", "graph")[frame["replay_index"]],
         count=pl.Series(counted[kept].astype(np.int64)),
         own_ns=pl.Series(own[kept]),
         gap_ns=pl.Series(gaps[kept]),
         ran_ns=pl.Series((ends - starts)[kept] * counted[kept]),
         early_ns=pl.Series(_early(frame, starts[kept], ends[kept]) * counted[kept]),
-        offset=pl.Series(starts[kept]) - replays["began"].gather(frame["replay_index"]),
+        offset=pl.Series(starts[kept]) - replays["began"][frame["replay_index"]],
         foreign=pl.col("process") != rank.process,
     )
 

@@ -179,14 +179,14 @@ def _seams(timeline: Timeline, steps: Steps, gaps: pl.Series) -> Iterator[str]:
     """Yield the name of each gap: the roles of the operations around it."""
     around = timeline.gaps.select("before_index", "after_index")[gaps]
     roles = steps.replays["role"].cast(pl.String)
-    sides = [roles.gather(timeline.operations["replay_index"].gather(around[side])) for side in around.columns]
+    sides = [roles[timeline.operations["replay_index"][around[side]]] for side in around.columns]
     for before, after in zip(*sides, strict=True):
         yield f"{before or 'work outside graphs'} to {after or 'work outside graphs'}"
 
 
 def _drains(timeline: Timeline, causes: Causes, rank: Rank, span: tuple[int, int]) -> list[TimelineBar]:
     opened = causes.charges.filter(pl.col("opened"))
-    pieces = timeline.pieces[opened["piece_index"]].with_columns(api=causes.waits["api"].gather(opened["wait_index"]))
+    pieces = timeline.pieces[opened["piece_index"]].with_columns(api=causes.waits["api"][opened["wait_index"]])
     gaps = _within(timeline.gaps.with_row_index("gap_index"), rank.gpu, span)
     first = pieces.group_by("gap_index").agg(pl.col("api").first()).join(gaps, on="gap_index").sort("start_ns")
     return [

@@ -95,11 +95,11 @@ def _charge_edges(causes: Causes | None) -> list[Ints]:
 
 def _parts(timeline: Timeline, pieces: pl.DataFrame, starts: Ints) -> pl.DataFrame:
     """Cut pieces at the times given and where their launching thread begins or ends a call or a range."""
-    launched = timeline.gaps["call_index"].gather(pieces["gap_index"])
+    launched = timeline.gaps["call_index"][pieces["gap_index"]]
     pieces = pieces.with_columns(
         call_index=launched,
-        thread=timeline.calls["thread"].gather(launched),
-        after_index=timeline.gaps["after_index"].gather(pieces["gap_index"]),
+        thread=timeline.calls["thread"][launched],
+        after_index=timeline.gaps["after_index"][pieces["gap_index"]],
     )
     kept = ("piece_index", "idle_class", "call_index", "thread", "after_index")
     cut = []
@@ -122,7 +122,7 @@ def _told(timeline: Timeline, steps: Steps, causes: Causes | None, parts: pl.Dat
     late = parts["idle_class"] == int(IdleClass.HOST_LATE)
     launching = parts["idle_class"] == int(IdleClass.LAUNCHING)
     known = parts["thread"].is_not_null()
-    called = timeline.calls["api"].gather(parts["call_index"])
+    called = timeline.calls["api"][parts["call_index"]]
     during = pl.when(launching).then(called).when(late & known).then(_during(timeline, parts))
     inside = timeline.ranges.innermost(parts["thread"].fill_null(-1).to_numpy(), parts["start_ns"].to_numpy())
     classes = {int(idle_class): class_name(int(idle_class)) for idle_class in IdleClass}
@@ -153,7 +153,7 @@ def _outermost(rows: pl.DataFrame, parts: pl.DataFrame) -> pl.Series:
     times = parts["start_ns"].to_numpy()
     last = Timetable.of(outer, ("thread",), "start_ns").last(parts.select("thread"), times)
     ended = np.append(outer["end_ns"].to_numpy(), np.iinfo(np.int64).min)[last]
-    return outer["name"].cast(pl.Categorical).gather(nullable(np.where(times < ended, last, NOWHERE)))
+    return outer["name"].cast(pl.Categorical)[nullable(np.where(times < ended, last, NOWHERE))]
 
 
 def _waits(causes: Causes | None, parts: pl.DataFrame) -> pl.Series:
@@ -163,13 +163,13 @@ def _waits(causes: Causes | None, parts: pl.DataFrame) -> pl.Series:
     piece = parts["piece_index"].to_numpy()
     here = pl.col("piece_index").is_between(int(piece.min()), int(piece.max()))
     charged = causes.charges.filter(here).sort("start_ns")
-    told = causes.waits.select(pl.col("api", "copy_kind", "nvtx").gather(charged["wait_index"]))
+    told = causes.waits[["api", "copy_kind", "nvtx"]][charged["wait_index"].cast(pl.UInt32)]
     named = told.select(name=wait_name(general(pl.col("nvtx"))).cast(pl.Categorical))["name"]
     begun, until = (np.append(charged[side].to_numpy(), 0) for side in ("start_ns", "end_ns"))
     times = parts["start_ns"].to_numpy()
     last = np.searchsorted(begun[:-1], times, side="right") - 1
     under = (last >= 0) & (times < until[last]) & (np.append(charged["piece_index"].to_numpy(), 0)[last] == piece)
-    return named.gather(nullable(np.where(under, last, NOWHERE)))
+    return named[nullable(np.where(under, last, NOWHERE))]
 
 
 def wait_name(place: pl.Expr) -> pl.Expr:
@@ -182,14 +182,14 @@ def wait_name(place: pl.Expr) -> pl.Expr:
 def calls_of(timeline: Timeline, steps: Steps, lane: Rank, span: tuple[int, int]) -> list[CallAccount]:
     """Return the calls that a rank's launching threads made between two times, by what they do, the longest first."""
     firsts = _first_operations(timeline, steps, lane)
-    threads = timeline.calls["thread"].gather(firsts["call_index"]).unique()
+    threads = timeline.calls["thread"][firsts["call_index"]].unique()
     calls = (
         timeline.calls.select("thread", "start_ns", "end_ns", "api", "role")
         .with_row_index("call_index")
         .filter(pl.col("thread").is_in(threads.implode()) & pl.col("start_ns").is_between(*span, closed="left"))
     )
     launched = positions(firsts["call_index"].to_numpy(), calls["call_index"].to_numpy(), len(timeline.calls))
-    told = calls.hstack(firsts.select(pl.col("on", "blocking").gather(launched))).select(
+    told = calls.hstack(firsts[["on", "blocking"]][launched]).select(
         "api",
         "on",
         waits=(pl.col("role") == CallRole.WAIT) | pl.col("blocking").fill_null(value=False),
@@ -211,7 +211,7 @@ def _first_operations(timeline: Timeline, steps: Steps, lane: Rank) -> pl.DataFr
     columns = ("process", "copy_kind", "replay_index", "blocking")
     firsts = timeline.operations.select(pl.col(columns).gather(leads["op_index"])).with_columns(leads["call_index"])
     firsts = firsts.filter(pl.col("process") == lane.process)
-    roles = steps.replays["role"].cast(pl.String).gather(firsts["replay_index"])
+    roles = steps.replays["role"].cast(pl.String)[firsts["replay_index"]]
     copied = pl.col("copy_kind").replace_strict(COPY_KINDS, default=None, return_dtype=pl.String)
     return firsts.select("call_index", "blocking", on=pl.coalesce(pl.lit(roles), copied).cast(pl.Categorical))
 
@@ -237,7 +237,7 @@ def _between(timeline: Timeline, calls: pl.DataFrame) -> pl.DataFrame:
 
 def _places(timeline: Timeline, inside: Ints) -> pl.Series:
     """Return what ranges are called by their positions, null for -1, without the numbers in their names."""
-    texts = timeline.ranges.rows["text"].gather(nullable(inside)).cast(pl.Categorical)
+    texts = timeline.ranges.rows["text"][nullable(inside)].cast(pl.Categorical)
     different = texts.unique()
     words = different.cast(pl.String).to_frame().select(general(pl.col("text")))["text"]
     short = pl.Series([None if text is None else plain(text, _NAME_LENGTH) for text in words], dtype=pl.Categorical)

@@ -57,8 +57,8 @@ def gap_rows(timeline: Timeline, steps: Steps, pieces: pl.DataFrame, count: int)
     sides = gaps.select("inner", "idle_class", "length").with_columns(
         after_role=labels(timeline, steps, around["before_index"]),
         before_role=labels(timeline, steps, around["after_index"]),
-        ended_by=timeline.calls["api"].gather(around["call_index"]),
-        start_ns=timeline.gaps["start_ns"].gather(gaps["gap_index"]),
+        ended_by=timeline.calls["api"][around["call_index"]],
+        start_ns=timeline.gaps["start_ns"][gaps["gap_index"]],
     )
     length = pl.col("length")
     grouped = sides.group_by("inner", *_AROUND).agg(
@@ -85,7 +85,7 @@ def labels(timeline: Timeline, steps: Steps, op_index: pl.Series) -> pl.Series:
     roles = steps.replays["role"].drop_nulls().unique().to_list()
     label = pl.Enum(list(dict.fromkeys([*roles, *does, *copies.values()])))
     rows = timeline.operations.select("kind", "copy_kind", "replay_index")[op_index]
-    role = steps.replays["role"].cast(label).gather(rows["replay_index"])
+    role = steps.replays["role"].cast(label)[rows["replay_index"]]
     return rows.select(
         pl.coalesce(
             pl.lit(role),

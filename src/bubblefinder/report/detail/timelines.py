@@ -31,7 +31,7 @@ def step_timelines(analysis: Analysis, decode: pl.DataFrame, rank: Rank) -> list
 def _step(analysis: Analysis, rank: Rank, which: str, window: dict[str, int]) -> StepTimeline:
     start, end = window["start_ns"], window["end_ns"]
     device, device_dropped, calls = device_bars(analysis, rank, (start, end))
-    earliest = analysis.timeline.calls["start_ns"].gather(sorted(calls)).min() if calls else None
+    earliest = analysis.timeline.calls["start_ns"][sorted(calls)].min() if calls else None
     first = max(min(start, earliest if isinstance(earliest, int) else start), start - round(REACH * (end - start)))
     host, host_dropped = host_bars(analysis, rank, (first, end), calls)
     return StepTimeline(

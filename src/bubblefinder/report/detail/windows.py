@@ -29,4 +29,4 @@ def inside(rows: pl.DataFrame, windows: pl.DataFrame) -> pl.DataFrame:
     times = rows["start_ns"].to_numpy()
     low, high = (np.searchsorted(times, windows[name].to_numpy()) for name in ("start_ns", "end_ns"))
     chosen, window = every_position(low, high)
-    return rows[chosen].with_columns(window_index=windows["window_index"].gather(window))
+    return rows[chosen].with_columns(window_index=windows["window_index"][window])
