@@ -89,7 +89,7 @@ def _label(metric: str) -> str:
 def frames_page() -> str:
     head = (
         "What `bubblefinder.analysis(path).trace` holds: polars frames with one row an event, sorted by begin and end "
-        "where they have them.\n"
+        "where they have them; operations of one GPU lie together.\n"
     )
     parts = [f"{NOTE}\n# Frames\n\n{head}"]
     for name, columns in FRAMES.items():

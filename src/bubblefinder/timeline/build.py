@@ -65,7 +65,7 @@ def build_timeline(trace: Trace) -> Timeline:
         CannotAnswerError: there is no GPU activity, or that of more ranks than one report holds.
         InternalError: a ledger doesn't sum to its span.
     """
-    operations = drop_doubled_graphs(_in_order(trace.operations))
+    operations = drop_doubled_graphs(trace.operations)
     calls = classify_calls(trace.calls, trace.names, trace.graph_nodes)
     repeated = repeated_correlations(calls)
     joined = _joined(operations, calls, repeated)
@@ -129,11 +129,6 @@ def _check_ranks(trace: Trace, runs: pl.DataFrame) -> None:
             f" {MOST_RANKS:,}",
             hint="capture or export the machines apart; `bubblefinder batch` puts the ranks of all side by side",
         )
-
-
-def _in_order(operations: pl.DataFrame) -> pl.DataFrame:
-    """Sort a trace's operations by GPU; they are in time order already, so one GPU's are in order as they are."""
-    return operations if operations["gpu"].n_unique() <= 1 else operations.sort("gpu", maintain_order=True)
 
 
 def _usable(operations: pl.DataFrame) -> pl.DataFrame:

@@ -41,9 +41,9 @@ def build_trace(source: Source, name: str) -> Trace:
         InputError: the file turns out to be damaged.
     """
     tally = Tally()
-    operations = frames.in_time_order(frames.read_operations(source, tally))
+    operations = frames.read_operations(source, tally)
     calls = frames.read_calls(source, tally)
-    operations = _placed(operations, source, calls, tally)
+    operations = frames.in_time_order(_placed(operations, source, calls, tally), within="gpu")
     ranges, domains = frames.read_nvtx(source, tally)
     overheads = frames.read_overheads(source, tally)
     os_calls = frames.read_os_calls(source, tally, calls)
@@ -68,9 +68,9 @@ def build_trace(source: Source, name: str) -> Trace:
     info = read_info(source, name, diagnostics, (gpus, processes), part.origin_ns if part else _first(operations))
     trace = Trace(
         info=info,
-        operations=operations,
-        calls=calls,
-        nvtx=_nvtx(ranges, domains, texts, tally),
+        operations=frames.compact(operations),
+        calls=frames.compact(calls),
+        nvtx=frames.compact(_nvtx(ranges, domains, texts, tally)),
         overheads=_with_text(overheads, "name_id", texts, "name").drop("name_id"),
         graph_nodes=frames.read_graph_nodes(source, tally),
         syncs=frames.read_syncs(source, tally),
@@ -117,7 +117,8 @@ def _distinct(columns: Iterable[pl.Series]) -> list[int]:
 
 def _first(operations: pl.DataFrame) -> int | None:
     """Return when the first operation starts."""
-    return operations["start_ns"][0] if operations.height else None
+    first: int | None = operations["start_ns"].min()  # type: ignore[assignment]
+    return first
 
 
 def _with_text(frame: pl.DataFrame, number: str, texts: pl.DataFrame, name: str) -> pl.DataFrame:

@@ -97,7 +97,7 @@ FRAMES: Final[dict[str, dict[str, Field]]] = {
         "depth": Field("Int32", "0 is the innermost"),
     },
 }
-"""Every frame of a `Trace`, sorted by (start_ns, end_ns) where it has them."""
+"""Every frame of a `Trace`, sorted by (start_ns, end_ns) where it has them, operations by (gpu, start_ns, end_ns)."""
 MEANINGS: Final = {
     "operations": "GPU work: KERNEL, MEMCPY, MEMSET and GRAPH_TRACE rows together",
     "calls": "CUDA runtime and driver API calls, each once",

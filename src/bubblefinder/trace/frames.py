@@ -12,6 +12,8 @@ from bubblefinder.trace import schema
 from bubblefinder.trace.columns import FRAMES
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from bubblefinder.trace.quality import Tally
     from bubblefinder.trace.schema import Source, Table
 
@@ -39,12 +41,17 @@ def process_key(column: str) -> pl.Expr:
     return (pl.col(column) // (1 << 24) & 0xFF_FFFF_FFFF).alias("process")
 
 
-def in_time_order(frame: pl.DataFrame) -> pl.DataFrame:
+def in_time_order(frame: pl.DataFrame, *, within: str | None = None) -> pl.DataFrame:
     """Sort by (start_ns, end_ns), open ends last, and lay each column out in one piece.
 
     The frame given is emptied on the way, times first, so that it never exists twice.
+
+    Args:
+        frame: with start_ns and end_ns.
+        within: the column to sort by before these, if any.
     """
-    order = _order(frame["start_ns"].to_numpy(), frame["end_ns"].fill_null(_LATEST_NS).to_numpy())
+    times = [frame["start_ns"].to_numpy(), frame["end_ns"].fill_null(_LATEST_NS).to_numpy()]
+    order = _order(times if within is None or _is_constant(frame[within]) else [frame[within].to_numpy(), *times])
     names = frame.columns
     laid = {}
     for name in sorted(names, key=lambda name: name not in _AS_STORED):
@@ -67,11 +74,26 @@ def _laid(column: pl.Series, order: pl.Series | None) -> pl.Series:
     return pl.Series(column.name, column.to_numpy()[order.to_numpy()])
 
 
-def _order(starts: np.ndarray, ends: np.ndarray) -> pl.Series | None:
-    """Return the positions that sort by start and end, or None where they are sorted already."""
-    if bool(((starts[1:] > starts[:-1]) | ((starts[1:] == starts[:-1]) & (ends[1:] >= ends[:-1]))).all()):
-        return None
-    return pl.Series(np.lexsort((ends, starts)), dtype=pl.get_index_type())
+def compact(frame: pl.DataFrame) -> pl.DataFrame:
+    """Keep a column that holds one value as that value alone; neither it nor what is picked from it takes memory."""
+    first = frame.head(1)
+    same = [name for name in first.columns if _is_constant(frame[name])]
+    return frame.with_columns(pl.lit(first[name].item(), dtype=first.schema[name]).alias(name) for name in same)
+
+
+def _is_constant(column: pl.Series) -> bool:
+    """Say whether all values are alike, and there are any."""
+    nulls = column.null_count()
+    return len(column) > 0 and (nulls == len(column) or (not nulls and column.min() == column.max()))
+
+
+def _order(keys: Sequence[np.ndarray]) -> pl.Series | None:
+    """Return the positions that sort by some keys, the first before the second, or None where they are sorted."""
+    alike, behind = np.ones(max(len(keys[0]) - 1, 0), np.bool_), False
+    for key in keys:
+        behind = behind or bool((alike & (key[1:] < key[:-1])).any())
+        alike &= key[1:] == key[:-1]
+    return pl.Series(np.lexsort(keys[::-1]), dtype=pl.get_index_type()) if behind else None
 
 
 def read(source: Source, table: Table, tally: Tally) -> pl.DataFrame:

@@ -121,7 +121,7 @@ class Trace:
 
     `process` is ``(globalPid >> 24) & 0xFFFFFFFFFF`` (hardware, VM and process id), `thread` the
     raw globalTid reinterpreted as a signed 64-bit integer. Every frame is sorted by
-    (start_ns, end_ns) and has `row`, the 0-based position in its table as stored. Rows with
+    (start_ns, end_ns), operations by GPU first, and has `row`, the 0-based position in its table as stored. Rows with
     unusable times (start = end = 0, end < start) are left out and counted in `notes`.
 
     The columns of each frame, their types and what they hold stand in `trace.columns.FRAMES` and in

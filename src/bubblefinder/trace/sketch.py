@@ -129,4 +129,4 @@ class Sketch:
         if "row" in schema:
             table = "kind" if name == "operations" else pl.lit(0)
             frame = frame.with_columns(pl.int_range(pl.len()).over(table).cast(pl.UInt32).alias("row"))
-        return frame
+        return frame.sort("gpu", maintain_order=True) if "gpu" in schema else frame

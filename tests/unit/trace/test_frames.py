@@ -2,8 +2,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import polars as pl
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from bubblefinder.trace.frames import compact
 from bubblefinder.trace.model import GRAPH, KERNEL, MEMCPY, MEMSET
 from bubblefinder.trace.open import open_trace
 from tests.unit.trace.rows import (
@@ -27,8 +31,6 @@ from tests.unit.trace.rows import (
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    import polars as pl
 
     from bubblefinder.trace.model import Trace
 
@@ -109,6 +111,21 @@ def test_missing_times_are_counted(tmp_path: Path) -> None:
 def test_frames_are_in_time_order_and_ties_break_by_the_end(load: Loader) -> None:
     loaded = load(**{KERNELS: [kernel(50, 60), kernel(20, 40), kernel(20, 30), kernel(20, 30)]}).operations
     assert loaded.select("start_ns", "end_ns", "row").rows() == [(20, 30, 2), (20, 30, 3), (20, 40, 1), (50, 60, 0)]
+
+
+def test_operations_of_a_gpu_lie_together(load: Loader) -> None:
+    on_two = [kernel(20, 30, deviceId=1), kernel(10, 15), kernel(5, 9, deviceId=1), kernel(40, 60)]
+    loaded = load(**{KERNELS: on_two}).operations
+    assert loaded.select("gpu", "start_ns", "row").rows() == [(0, 10, 1), (0, 40, 3), (1, 5, 2), (1, 20, 0)]
+
+
+@given(st.lists(st.none() | st.integers(0, 2)), st.lists(st.integers(0, 1)))
+def test_a_frame_holds_the_same_when_it_is_compact(some: list[int | None], others: list[int]) -> None:
+    length = min(len(some), len(others))
+    types = {"some": pl.Int32, "others": pl.UInt8}
+    frame = pl.DataFrame({"some": some[:length], "others": others[:length]}, schema=types)
+    assert compact(frame).equals(frame)
+    assert compact(frame).schema == frame.schema
 
 
 def test_only_ranges_are_ranges_and_open_ones_stay_open(load: Loader) -> None:

@@ -30,7 +30,7 @@ def test_a_device_number_is_looked_up_for_its_process(tmp_path: Path) -> None:
         DEVICES: [device(gpu=3), device(gpu=1, pid=PID + 1), device(gpu=0, cuda=1, pid=PID + 1)],
     }
     loaded = open_trace(save(tmp_path / "x.sqlite", **rows))
-    assert loaded.operations.select("device", "gpu").rows() == [(0, 3), (0, 1), (1, 0)]
+    assert loaded.operations.select("device", "gpu").rows() == [(1, 0), (0, 1), (0, 3)]
     assert "gpu-assumed" not in counts(loaded)
 
 
