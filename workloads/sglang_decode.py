@@ -18,7 +18,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-import sglang
+from sglang.srt.entrypoints import engine as entry
 
 from workloads.decode import arguments, tell
 from workloads.sglang_patches import ACCEPTED, allow_grouped_heads, run_scheduler
@@ -105,8 +105,8 @@ ROUNDS = 5
 """Untraced ones, before that which is traced; the step is the difference of a long and a short answer."""
 
 
-class Engine(sglang.Engine):
-    """An engine whose scheduler runs with our changes."""
+class Engine(entry.Engine):
+    """An engine whose scheduler runs with our changes; `sglang.Engine` only imports its class late, and has none."""
 
     run_scheduler_process_func = staticmethod(run_scheduler)
 
