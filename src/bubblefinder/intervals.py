@@ -98,6 +98,13 @@ def tallied(values: Ints, below: int) -> tuple[Ints, Ints]:
     return found, counts[found]
 
 
+def median(values: NDArray[np.int64] | NDArray[np.float64]) -> float:
+    """Return the median of some values: np.median, which takes four times as long to begin with."""
+    middle = (len(values) - 1) // 2, len(values) // 2
+    low, high = np.partition(values, middle)[list(middle)].tolist()
+    return float((low + high) / 2)
+
+
 def inside(points: Ints, cover: Cover) -> Bools:
     """Return which points lie in [start, end) of some interval of the cover."""
     if not len(cover):

@@ -95,6 +95,12 @@ def nullable(places: NDArray[np.signedinteger[Any]]) -> pl.Series:
     return column.set(pl.Series(nowhere), None) if nowhere.any() else column
 
 
+def places(column: pl.Series) -> Ints:
+    """Return a column of positions as numbers, NOWHERE for null: the reverse of `nullable`."""
+    values = column.to_numpy()
+    return (np.where(np.isnan(values), NOWHERE, values) if column.null_count() else values).astype(np.int64)
+
+
 def numbered(rows: pl.DataFrame) -> tuple[list[tuple[Any, ...]], Ints]:
     """Return the different rows of a frame, in the order in which they come first, and which of these each row is."""
     parts = rows.with_row_index("").partition_by(rows.columns, as_dict=True, maintain_order=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Final
 
 NS_PER_US: Final = 1_000
@@ -68,6 +69,7 @@ def printable(text: str, limit: int = 200) -> str:
     return clean if len(clean) <= limit else clean[: limit - 1] + "…"
 
 
+@lru_cache(maxsize=1 << 14)
 def kernel_name(name: str) -> str:
     """Return a kernel's name without template arguments and parameters, which can be pages long.
 

@@ -7,10 +7,10 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
-import polars as pl
 
 from bubblefinder.causes.evidence import Evidence
-from bubblefinder.intervals import begin_and_end, inside, last_before, split, union_of
+from bubblefinder.intervals import begin_and_end, inside, last_before, median, split, union_of
+from bubblefinder.lookup import places
 from bubblefinder.steps.model import HEAD, NO_LOAD, OTHER_WORK, PREFILL, SET_UP
 from bubblefinder.timeline.model import on_gpu
 from bubblefinder.trace.schema import CALLS_TABLE, KIND_TABLES
@@ -18,6 +18,7 @@ from bubblefinder.trace.schema import CALLS_TABLE, KIND_TABLES
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    import polars as pl
     from numpy.typing import NDArray
 
     from bubblefinder.causes.model import Causes
@@ -102,7 +103,7 @@ class RankSteps:
 
     def own(self, window_index: pl.Series) -> Ints:
         """Return window numbers of this lane for positions in `steps.windows`; -1 for others and nulls."""
-        number = window_index.cast(pl.Int64).fill_null(-1).to_numpy() - self.first
+        number = places(window_index) - self.first
         return np.where((number >= 0) & (number < len(self.starts)), number, -1)
 
     def per_step(self, windows: Ints, values: NDArray[np.int64] | NDArray[np.float64]) -> NDArray[np.float64]:
@@ -123,37 +124,39 @@ class RankSteps:
 
 def lanes(timeline: Timeline, steps: Steps, causes: Causes) -> Iterator[RankSteps]:
     """Yield the lanes of a capture, by GPU and process; without any step there is none."""
-    charges = causes.charges.with_columns(gpu=timeline.pieces["gpu"][causes.charges["piece_index"]])
     windows = steps.windows.with_row_index("window_index")
     for (gpu, process), mine in windows.partition_by("gpu", "process", as_dict=True, maintain_order=True).items():
-        yield _lane(timeline, mine, charges.filter(pl.col("gpu") == gpu), int(gpu), int(process))
+        yield _lane(timeline, mine, causes.charges, int(gpu), int(process))
 
 
 def _lane(timeline: Timeline, windows: pl.DataFrame, charges: pl.DataFrame, gpu: int, process: int) -> RankSteps:
     starts, ends = begin_and_end(windows)
-    decode = windows["excluded"].is_null().to_numpy()
+    reasons = windows["excluded"].to_list()
+    decode = np.array([reason is None for reason in reasons])
     return RankSteps(
         gpu=gpu,
         process=process,
         first=int(windows["window_index"][0]),
         starts=starts,
         decode=decode,
-        counted=~windows["excluded"].is_in(NO_STEP).fill_null(value=False).to_numpy(),
+        counted=np.array([reason not in NO_STEP for reason in reasons]),
         durations=(ends - starts)[decode],
         cut=lambda: _idle_pieces(timeline, charges, gpu, starts),
     )
 
 
 def _idle_pieces(timeline: Timeline, charges: pl.DataFrame, gpu: int, starts: Ints) -> IdlePieces:
-    pieces = on_gpu(timeline.pieces, gpu)
+    pieces, first = on_gpu(timeline.pieces, gpu), int(timeline.pieces["gpu"].search_sorted(gpu))
     chosen, lower, upper = _cut(*begin_and_end(pieces), starts)
-    charged, awaited = union_of(charges), union_of(charges.filter(pl.col("wait_index").is_not_null()))
+    low, high = np.searchsorted(charges["piece_index"].to_numpy(), (first, first + len(pieces)))
+    charges = charges[int(low) : int(high)]
+    charged, awaited = union_of(charges), union_of(charges.filter(charges["wait_index"].is_not_null()))
     lower, upper, parent = split(
         lower, upper, np.concatenate([charged.starts, charged.ends, awaited.starts, awaited.ends])
     )
     chosen = chosen[parent]
     return IdlePieces(
-        index=chosen + int(timeline.pieces["gpu"].search_sorted(gpu)),
+        index=chosen + first,
         starts=lower,
         window=last_before(lower, starts),
         ns=upper - lower,
@@ -179,7 +182,7 @@ def _cut(begins: Ints, ends: Ints, starts: Ints) -> tuple[Ints, Ints, Ints]:
 
 def p50(values: NDArray[np.int64] | NDArray[np.float64]) -> float | None:
     """Return the median, None of nothing."""
-    return percentile(values, 50)
+    return median(values) if len(values) else None
 
 
 def percentile(values: NDArray[np.int64] | NDArray[np.float64], q: float) -> float | None:
@@ -189,13 +192,13 @@ def percentile(values: NDArray[np.int64] | NDArray[np.float64], q: float) -> flo
 
 def call_rows(timeline: Timeline, call_indices: pl.Series) -> tuple[Evidence, ...]:
     """Return the rows of some API calls, spread over all of them."""
-    calls = timeline.calls.select("row", "start_ns", "end_ns")[spread(call_indices.drop_nulls())]
+    calls = timeline.calls[["row", "start_ns", "end_ns"]][spread(call_indices.drop_nulls())]
     return tuple(Evidence(CALLS_TABLE, *row) for row in calls.rows())
 
 
 def operation_rows(timeline: Timeline, op_indices: pl.Series) -> tuple[Evidence, ...]:
     """Return the rows of some operations, spread over all of them."""
-    operations = timeline.operations.select("kind", "row", "start_ns", "end_ns")[spread(op_indices.drop_nulls())]
+    operations = timeline.operations[["kind", "row", "start_ns", "end_ns"]][spread(op_indices.drop_nulls())]
     return tuple(Evidence(KIND_TABLES[kind], row, start, end) for kind, row, start, end in operations.rows())
 
 

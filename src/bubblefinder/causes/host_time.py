@@ -16,7 +16,7 @@ import polars as pl
 from bubblefinder.causes.host_record import HostCall, HostPhase, HostRange, HostTime
 from bubblefinder.causes.places import general
 from bubblefinder.intervals import begin_and_end, distinct
-from bubblefinder.lookup import NOWHERE, nullable, numbered
+from bubblefinder.lookup import NOWHERE, nullable, numbered, places
 from bubblefinder.timeline.apis import CallRole
 from bubblefinder.timeline.launches import LAUNCHES
 from bubblefinder.units import duration, plural
@@ -148,10 +148,10 @@ def _starts(causes: Causes, rank: RankSteps, thread: int) -> tuple[Ints, Ints]:
 
 def phase_starts(causes: Causes, rank: RankSteps, thread: int) -> pl.DataFrame:
     """Return start_ns, after_role and before_role of each phase: from the launch of one role to that of the next."""
-    mine = (pl.col("thread") == thread) & (pl.col("gpu") == rank.gpu) & pl.col("role").is_not_null()
-    launched = causes.submitted.lazy().filter(mine).select("start_ns", "role", "phase")
-    begins = pl.col("phase").ne_missing(pl.col("phase").shift(1))
-    firsts = launched.filter(begins).collect().unique("phase", keep="first", maintain_order=True).sort("start_ns")
+    submitted = causes.submitted
+    mine = (submitted["thread"] == thread) & (submitted["gpu"] == rank.gpu) & submitted["role"].is_not_null()
+    launched = submitted[["start_ns", "role", "phase"]].filter(mine)
+    firsts = launched[np.sort(np.unique(launched["phase"].to_numpy(), return_index=True)[1])]
     return firsts.select("start_ns", after_role="role", before_role=pl.col("role").shift(-1))
 
 
@@ -210,7 +210,7 @@ def _open_at(calls: pl.DataFrame, times: Ints) -> Ints:
 def _phases(pieces: pl.DataFrame, told: _Columns) -> Iterator[HostPhase]:
     """Yield the phases in the order in which the step runs through them."""
     pairs, group = numbered(pieces[["after_role", "before_role"]])
-    call, role = _numbers(pieces["call"]), _numbers(pieces["api_role"])
+    call, role = places(pieces["call"]), places(pieces["api_role"])
     first = np.unique(group * (len(pieces) + 1) + call, return_index=True)[1]  # a call is counted once in a phase
     first = first[told.called[first]]
     found = {
@@ -231,7 +231,7 @@ def _phases(pieces: pl.DataFrame, told: _Columns) -> Iterator[HostPhase]:
 def _calls(pieces: pl.DataFrame, told: _Columns) -> list[HostCall]:
     """Return the calls by what they are, the longest first."""
     kinds, group = numbered(pieces[["api", "waiting"]])
-    call, p50 = _numbers(pieces["call"]), told.p50(group)
+    call, p50 = places(pieces["call"]), told.p50(group)
     lengths = np.bincount(call + 1, told.ns)[1:]
     kind = np.full(len(lengths), NOWHERE)
     kind[call[told.called]] = group[told.called]
@@ -255,7 +255,7 @@ def _ranges(pieces: pl.DataFrame, told: _Columns) -> list[HostRange]:
         return []
     _, group = numbered(pieces.select(general(pl.col("nvtx"))))
     names = pieces["nvtx"][np.unique(group, return_index=True)[1]]
-    opened = _numbers(pieces["range_index"])
+    opened = places(pieces["range_index"])
     once = np.unique(np.stack((group, opened)), axis=1)[0]  # each range of a group
     found = {
         "p50_ns": told.p50(group),
@@ -272,8 +272,3 @@ def _ranges(pieces: pl.DataFrame, told: _Columns) -> list[HostRange]:
         for number in np.flatnonzero(told.usual(group)).tolist()
     ]
     return sorted(ranges, key=lambda item: (-item.p50_ns, item.nvtx or ""))[:_MOST_RANGES]
-
-
-def _numbers(column: pl.Series) -> Ints:
-    """Return a column of positions with NOWHERE for null."""
-    return column.cast(pl.Int64).fill_null(NOWHERE).to_numpy()

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from functools import cached_property
+from typing import Final
 
-if TYPE_CHECKING:
-    import polars as pl
+import polars as pl
+
+from bubblefinder.causes.places import general
+from bubblefinder.lookup import numbered
+
+_ALIKE: Final = (
+    "api", "copy_kind", "memory_kind", "size_class", "frame", "after_role", "before_role", "order",
+)  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Causes:
     """Every wait of a launching thread, judged, and every idle piece charged at most once.
 
@@ -38,3 +45,17 @@ class Causes:
     charges: pl.DataFrame
     sites: pl.DataFrame
     submitted: pl.DataFrame
+
+    @cached_property
+    def on_every_rank(self) -> dict[int, frozenset[int]]:
+        """Each site, and the same of other ranks."""
+        _, kind = numbered(self.sites.select(*_ALIKE, place=general(pl.col("nvtx"))))
+        alike: dict[int, set[int]] = {}
+        for site, number in zip(self.sites["site"], kind.tolist(), strict=True):
+            alike.setdefault(number, set()).add(site)
+        return {site: frozenset(sites) for sites in alike.values() for site in sites}
+
+    @cached_property
+    def copying(self) -> frozenset[int]:
+        """The sites of calls that wait for what they submit."""
+        return frozenset(self.waits["site"].filter(~self.waits["synchronises"]).unique())

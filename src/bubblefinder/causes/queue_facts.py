@@ -33,6 +33,8 @@ def queue_facts(timeline: Timeline, lane: RankSteps) -> Iterator[QueueFacts]:
     into the queue: a host function, or an event that the stream waits for. Else a copy may have waited for its engine.
     """
     chosen = (lane.pieces.idle_class == IdleClass.QUEUED) & ~lane.pieces.charged & (lane.pieces.ns >= QUEUE_NS)
+    if not chosen.any():
+        return
     held = _held(timeline, lane.pieces.index[chosen])
     held = held.with_columns(start_ns=lane.pieces.starts[chosen], ns=lane.pieces.ns[chosen])
     held = held.filter(pl.col("process") == lane.process)
@@ -95,14 +97,13 @@ def _held(timeline: Timeline, piece_index: np.ndarray[tuple[int], np.dtype[np.in
     since = timeline.calls["start_ns"][before]
     copies = timeline.operations["kind"][gaps["after_index"]] == MEMCPY
     points = ended.with_columns(since=since, copy=copies, holder=gaps["call_index"]).with_row_index("point")
-    held = points.sort("until").join_asof(
-        _holders(timeline), left_on="until", right_on="at", by="thread", check_sortedness=False
-    )
+    holders = _holders(timeline)
+    held = points.sort("until").join_asof(holders, left_on="until", right_on="at", by="thread", check_sortedness=False)
     inside = (pl.col("at") > pl.col("since")).fill_null(value=False)
     api = timeline.calls["api"]
     return held.sort("point").select(
         "process",
-        between=pl.Series(_between(timeline, since, ended["until"])),
+        between=pl.Series(_between(holders, since, ended["until"])),
         ended=gaps["after_index"].cast(pl.Int64),
         launch=gaps["call_index"],
         reason=pl.when(inside).then("kind").when("copy").then(pl.lit(_REASONS[2])),
@@ -111,9 +112,9 @@ def _held(timeline: Timeline, piece_index: np.ndarray[tuple[int], np.dtype[np.in
     )
 
 
-def _between(timeline: Timeline, since: pl.Series, until: pl.Series) -> Ints:
+def _between(holders: pl.DataFrame, since: pl.Series, until: pl.Series) -> Ints:
     """Return how many calls that hold a queue were made between two moments each."""
-    made = _holders(timeline)["at"].sort().to_numpy()
+    made = holders["at"].to_numpy()
     first, last = (np.searchsorted(made, moments.fill_null(0).to_numpy()) for moments in (since, until))
     between: Ints = np.maximum(last - first, 0).astype(np.int64)
     return between

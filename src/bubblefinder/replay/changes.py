@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
+from bubblefinder.lookup import places
 from bubblefinder.replay.model import EdgeKind
 from bubblefinder.replay.record import by_block
 from bubblefinder.timeline.apis import CallRole
@@ -48,7 +49,8 @@ class EditedGraph:
 
     def edges(self, kind: EdgeKind, owners: Ints) -> Bools:
         """Tell the dependencies of one kind that belong to some calls or blocks."""
-        chosen: Bools = (self.model.edges.kind == kind) & np.isin(self.model.edges.owner, owners)
+        chosen: Bools = self.model.edges.kind == kind
+        chosen[chosen] = np.isin(self.model.edges.owner[chosen], owners)
         return chosen
 
 
@@ -61,16 +63,17 @@ class RemoveWaits:
     def apply(self, edited: EditedGraph) -> None:
         """Edit the edited."""
         model = edited.model
-        waits = model.waits.filter(pl.col("site").is_in(list(self.sites)))
-        syncs, copies = (_calls(waits.filter(pl.col("synchronises") == which)) for which in (True, False))
+        mine = np.isin(model.waits["site"].to_numpy(), list(self.sites))
+        call, block = (places(model.waits[name])[mine] for name in ("call", "copy_block"))
+        synchronises = model.waits["synchronises"].to_numpy()[mine]
+        syncs, copies = call[synchronises], call[~synchronises]
         edited.keep &= ~edited.edges(EdgeKind.AWAIT, np.concatenate([syncs, copies]))
         edited.lag[edited.edges(EdgeKind.CALL, syncs)] = 0
         inside = edited.edges(EdgeKind.CALL, copies)
         edited.lag[inside] = np.minimum(edited.lag[inside], _async_copy_ns(model))
-        back = model.blocks["copy_kind"][waits["copy_block"]].is_in([2, 4]).fill_null(value=False)
-        reads = waits.filter(back)
-        edited.lag[edited.edges(EdgeKind.CALL, _calls(reads.filter(~pl.col("synchronises"))))] = 0
-        _drop_blocks(edited, reads["copy_block"].drop_nulls().cast(pl.Int64).to_numpy())
+        back = np.append(np.isin(model.blocks["copy_kind"].to_numpy(), (2, 4)), False)[block]
+        edited.lag[edited.edges(EdgeKind.CALL, call[back & ~synchronises])] = 0
+        _drop_blocks(edited, block[back])
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +193,7 @@ class CaptureEager:
         first = launched.select(pl.col("call").min().over("gpu", "process", "phase")).to_series()
         rest = launched.filter(pl.col("call") != first)
         heads = first.unique().cast(pl.Int64).to_numpy()
-        tails, blocks = _calls(rest), rest["block"].cast(pl.Int64).to_numpy()
+        tails, blocks = places(rest["call"]), places(rest["block"])
         edited.lag[edited.edges(EdgeKind.CALL, heads)] = _graph_launch_ns(edited)
         for kind in (EdgeKind.CALL, EdgeKind.SEGMENT):
             edited.lag[edited.edges(kind, tails)] = 0
@@ -270,7 +273,7 @@ class RemoveTracing:
     def _launch_sooner(self, edited: EditedGraph) -> None:
         launched = np.flatnonzero(edited.model.edges.kind == EdgeKind.LAUNCH)
         block, lag = edited.model.edges.owner[launched], edited.lag[launched]
-        call = edited.model.blocks["call"].cast(pl.Int64).fill_null(-1).to_numpy()[block]
+        call = places(edited.model.blocks["call"])[block]
         floor = np.minimum(lag, self.least_latency_ns[block])
         sooner = np.maximum(floor, np.where(lag > 0, lag * self.kept[call], lag))
         edited.lag[launched] = np.rint(sooner).astype(np.int64)
@@ -313,10 +316,6 @@ def kernel_time(
     return tuple(total.tolist())
 
 
-def _calls(rows: pl.DataFrame) -> Ints:
-    return rows["call"].drop_nulls().unique().cast(pl.Int64).to_numpy()
-
-
 def _drop_blocks(edited: EditedGraph, blocks: Ints) -> None:
     """Let blocks take no time: they begin when the work before them has ended, however late they are launched."""
     edited.keep &= ~edited.edges(EdgeKind.LAUNCH, blocks[_chained(edited, blocks)])
@@ -349,8 +348,9 @@ def _shorten(edited: EditedGraph, less: Ints) -> None:
 
 
 def _async_copy_ns(model: Model) -> int:
-    copies = model.calls.filter((pl.col("api_role") == CallRole.COPY) & ~pl.col("waits"))
-    lengths = (copies["end_ns"] - copies["start_ns"]).to_numpy()
+    calls = model.calls
+    copies = (calls["api_role"].to_numpy() == CallRole.COPY) & ~calls["waits"].to_numpy()
+    lengths = (calls["end_ns"] - calls["start_ns"]).to_numpy()[copies]
     return int(np.median(lengths)) if len(lengths) else ASYNC_COPY_NS
 
 

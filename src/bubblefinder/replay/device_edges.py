@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
+from bubblefinder.intervals import distinct, median
+from bubblefinder.lookup import numbered, places
 from bubblefinder.replay.model import EdgeKind
 from bubblefinder.timeline.apis import CallRole
 
@@ -65,17 +67,17 @@ def device_edges(nodes: Nodes, timeline: Timeline, calls: pl.DataFrame, blocks: 
 def _previous(blocks: pl.DataFrame) -> Ints:
     """Return the block before each in its stream, the one that ended last, -1 for the first."""
     furthest = pl.when(pl.col("end_ns") == pl.col("end_ns").cum_max()).then(pl.col("block").cast(pl.Int64))
-    numbered = blocks.with_row_index("block").select(
+    rows = blocks.with_row_index("block").select(
         previous=furthest.forward_fill().shift(1).over("gpu", "process", "context", "stream"),
     )
-    return numbered["previous"].fill_null(-1).to_numpy()
+    return places(rows["previous"])
 
 
 def _launches(nodes: Nodes, calls: pl.DataFrame, blocks: pl.DataFrame) -> Launches:
-    call = blocks["call"].cast(pl.Int64).fill_null(-1).to_numpy()
+    call = places(blocks["call"])
     if calls.is_empty():
         return Launches(call, call >= 0, np.zeros(len(call), np.int64))
-    handed = calls.select(pl.when("waits").then("start_ns").otherwise("end_ns")).to_series().to_numpy()
+    handed = np.where(calls["waits"].to_numpy(), *(calls[side].to_numpy() for side in ("start_ns", "end_ns")))
     return Launches(call, (call >= 0) & (nodes.calls.starts[call] <= nodes.blocks.starts), handed[call])
 
 
@@ -90,13 +92,13 @@ def _usual(nodes: Nodes, blocks: pl.DataFrame, launches: Launches, before: Ints)
     idle_since = reach.to_series().fill_null(np.iinfo(np.int64).max).to_numpy()
     begun = np.where(known, nodes.calls.starts[call], np.iinfo(np.int64).max) if len(nodes.calls.starts) else idle_since
     late = known & (begun >= idle_since)
-    kinds = [blocks.select("kind", "role"), blocks.select("kind"), blocks.select(kind=pl.repeat(0, pl.len()))]
+    kinds = [numbered(blocks[["kind", "role"]])[1], numbered(blocks[["kind"]])[1], np.zeros(len(blocks), np.int64)]
     latency = _typical(kinds, spans.starts - begun, late, LATENCY_NS)
     behind = spans.starts - spans.ends[before]
     queued = known & (before >= 0) & (begun + latency < spans.ends[before]) & (behind >= 0)
     queued &= (launches.handed <= spans.ends[before]) & (_last_ended(blocks) == spans.ends[before])
     queued &= behind <= SLACK_NS
-    short = blocks["kind"].is_in(["kernel", "memset"]).to_numpy()
+    short = ((blocks["kind"] == "kernel") | (blocks["kind"] == "memset")).to_numpy()
     return Usual(latency, _typical(kinds[1:], behind, queued, np.where(short, KERNEL_QUEUED_NS, QUEUED_NS)))
 
 
@@ -108,14 +110,14 @@ def _last_ended(blocks: pl.DataFrame) -> Ints:
     return found["ended"].fill_null(-1).to_numpy()
 
 
-def _typical(keys: list[pl.DataFrame], values: Ints, sampled: Bools, fallback: Ints | int) -> Ints:
+def _typical(keys: list[Ints], values: Ints, sampled: Bools, fallback: Ints | int) -> Ints:
     """Return the median of the sampled values by the first key that has any, else the fallback."""
     chosen = np.full(len(values), -1, np.int64)
     for key in keys:
-        names = key.columns
-        known = key.with_columns(value=values).filter(pl.Series(sampled)).group_by(names).agg(pl.col("value").median())
-        medians = key.join(known, on=names, how="left", nulls_equal=True, maintain_order="left")["value"].fill_null(-1)
-        chosen = np.where(chosen < 0, medians.to_numpy().round().astype(np.int64), chosen)
+        medians = np.full(int(key.max(initial=0)) + 1, -1)
+        for one in distinct(key[sampled]).tolist():
+            medians[one] = round(median(values[sampled & (key == one)]))
+        chosen = np.where(chosen < 0, medians[key], chosen)
     return np.where(chosen < 0, fallback, chosen)
 
 

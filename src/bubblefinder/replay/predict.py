@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 import numpy as np
 
+from bubblefinder.intervals import median
 from bubblefinder.replay.changes import CaptureEager, HostSpeed, RemoveTracing, RemoveWaits, edit
 from bubblefinder.replay.critical_path import Bound, bound_of, decisive_edges
 from bubblefinder.replay.model import EdgeKind
@@ -176,7 +177,7 @@ def _least(model: Model, edited: EditedGraph, *, shared: bool = True) -> Ints:
 
 
 def _median(values: NDArray[np.int64]) -> int:
-    return round(float(np.median(values)))
+    return round(median(values))
 
 
 def _notes(model: Model) -> Iterator[str]:

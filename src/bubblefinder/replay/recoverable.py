@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-import polars as pl
-
 from bubblefinder.causes.facts import SiteFacts, StepFacts
 from bubblefinder.causes.step_parts import HoleFacts, QueueFacts, RoleFacts
 from bubblefinder.replay.changes import NEVER_LATE, CaptureEager, ReleaseQueue, RemovePauses, RemoveWaits
@@ -220,8 +218,7 @@ def _by_role(model: Model, facts: Facts) -> Iterable[tuple[tuple[Rank, str], Pre
 
 def everywhere(causes: Causes, sites: tuple[int, ...]) -> frozenset[int]:
     """Return some sites, the same of other ranks, and the blocking copies of their groups: one cure removes all."""
-    mine = pl.col("site").is_in(sites)
-    groups = causes.sites.filter(mine)["group"].unique().implode()
-    copying = causes.waits.filter(~pl.col("synchronises"))["site"].unique().implode()
-    copies = pl.col("group").is_in(groups) & pl.col("site").is_in(copying)
-    return on_every_rank(causes, causes.sites.filter(mine | copies)["site"])
+    group_of = dict(zip(causes.sites["site"], causes.sites["group"], strict=True))
+    groups = {group_of[site] for site in sites}
+    copies = (site for site, group in group_of.items() if group in groups and site in causes.copying)
+    return on_every_rank(causes, (*sites, *copies))

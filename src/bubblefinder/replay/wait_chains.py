@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from bubblefinder.causes.decode import lanes
-from bubblefinder.causes.places import general
 from bubblefinder.causes.recurring import recurring_groups
 from bubblefinder.causes.site_facts import facts_of_sites
 from bubblefinder.replay.changes import HostSpeed, RemoveWaits
@@ -42,10 +41,6 @@ WORTHWHILE: Final = 0.01
 LEADING: Final = 0.5
 """A wait that gives so much of what the best one gives by itself may lead the chain."""
 HALF_THE_WORK: Final = HostSpeed(2.0)
-
-_ALIKE: Final = (
-    "api", "copy_kind", "memory_kind", "size_class", "place", "frame", "after_role", "before_role", "order",
-)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,6 +183,4 @@ class _Gains:
 
 def on_every_rank(causes: Causes, sites: Iterable[int]) -> frozenset[int]:
     """Return some sites and the same of other ranks."""
-    every = causes.sites.with_columns(place=general(pl.col("nvtx")))
-    chosen = every.filter(pl.col("site").is_in(list(sites))).select(_ALIKE).unique()
-    return frozenset(every.join(chosen, on=list(_ALIKE), how="semi", nulls_equal=True)["site"])
+    return frozenset[int]().union(*(causes.on_every_rank[site] for site in sites))

@@ -80,10 +80,9 @@ def per_step(rows: pl.DataFrame) -> dict[str, Stats]:
 
 def stats(values: pl.Series) -> Stats:
     """Return mean, numpy's linear p50 and p95, min and max; all null for no or unknown values."""
-    known = values.drop_nulls()
-    if not len(known) or known.len() < values.len():
+    if values.is_empty() or values.null_count():
         return Stats(mean=None, p50=None, p95=None, min=None, max=None)
-    numbers = known.to_numpy()
+    numbers = values.to_numpy()
     middle, high = np.percentile(numbers, (50, 95))
     return Stats(
         mean=float(numbers.mean()), p50=float(middle), p95=float(high), min=int(numbers.min()), max=int(numbers.max())

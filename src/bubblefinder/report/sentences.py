@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from bubblefinder.causes.decode import NO_STEP
@@ -76,6 +77,7 @@ def class_label(name: str) -> str:
     return CLASS_LABELS.get(name, name)
 
 
+@lru_cache(maxsize=1 << 14)
 def plain(text: str | None, limit: int = 160) -> str:
     """Return a name from a capture on one line, without control characters, at most `limit` long."""
     return printable(text or "", limit)

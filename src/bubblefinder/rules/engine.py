@@ -78,10 +78,11 @@ def run_rules(facts: Facts, packs: Packs, config: Config, shown: tuple[int, int]
     """
     rules = tuple(rule for rule in selected(packs, config) if rule.seen is None or rule.seen in facts.programs)
     steps = {(step.gpu, step.process): step for step in facts.steps}
+    competing = _about_idle_and_busy(rules)
     matches = [
         match
         for subject in subjects(facts)
-        for alike in _about_idle_and_busy(rules)
+        for alike in competing
         if (match := _judge(subject, alike, steps.get((subject.gpu, subject.process)), config.batch, facts.programs))
         is not None
     ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, field_validator, model_validator
@@ -144,7 +145,7 @@ class Rule(BaseModel):
             raise ValueError("a verified rule names a capture in fired_on, and no other rule does")
         return self
 
-    @property
+    @cached_property
     def about(self) -> str:
         """The kind of subject the rule is about."""
         return next(kind for kind in SUBJECTS if getattr(self, kind))
@@ -153,7 +154,7 @@ class Rule(BaseModel):
         """Return the advice about libraries that a capture shows at work."""
         return tuple(advice for advice in self.advice if advice.seen in programs)
 
-    @property
+    @cached_property
     def alternatives(self) -> tuple[Conditions, ...]:
         """The tables of conditions; the rule matches where one of them holds."""
         return tuple(getattr(self, self.about))

@@ -16,7 +16,7 @@ from bubblefinder.steps.boundaries import seam_boundaries
 from bubblefinder.steps.by_cadence import find_cadence
 from bubblefinder.steps.by_nvtx import asked_mark, marks_of
 from bubblefinder.steps.choose import Choice, choose
-from bubblefinder.steps.events import REPLAY, event_boundaries, graph_passes, lane_events, set_up_end
+from bubblefinder.steps.events import REPLAY, event_boundaries, lane_events, set_up_end
 from bubblefinder.steps.model import Rival
 from bubblefinder.steps.recurrence import Segmentation, agree, first_is_whole, recurring, with_first
 from bubblefinder.steps.roles import replay_roles, role_frame
@@ -179,7 +179,7 @@ def _of_mark(begins: Ints, mark: Mark) -> Segmentation:
 
 def _passes(events: Events, lane: RankWork) -> Ints:
     """Return when graphs that run their nodes several times a launch begin each pass, if these do most of the work."""
-    passes = graph_passes(lane)
+    passes = lane.passes
     if passes.is_empty():
         return np.empty(0, np.int64)
     length = (pl.col("end_ns") - pl.col("start_ns")).sum()

@@ -168,36 +168,13 @@ def _replays(lane: RankWork, signatures: Signatures) -> pl.DataFrame:
         inside=pl.lit(value=False),
         size=pl.lit(0, pl.Int64),
     )
-    passes = graph_passes(lane)
+    passes = lane.passes
     if passes.is_empty():
         return whole.drop("replay_index")
     single = whole.join(passes, on="replay_index", how="anti").drop("replay_index")
     split = passes.join(whole.drop("start_ns", "end_ns"), on="replay_index").drop("replay_index")
     first = pl.col("start_ns") == pl.col("start_ns").min().over("call_index")
     return pl.concat([single, split.with_columns(pl.when(first).then("call_index")).select(single.columns)])
-
-
-def graph_passes(lane: RankWork) -> pl.DataFrame:
-    """Return replay_index, start_ns and end_ns of every pass of graphs that run all their nodes several times a launch.
-
-    So does a graph with a WHILE node; one launch of it is several steps.
-    """
-    one_each = lane.replays.filter(pl.col("nodes").is_not_null()).unique("graph", keep="first", maintain_order=True)
-    nodes = lane.operations.select("replay_index", "graph_node", "start_ns", "end_ns")
-    sampled = nodes.filter(pl.col("replay_index").is_in(one_each["replay_index"].implode()))
-    counted = sampled.group_by("replay_index").agg(pl.len(), pl.col("graph_node").n_unique().alias("different"))
-    several = counted.filter(pl.col("len") >= thresholds.PASSES * pl.col("different"))["replay_index"]
-    graphs = one_each.filter(pl.col("replay_index").is_in(several.implode()))["graph"]
-    chosen = lane.replays.filter(pl.col("graph").is_in(graphs.implode()))["replay_index"]
-    mine = nodes.filter(pl.col("replay_index").is_in(chosen.implode()))
-    begins = pl.col("graph_node") == pl.col("graph_node").first().over("replay_index")
-    number = begins.cum_sum().over("replay_index").alias("number")
-    return (
-        mine.with_columns(number)
-        .group_by("replay_index", "number", maintain_order=True)
-        .agg(pl.col("start_ns").min(), pl.col("end_ns").max())
-        .drop("number")
-    )
 
 
 def _waits(lane: RankWork, calls: pl.DataFrame, work: pl.DataFrame) -> pl.DataFrame:

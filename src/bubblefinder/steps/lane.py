@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import polars as pl
 
+from bubblefinder.steps import thresholds
 from bubblefinder.timeline.apis import CallRole
 from bubblefinder.timeline.model import on_gpu
 
@@ -23,7 +25,7 @@ _FOUND_BY: Final = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False)
 class RankWork:
     """The operations and replays of one process on one GPU, in time order.
 
@@ -43,10 +45,34 @@ class RankWork:
     operations: pl.DataFrame
     replays: pl.DataFrame
 
+    @cached_property
+    def passes(self) -> pl.DataFrame:
+        """replay_index, start_ns and end_ns of every pass of graphs that run all their nodes several times a launch.
+
+        So does a graph with a WHILE node; one launch of it is several steps.
+        """
+        one_each = self.replays.filter(pl.col("nodes").is_not_null()).unique("graph", keep="first", maintain_order=True)
+        nodes = self.operations[["replay_index", "graph_node", "start_ns", "end_ns"]]
+        sampled = nodes.filter(pl.col("replay_index").is_in(one_each["replay_index"].implode()))
+        counted = sampled.group_by("replay_index").agg(pl.len(), different=pl.col("graph_node").n_unique())
+        several = counted.filter(counted["len"] >= thresholds.PASSES * counted["different"])["replay_index"]
+        if several.is_empty():
+            return nodes.clear().drop("graph_node")
+        graphs = one_each.filter(pl.col("replay_index").is_in(several.implode()))["graph"]
+        chosen = self.replays.filter(pl.col("graph").is_in(graphs.implode()))["replay_index"]
+        mine = nodes.filter(pl.col("replay_index").is_in(chosen.implode()))
+        begins = pl.col("graph_node") == pl.col("graph_node").first().over("replay_index")
+        return (
+            mine.with_columns(number=begins.cum_sum().over("replay_index"))
+            .group_by("replay_index", "number", maintain_order=True)
+            .agg(pl.col("start_ns").min(), pl.col("end_ns").max())
+            .drop("number")
+        )
+
 
 def lanes(timeline: Timeline) -> Iterator[RankWork]:
     """Yield every (GPU, process) with operations, lowest GPU first."""
-    operations = timeline.operations.select("gpu", "process", *_FOUND_BY).with_row_index("op_index")
+    operations = timeline.operations[["gpu", "process", *_FOUND_BY]].with_row_index("op_index")
     replays = timeline.replays.with_row_index("replay_index")
     for device in timeline.devices:
         for process in device.processes:
@@ -70,7 +96,9 @@ def host_work_before(timeline: Timeline, lane: RankWork) -> Ints:
     work = np.full(len(lane.replays), -1, np.int64)
     launches = timeline.calls[["start_ns", "end_ns", "thread"]][lane.replays["call_index"]]
     known = launches["thread"].is_not_null().to_numpy()
-    begin, end, thread = (launches[name].fill_null(0).to_numpy() for name in ("start_ns", "end_ns", "thread"))
+    if not known.all():
+        launches = launches.fill_null(0)
+    begin, end, thread = (launches[name].to_numpy() for name in ("start_ns", "end_ns", "thread"))
     if len(work) > 1:
         waits = _waits(timeline)
         waited = _waited(waits, thread[1:], begin[1:]) - _waited(waits, thread[1:], end[:-1])

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from bubblefinder.intervals import distinct, tallied
+from bubblefinder.intervals import distinct, median, tallied
 from bubblefinder.steps import thresholds
 from bubblefinder.steps.events import COMPUTE, READ, REPLAY, UPLOAD, WAIT
 
@@ -180,8 +180,8 @@ def _as_elsewhere(events: Events, place: Ints) -> bool:
 
 def _worked(events: Events, place: Ints) -> float:
     """Return how long the host usually works before some events, which are in order."""
-    inside = place[slice(*np.searchsorted(place, (0, len(events))))]
-    return float(np.median(events.host_ns[inside])) if len(inside) else -1.0
+    inside = place[(place >= 0) & (place < len(events))]
+    return median(events.host_ns[inside]) if len(inside) else -1.0
 
 
 def _behind(events: Events, links: Ints) -> Ints:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 import polars as pl
 
-from bubblefinder.intervals import distinct
+from bubblefinder.intervals import begin_and_end, distinct, median
+from bubblefinder.lookup import NOWHERE, numbered
 from bubblefinder.steps import thresholds
 from bubblefinder.steps.boundaries import lane_launches, mark_boundaries
 from bubblefinder.steps.content import content_of
@@ -49,7 +50,7 @@ def lane_windows(
         lane: the lane.
         events: its events.
         boundaries: starts of the steps; those of operations that take no time may lie outside the GPU's span.
-        roles: replay_index, role and position of the lane's replays.
+        roles: replay_index, role and position of the lane's replays, in their order.
     """
     boundaries = distinct(np.clip(boundaries, lane.start_ns, lane.end_ns - 1))
     boundaries = _since_compute(events, boundaries)
@@ -97,21 +98,22 @@ def _since_compute(events: Events, boundaries: Ints) -> Ints:
 def _stands_out(lane: RankWork, starts: Ints, ends: Ints, steady: Ints, roles: pl.DataFrame) -> bool:
     """Tell whether the first step is longer than the rest, as a whole or in the replays of one role."""
     lengths = [(ends - starts)[steady]]
-    spans = lane.replays.join(roles, on="replay_index").with_columns(
-        window=pl.Series(np.searchsorted(starts, lane.replays["start_ns"].to_numpy(), side="right") - 1),
-        length=pl.col("end_ns") - pl.col("start_ns"),
-    )
-    for _, rows in spans.filter(pl.col("window").is_in(steady)).group_by("role", maintain_order=True):
-        per_window = rows.group_by("window").agg(pl.col("length").sum()).sort("window")
-        if len(per_window) == len(steady):
-            lengths.append(per_window["length"].to_numpy())
+    begun, ended = begin_and_end(lane.replays)
+    place = np.full(len(starts) + 1, NOWHERE)
+    place[steady] = np.arange(len(steady))
+    step = place[np.searchsorted(starts, begun, side="right") - 1]
+    named, role = numbered(roles[["role"]])
+    for number in range(len(named)):
+        mine = (role == number) & (step != NOWHERE)
+        if np.bincount(step[mine], minlength=len(steady)).all():
+            lengths.append(np.bincount(step[mine], (ended - begun)[mine]).astype(np.int64))
     return any(_above_the_rest(values) for values in lengths)
 
 
 def _above_the_rest(values: Ints) -> bool:
     rest = values[1:]
-    middle = np.median(rest)
-    spread = thresholds.STANDS_OUT_MADS * np.median(np.abs(rest - middle))
+    middle = median(rest)
+    spread = thresholds.STANDS_OUT_MADS * median(np.abs(rest - middle))
     return bool(values[0] > thresholds.STANDS_OUT * middle + spread)
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
+from bubblefinder.lookup import NOWHERE, places
 from bubblefinder.report.charts import GapRow, Histogram, IdleSpan, LeadRow
 from bubblefinder.report.detail.windows import inside
 from bubblefinder.timeline.apis import CallRole
@@ -82,17 +83,17 @@ def labels(timeline: Timeline, steps: Steps, op_index: pl.Series) -> pl.Series:
     """Return what to call some operations: their role in a replay, else what they do."""
     does = ["kernel", "copy", "memset", "replay"]
     copies = {kind: f"{text} copy" for kind, text in COPY_KINDS.items()}
-    roles = steps.replays["role"].drop_nulls().unique().to_list()
-    label = pl.Enum(list(dict.fromkeys([*roles, *does, *copies.values()])))
-    rows = timeline.operations.select("kind", "copy_kind", "replay_index")[op_index]
+    roles = steps.replays["role"].unique().to_list()
+    texts = list(dict.fromkeys([*(role for role in roles if role), *does, *copies.values()]))
+    label = pl.Enum(texts)
+    rows = timeline.operations[["kind", "copy_kind", "replay_index"]][op_index]
+    copied = np.full(max(copies) + 2, NOWHERE)
+    copied[list(copies)] = [texts.index(text) for text in copies.values()]
+    copy = copied[np.minimum(places(rows["copy_kind"]), len(copied) - 1)]
+    kind = np.array([texts.index(text) for text in does])[rows["kind"].to_numpy()]
+    other = pl.Series("label", texts, dtype=label)[np.where(copy != NOWHERE, copy, kind)]
     role = steps.replays["role"].cast(label)[rows["replay_index"]]
-    return rows.select(
-        pl.coalesce(
-            pl.lit(role),
-            pl.col("copy_kind").replace_strict(copies, default=None, return_dtype=label),
-            pl.col("kind").replace_strict(dict(enumerate(does)), return_dtype=label),
-        ).alias("label")
-    ).to_series()
+    return role.zip_with(role.is_not_null(), other).rename("label")
 
 
 def histograms(pieces: pl.DataFrame) -> list[Histogram]:
