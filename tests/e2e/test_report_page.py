@@ -130,8 +130,8 @@ def test_the_keyboard_zooms_moves_and_resets(watched: Watched, tmp_path: Path) -
 def test_tables_sort_by_a_click_on_their_head(watched: Watched, tmp_path: Path) -> None:
     watched.show(REPORTS["sample"](), tmp_path)
     page = watched.page
-    head = page.locator("#kernels th", has_text="p50, us").first
-    column = "[...document.querySelector('#kernels tbody').rows].map((row) => row.cells[4].textContent)"
+    head = page.locator("#kernels th", has_text="p50 us").first
+    column = "[...document.querySelector('#kernels tbody').rows].map((row) => row.cells[3].textContent)"
     head.get_by_role("button").click()
     assert page.evaluate(column) == ["17.18", "3.04", "2.08"]
     assert head.get_attribute("aria-sort") == "descending"
@@ -142,7 +142,7 @@ def test_tables_sort_by_a_click_on_their_head(watched: Watched, tmp_path: Path) 
 def test_the_theme_changes_the_charts_too(watched: Watched, tmp_path: Path) -> None:
     watched.page.emulate_media(color_scheme="light")
     watched.show(REPORTS["sample"](), tmp_path)
-    colour = "document.querySelector('[data-chart=steps]').data[0].marker.color"
+    colour = "document.querySelector('[data-chart=run]').data[0].marker.color"
     light = watched.page.evaluate(colour)
     watched.page.get_by_role("button", name="Dark theme").click()
     assert (light, watched.page.evaluate(colour)) == ("#4f6f94", "#84a4cb")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Final
@@ -18,7 +19,29 @@ if TYPE_CHECKING:
 
     from jinja2 import Environment
 
+    from bubblefinder.render.kit.bars import Segment
     from bubblefinder.render.kit.sheet import Sheet
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Extra:
+    """What a page adds to a table; the rows of each are those of the table.
+
+    Attributes:
+        bars: what is drawn in a column behind the first, which `drawn` is the header of.
+        spans: where each row lies in the capture; null for nowhere.
+        names: the whole names of cells that hold the beginnings, for the first columns; empty for other cells.
+        is_folded: the table opens on a click: it holds the numbers of a chart.
+        is_sortable: a click on a header sorts the rows.
+    """
+
+    bars: Sequence[Sequence[Segment]] = ()
+    drawn: str = ""
+    spans: Sequence[tuple[int, int] | None] = ()
+    names: Sequence[Sequence[str]] = ()
+    is_folded: bool = False
+    is_sortable: bool = False
+
 
 _SAFE: Final = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
 
@@ -88,6 +111,7 @@ def environment(package: str = "bubblefinder.render.kit") -> Environment:
     made.filters |= {"plain": plain, "plural": plural, "duration": duration}
     made.globals |= {
         "CLASS_COLUMNS": CLASS_COLUMNS,
+        "plainly": Extra(),
         "class_of": {label: name for name, label in CLASS_LABELS.items()},
     }
     return made

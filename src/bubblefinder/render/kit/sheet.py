@@ -25,12 +25,16 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A part of a long answer: an anchor, a heading, and what stands below it, sentences before tables."""
+    """A part of a long answer: an anchor, a heading, and what stands below it, sentences before tables.
+
+    A part `is_detail` if it is there to be looked up: where room is dear it is the first to go.
+    """
 
     anchor: str
     heading: str
     sentences: tuple[str, ...]
     tables: tuple[Table, ...]
+    is_detail: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,10 +14,10 @@ from bubblefinder.timeline.model import LEDGER_CLASSES
 from bubblefinder.units import duration
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from bubblefinder.report.charts import Histogram
-    from bubblefinder.report.model import Report, StepRow
+    from bubblefinder.report.model import Report, Stats, StepRow
 
 MAX_MARKS: Final = 20_000
 MAX_STEPS: Final = 400
@@ -31,13 +31,20 @@ def figures(report: Report) -> dict[str, Figure]:
     """Return the charts that the report has data for, by the id of their place on the page."""
     drawn = {f"timeline-{one.which}": step_chart([("", one)]) for one in report.detail.timelines}
     rows = leading_rows(report)
-    if any(row.host_late_ns is not None for row in rows):
-        drawn["steps"] = steps_over_the_run(rows)
+    if rows and ledger_known(report.steps.per_step):
+        drawn["run"] = steps_over_the_run(rows)
     if histograms := filled_histograms(report):
-        drawn["histogram"] = gap_histogram(histograms)
+        drawn["lengths"] = gap_histogram(histograms)
     if report.detail.leads:
         drawn["leads"] = launch_lead(report)
     return drawn
+
+
+def ledger_known(per_step: Mapping[str, Stats]) -> bool:
+    """Say whether the classes that were measured add up to the step: they don't where graph work went unseen."""
+    whole = per_step["duration"].mean if "duration" in per_step else None
+    parts = sum(per_step[name].mean or 0 for name in LEDGER_CLASSES if name in per_step)
+    return bool(whole) and abs(parts - (whole or 0)) < 1
 
 
 def marks(figure: Figure) -> int:

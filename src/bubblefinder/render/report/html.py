@@ -8,42 +8,32 @@ from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
-from bubblefinder.render.kit.html import environment, harmless, page
-from bubblefinder.render.report import html_charts
-from bubblefinder.render.report.charts import (
-    MAX_MARKS,
-    MAX_STEPS,
-    figures,
-    filled_histograms,
-    is_cut,
-    leading_rows,
-    marks,
-)
-from bubblefinder.render.report.sections import NAMES, gap_table, gpu_table, notes, sections
+from bubblefinder.render.kit.bars import segment
+from bubblefinder.render.kit.html import Extra, environment, harmless, page
+from bubblefinder.render.kit.sheet import Section
+from bubblefinder.render.report import charted, html_charts
+from bubblefinder.render.report.charts import MAX_MARKS, MAX_STEPS, figures, is_cut, leading_rows, marks
+from bubblefinder.render.report.sections import MOST, NAMES, QUALITY, gap_table, notes, sections
 from bubblefinder.report import json, sentences
-from bubblefinder.report.many import gpu_words
 from bubblefinder.report.prediction_sentences import gain_words, in_turn_words
 from bubblefinder.report.read import ELEMENT_ID
 from bubblefinder.report.verdict import verdict
-from bubblefinder.timeline.model import LEDGER_CLASSES
 from bubblefinder.trace.model import QualityNote
-from bubblefinder.units import count, duration, milliseconds, plural, share
+from bubblefinder.units import count, milliseconds, share
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from jinja2 import Environment
 
     from bubblefinder.render.kit.figure import Figure
-    from bubblefinder.render.kit.sheet import Section
-    from bubblefinder.report.charts import GapRow, StepTimeline, TimelineBar
+    from bubblefinder.report.charts import GapRow
+    from bubblefinder.report.found import Finding
     from bubblefinder.report.model import Report
 
 MAX_ROWS: Final = 3_000
 """Windows that the embedded report keeps; the JSON report keeps all."""
-TABLE_ROWS: Final = 200
-"""Rows of a table on the page."""
-NOTABLE_BARS: Final = 60
+FOLDED: Final = Extra(is_folded=True)
 
 
 def render(report: Report) -> str:
@@ -65,6 +55,7 @@ def render_body(report: Report) -> str:
             report=report,
             verdict=verdict(report),
             embedded=harmless(json.encode(thinned(report)).decode()),
+            drawn=drawn,
             figures=harmless(stdlib_json.dumps(drawn, separators=(",", ":"))),
             element_id=ELEMENT_ID,
             marks=_marks_note(drawn),
@@ -87,55 +78,65 @@ def thinned(report: Report) -> Report:
 
 
 def _parts(report: Report) -> dict[str, Any]:
-    rows = leading_rows(report)
-    shared = sections(report)
+    shared = _sections(report)
     return {
         "sections": shared,
         "contents": _contents(report, shared),
+        "extras": dict(_extras(report)),
+        "captions": dict(_captions(report)),
         "notes": notes(report),
-        "gpu_table": gpu_table(report),
-        "gap_table": gap_table(report.detail.gaps),
-        "gap_spans": [_longest(row) for row in report.detail.gaps],
         "key_figures": html_charts.key_figures(report),
         "strip": html_charts.strip(report.steps.per_step),
         "waterfall": html_charts.waterfall(report),
         "role_segments": html_charts.role_segments(report),
-        "rank_bars": html_charts.rank_bars(report),
-        "gain_words": gain_words,
-        "in_turn_words": in_turn_words,
-        "rows": rows,
-        "ledger_known": html_charts.ledger_known(report.steps.per_step),
-        "shown_rows": rows[:TABLE_ROWS],
-        "binned": len(rows) > MAX_STEPS,
-        "is_cut": is_cut(rows),
-        "histograms": filled_histograms(report),
-        "lead_stats": _lead_stats(report),
-        "notable": notable,
-        "kind_labels": sentences.KIND_LABELS,
-        "longest_kernel_ns": max((row.per_step_ns for row in report.detail.kernels), default=1) or 1,
     }
 
 
-def notable(timeline: StepTimeline) -> list[TimelineBar]:
-    """Return the waits, launches, replays and wide gaps of a drawn step, the longest first."""
-    kinds = {"launch", "wait", "blamed_wait", "replay", "drain", *LEDGER_CLASSES[2:]}
-    bars = [bar for bar in timeline.bars if bar.kind in kinds]
-    return sorted(bars, key=lambda bar: bar.start_ns - bar.end_ns)[:NOTABLE_BARS]
+def _sections(report: Report) -> dict[str, Section]:
+    """Return the parts that all formats share, with the rows that a page has room for."""
+    shared = sections(report) | {one.anchor: one for one in charted.sections(report, MOST)}
+    if rows := report.detail.gaps:
+        heading = "Recurring gaps, costliest first, and the call that ended them"
+        shared["gaps"] = Section("gaps", heading, (), (gap_table(rows),))
+    return shared
+
+
+def _extras(report: Report) -> Iterator[tuple[tuple[str, int], Extra]]:
+    """Yield what the page adds to a table of a part, by its anchor and the table's place in it."""
+    detail = report.detail
+    yield ("run", 0), Extra(is_folded=True, is_sortable=True)
+    yield ("lengths", 0), FOLDED
+    yield ("leads", 0), FOLDED
+    yield ("gaps", 0), Extra(spans=[_longest(row) for row in detail.gaps], is_sortable=True)
+    longest = max((row.per_step_ns for row in detail.kernels), default=1) or 1
+    bars = [(segment("busy", sentences.plain(row.name), row.per_step_ns, 0, longest),) for row in detail.kernels]
+    whole = [_names((row.name,), 6) for row in detail.kernels]
+    yield ("kernels", 0), Extra(bars=bars, drawn="time", names=whole, is_sortable=True)
+    yield ("kernels", 1), Extra(names=[_names((run.first, run.last), 7) for run in detail.runs], is_sortable=True)
+    yield ("ranks", 0), Extra(bars=html_charts.rank_bars(report), drawn="mean step")
+
+
+def _captions(report: Report) -> Iterator[tuple[str, str]]:
+    """Yield what there is to say of a chart, by its anchor."""
+    rows, left_out = leading_rows(report), sentences.left_out_words(report)
+    said = [f"One bar a window; pale ones are left out of the statistics{f' ({left_out})' if left_out else ''}."]
+    if len(rows) > MAX_STEPS:
+        said.append("The run is long: each bar is the mean of several neighbouring windows.")
+    if is_cut(rows):
+        said.append("Bars that reach the top are longer than drawn; the table has their length.")
+    yield "run", " ".join(said)
 
 
 def _contents(report: Report, shared: Mapping[str, Section]) -> list[str]:
     """Return the anchors of the page's sections; the verdict on top holds the ledger."""
-    detail = report.detail
-    drawn = {
-        "step": html_charts.waterfall(report),
-        "timelines": detail.timelines,
-        "run": leading_rows(report),
-        "gaps": detail.gaps or filled_histograms(report),
-        "leads": detail.leads,
-        "kernels": detail.kernels,
-    }
-    there = {"findings", "quality", "reading", "provenance", *shared, *(name for name, one in drawn.items() if one)}
+    drawn = {"step": html_charts.waterfall(report), "timelines": report.detail.timelines}
+    there = {"findings", "quality", "reading", *shared, *(name for name, one in drawn.items() if one)}
     return [anchor for anchor in NAMES if anchor in there and anchor != "ledger"]
+
+
+def _names(names: tuple[str, ...], columns: int) -> list[str]:
+    """Return whole names for the first of so many columns."""
+    return [sentences.plain(name, 600) for name in names] + [""] * (columns - len(names))
 
 
 def _longest(row: GapRow) -> tuple[int, int] | None:
@@ -143,13 +144,9 @@ def _longest(row: GapRow) -> tuple[int, int] | None:
     return None if row.longest_start_ns is None else (row.longest_start_ns, row.longest_start_ns + row.max_ns)
 
 
-def _lead_stats(report: Report) -> list[tuple[str, int, float, int, int]]:
-    """Return role, launches, share in time, smallest and largest lead."""
-    stats = []
-    for role in dict.fromkeys(lead.role for lead in report.detail.leads):
-        leads = [lead.lead_ns for lead in report.detail.leads if lead.role == role]
-        stats.append((role or "no role", len(leads), sum(ns > 0 for ns in leads) / len(leads), min(leads), max(leads)))
-    return stats
+def evidence_extra(finding: Finding) -> Extra:
+    """Return where each row of a finding's evidence lies."""
+    return Extra(spans=[(one.start_ns, one.end_ns) for one in finding.evidence], is_folded=True)
 
 
 def _marks_note(drawn: Mapping[str, Figure]) -> str:
@@ -166,28 +163,28 @@ def unbroken(text: str) -> str:
 def _environment() -> Environment:
     made = environment("bubblefinder.render.report")
     helpers = (
-        duration,
         milliseconds,
         share,
         count,
-        plural,
-        sentences.plain,
         sentences.class_label,
         sentences.site_words,
         sentences.reference_url,
         sentences.per_step_words,
         sentences.note_count,
+        unbroken,
     )
     made.filters |= {helper.__name__: helper for helper in helpers}
-    made.filters["unbroken"] = unbroken
     made.globals |= {
         "NAMES": NAMES,
-        "LEDGER_CLASSES": LEDGER_CLASSES,
+        "QUALITY": QUALITY,
         "CLASS_MEANINGS": sentences.CLASS_MEANINGS,
-        "EXCLUDED_LABELS": sentences.EXCLUDED_LABELS,
-        "left_out_words": sentences.left_out_words,
         "MODE_LABELS": sentences.MODE_LABELS,
-        "gpu_words": gpu_words,
+        "folded": FOLDED,
+        "evidence": charted.evidence,
+        "evidence_extra": evidence_extra,
+        "notable": charted.notable,
+        "gain_words": gain_words,
+        "in_turn_words": in_turn_words,
         "scope_words": sentences.scope_words,
         "steps_sentences": sentences.steps_sentences,
     }

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from bubblefinder.render.kit.bars import WIDTH, Segment, lay_out, segment
+from bubblefinder.render.report.charts import ledger_known
 from bubblefinder.report.many import ranks_shown
 from bubblefinder.report.prediction_sentences import is_handed_on
 from bubblefinder.report.sentences import CLASS_MEANINGS, class_label, plain
@@ -93,13 +94,6 @@ def strip(per_step: Mapping[str, Stats]) -> tuple[Segment, ...]:
     if not ledger_known(per_step):
         return ()
     return _mean_step(per_step, per_step["duration"].mean or 0)
-
-
-def ledger_known(per_step: Mapping[str, Stats]) -> bool:
-    """Say whether the classes that were measured add up to the step: they don't where graph work went unseen."""
-    whole = per_step["duration"].mean if "duration" in per_step else None
-    parts = sum(per_step[name].mean or 0 for name in LEDGER_CLASSES if name in per_step)
-    return bool(whole) and abs(parts - (whole or 0)) < 1
 
 
 def waterfall(report: Report) -> list[WaterfallRow]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from bubblefinder.errors import InternalError
 from bubblefinder.render.kit.markdown import COMMENT_LIMIT, SUMMARY_LIMIT, code, escape, folded, link, table
-from bubblefinder.render.report.sections import notes, sections
+from bubblefinder.render.report.sections import NAMES, QUALITY, notes, sections
 from bubblefinder.report.prediction_sentences import to_recover_words
 from bubblefinder.report.sentences import (
     MODE_LABELS,
@@ -22,7 +22,7 @@ from bubblefinder.report.verdict import verdict
 from bubblefinder.units import count
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Mapping
 
     from bubblefinder.render.kit.sheet import Section
     from bubblefinder.report.found import Finding
@@ -34,47 +34,54 @@ TOP: Final = 5
 def render(report: Report, report_url: str = "", comment_id: str = "report") -> str:
     """Return a comment of at most 60,000 bytes that ends in the hidden marker of a sticky comment."""
     marker = f"<!-- bubblefinder:{re.sub(r'[^A-Za-z0-9._-]', '-', comment_id)} -->\n"
-    return fit(lambda shown: _comment(report, shown, report_url), report, COMMENT_LIMIT - len(marker)) + marker
+    return fit(report, report_url, COMMENT_LIMIT - len(marker)) + marker
 
 
 def render_summary(report: Report, report_url: str = "") -> str:
     """Return the same, with room for everything, to append to $GITHUB_STEP_SUMMARY."""
-    return fit(lambda shown: _comment(report, shown, report_url), report, SUMMARY_LIMIT)
+    return fit(report, report_url, SUMMARY_LIMIT)
 
 
-def fit(draw: Callable[[int], str], report: Report, limit: int) -> str:
-    """Return the fullest text within `limit` bytes: every finding, the first five, or none.
+def fit(report: Report, report_url: str, limit: int) -> str:
+    """Return the fullest text within `limit` bytes: details go first, then all but five findings, then all of them.
 
     Raises:
         InternalError: not even the summary fits.
     """
-    for shown in (len(report.findings), TOP, 0):
-        text = draw(shown)
+    known = sections(report)
+    plainer = {anchor: section for anchor, section in known.items() if not section.is_detail}
+    whole = len(report.findings)
+    for shown, parts in ((whole, known), (whole, plainer), (TOP, plainer), (0, {"ledger": known["ledger"]})):
+        text = _comment(report, parts, shown, report_url)
         if len(text.encode()) <= limit:
             return text
     raise InternalError(f"the summary of {plain(report.trace.name)} needs more than {limit} bytes")
 
 
-def _comment(report: Report, shown: int, report_url: str) -> str:
-    known = sections(report)
-    ledger = known.pop("ledger")
+def _comment(report: Report, known: Mapping[str, Section], shown: int, report_url: str) -> str:
+    folds = {anchor: _folded(section) for anchor, section in known.items() if anchor != "ledger"}
+    if folds:
+        folds["quality"] = _quality(report)
     parts = [
         _verdict(report),
-        _below(ledger) if report.steps.count else "",
+        _below(known["ledger"]) if report.steps.count else "",
         _provenance(report, report_url),
         *[_finding(number, finding, report) for number, finding in enumerate(report.findings[:shown], start=1)],
         _left_out(len(report.findings) - shown, report_url),
+        *[folds[anchor] for anchor in NAMES if anchor in folds],
     ]
-    if shown or not report.findings:
-        parts += [folded(escape(section.heading, 400), _below(section)) for section in known.values()]
-        parts.append(_capture(report))
     return "\n\n".join(part for part in parts if part) + "\n\n"
+
+
+def _folded(section: Section) -> str:
+    return folded(escape(section.heading, 400), _below(section))
 
 
 def _below(section: Section) -> str:
     """Return what stands below a section's heading; a comment has no room for columns that can be spared."""
     said = [escape(sentence, 700) for sentence in section.sentences]
-    return "\n\n".join([*said, *(table(one.narrow()) for one in section.tables)])
+    titled = ((f"**{escape(one.title)}**\n\n" if one.title else "", one.narrow()) for one in section.tables)
+    return "\n\n".join([*said, *(title + table(one) for title, one in titled)])
 
 
 def _verdict(report: Report) -> str:
@@ -135,20 +142,10 @@ def _left_out(number: int, report_url: str) -> str:
     return f"_{count(number)} more findings are left out here to stay within GitHub's limit; they are in {where}._"
 
 
-def _capture(report: Report) -> str:
-    trace = report.trace
-    versions = {
-        "nsys": trace.nsys_version,
-        "CUPTI": trace.cupti_version,
-        "driver": trace.driver_version,
-        "CUDA": trace.cuda_version,
-    }
-    lines = ["Versions: " + ", ".join(f"{name} {escape(value or 'unknown', 60)}" for name, value in versions.items())]
-    lines += [f"{escape(key, 60)}: {escape(value)}" for key, value in list(report.run.meta.items())[:20]]
-    lines += [f"{note.level}: {escape(note.message, 400)} {note_count(note)}".rstrip() for note in notes(report)[:40]]
+def _quality(report: Report) -> str:
+    lines = [f"{note.level}: {escape(note.message, 400)} {note_count(note)}".rstrip() for note in notes(report)[:40]]
     lines += [
         f"Expected, {escape(one.owner, 60)}: {escape(one.finding.title)} ({escape(one.reason, 200)})"
         for one in report.expected[:20]
     ]
-    lines.append(f"{report.tool.name} {report.tool.version}")
-    return folded("Capture, quality and versions", "\n".join(f"* {line}" for line in lines))
+    return folded(QUALITY, "\n".join(f"* {line}" for line in lines or ["Nothing stood out."]))

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from bubblefinder.render.kit.sheet import Section
 from bubblefinder.render.kit.table import Table
-from bubblefinder.render.report import economics, host
+from bubblefinder.render.report import charted, economics, host
 from bubblefinder.report.ledgers import STEP_CLASSES
-from bubblefinder.report.many import gpus_shown, ranks_shown
+from bubblefinder.report.many import gpu_words, gpus_shown, ranks_shown
 from bubblefinder.report.overhead_sentences import overhead_sentences
 from bubblefinder.report.sentences import (
     CLASS_MEANINGS,
+    MODE_LABELS,
     class_label,
     counted_words,
     gravest_first,
@@ -40,6 +42,7 @@ NAMES: Final = {
     "timelines": "Inside a step",
     "run": "Steps over the run",
     "gaps": "Gaps",
+    "lengths": "Gaps by length",
     "leads": "Launch lead",
     "kernels": "Kernels",
     "ranks": "Ranks",
@@ -48,9 +51,16 @@ NAMES: Final = {
     "reading": "How to read this",
     "provenance": "Provenance",
 }
-"""All parts in their order, each with its name in a table of contents; those made of charts stand on the page alone."""
+"""All parts in their order, with their names in a table of contents; `timelines` and `reading` are the page's alone."""
 
+QUALITY: Final = "What this capture can and can't tell"
+"""The heading of the notes on quality."""
 _FEW: Final = 6
+_SOME: Final = 12
+"""Rows of details in a comment."""
+MOST: Final = 200
+"""Rows of details where there is room."""
+_PROCESSES: Final = 16
 _RARE: Final = ("unattributed", "unrecorded", "profiler")
 
 
@@ -65,10 +75,13 @@ def sections(report: Report, *, verbose: bool = False) -> dict[str, Section]:
         *_roles(report),
         *_untraced(report),
         *_gaps(report, verbose=verbose),
+        *charted.sections(report, MOST if verbose else _SOME),
         *_ranks(report),
         *economics.sections(report),
+        _provenance(report),
     )
-    return {section.anchor: section for section in made}
+    known = {section.anchor: section for section in made}
+    return {anchor: known[anchor] for anchor in NAMES if anchor in known}
 
 
 def notes(report: Report, *, verbose: bool = True) -> tuple[QualityNote, ...]:
@@ -221,3 +234,29 @@ def _ranks(report: Report) -> Iterator[Section]:
     ]
     table = Table("", ("rank", "steps", *map(_part, names)), rows, others, left=frozenset({"rank"}))
     yield Section("ranks", "Ranks side by side, p50 of a step in ms", (), (table,))
+
+
+def _provenance(report: Report) -> Section:
+    facts = [(name, plain(value, 200) or "unknown") for name, value in _facts(report)]
+    table = Table("", ("what", "this capture"), facts, left=frozenset({"what", "this capture"}))
+    ledgers = replace(gpu_table(report), title="The ledger of each GPU over the whole window")
+    tables = (table, ledgers) if report.devices else (table,)
+    return Section("provenance", "Where the numbers come from", (), tables, is_detail=True)
+
+
+def _facts(report: Report) -> Iterator[tuple[str, str | None]]:
+    """Yield what the user and the capture say of it, and how its steps were found."""
+    run, trace, overhead = report.run, report.trace, report.overhead
+    yield from (("capture", trace.name), ("label", run.label), ("commit", run.commit))
+    yield from (("Nsight Systems", trace.nsys_version), ("export schema", trace.schema_version))
+    yield from (("CUPTI", trace.cupti_version), ("driver", trace.driver_version), ("CUDA", trace.cuda_version))
+    yield "recorded", f"{duration(trace.duration_ns)}, {MODE_LABELS[trace.capture_mode]}"
+    yield "GPUs", gpu_words(trace.gpus)
+    named = ", ".join(f"{one.pid} {plain(one.name, 60)}".strip() for one in trace.processes[:_PROCESSES])
+    left = len(trace.processes) - _PROCESSES
+    yield "processes", f"{named} and {count(left)} more" if left > 0 else named
+    yield from ((plain(key, 60), value) for key, value in report.run.meta.items())
+    yield "steps", scope_words(report) + (f", mark {plain(report.steps.mark, 120)}" if report.steps.mark else "")
+    slower = f", the traced step is {overhead.inflation:.3f} times the corrected one" if overhead.inflation else ""
+    yield "profiler overhead", overhead.method.replace("_", " ") + slower
+    yield "tool", f"{report.tool.name} {report.tool.version}"

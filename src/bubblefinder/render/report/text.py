@@ -11,7 +11,7 @@ from rich.table import Table as Grid
 from rich.text import Text
 
 from bubblefinder.render.kit.text import PLAIN_WIDTH, drawn, rich_table, show
-from bubblefinder.render.report.sections import NAMES, notes, sections
+from bubblefinder.render.report.sections import NAMES, QUALITY, notes, sections
 from bubblefinder.report.many import gpu_words
 from bubblefinder.report.sentences import cost_words, plain, site_words
 from bubblefinder.report.verdict import leading_finding, verdict
@@ -48,7 +48,7 @@ def _page(report: Report, width: int, *, verbose: bool) -> RenderableType:
     for anchor in NAMES:
         if anchor in own:
             parts += own[anchor](report, verbose=verbose)
-        elif anchor in shared:
+        elif anchor in shared and (verbose or not shared[anchor].is_detail):
             parts += _section(shared[anchor], width)
     return Group(*parts)
 
@@ -132,7 +132,7 @@ def _quality(report: Report, *, verbose: bool) -> Iterator[RenderableType]:
     shown = notes(report, verbose=verbose)
     if not shown:
         return
-    yield _heading("What this capture can and can't tell")
+    yield _heading(QUALITY)
     for note in shown:
         line = Text(plain(note.message, _LONG))
         line.append(f"  [{plain(note.code, 40)}]", style="dim")

@@ -30,7 +30,7 @@ def painted(value: Any) -> Any:
 @pytest.mark.parametrize("report", [sample_report(gpus=2), graph_report(), hostile_report()])
 def test_plotly_accepts_every_figure(report: Any) -> None:
     drawn = charts.figures(report)
-    assert {"timeline-median", "steps", "histogram", "leads"} <= set(drawn)
+    assert {"timeline-median", "run", "lengths", "leads"} <= set(drawn)
     for figure in drawn.values():
         go.Figure(painted(figure))
 

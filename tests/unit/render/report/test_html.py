@@ -107,8 +107,8 @@ def test_the_report_inside_the_page_is_the_report(report: Report) -> None:
 def test_sections_come_in_the_order_people_read() -> None:
     ids = Page(html.render(sample_report(gpus=2))).attribute("section", "id")
     assert ids == [
-        "verdict", "findings", "step", "untraced", "timelines", "run", "gaps", "leads", "kernels", "ranks", "quality",
-        "reading", "provenance",
+        "verdict", "findings", "step", "untraced", "timelines", "run", "gaps", "lengths", "leads", "kernels", "ranks",
+        "quality", "reading", "provenance",
     ]  # fmt: skip
 
 
@@ -122,7 +122,7 @@ def test_every_link_to_a_section_leads_somewhere() -> None:
 def test_every_chart_has_its_numbers_in_a_table() -> None:
     content = html.render(sample_report())
     assert set(re.findall(r'data-chart="([^"]+)"', content)) == {
-        "timeline-median", "timeline-worst", "steps", "histogram", "leads",
+        "timeline-median", "timeline-worst", "run", "lengths", "leads",
     }  # fmt: skip
     for section in re.findall(r"<section.*?</section>", content, re.DOTALL):
         assert section.count("data-chart=") <= section.count("<table")

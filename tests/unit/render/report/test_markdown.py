@@ -98,7 +98,8 @@ def test_what_was_not_measured_is_no_zero() -> None:
 
 
 def test_without_graph_work_only_the_step_has_a_row() -> None:
-    lines = [line for line in markdown.render(unseen_report()).splitlines() if line.startswith("| ")]
+    ledger = markdown.render(unseen_report()).partition("<details>")[0]
+    lines = [line for line in ledger.splitlines() if line.startswith("| ")]
     assert [line.split("|")[1].strip() for line in lines] == ["ms a step", ":--", "step"]
 
 
@@ -143,12 +144,18 @@ def test_a_comment_fits_in_three_levels() -> None:
     assert many_ == huge
 
 
-def test_when_five_findings_are_too_long_the_summary_stays() -> None:
+def test_details_go_first_then_all_but_five_findings_then_all_but_the_verdict() -> None:
     report = many(6)
-    text = markdown.fit(lambda shown: "x" * (1000 * shown + 10), report, 900)
-    assert len(text) == 10
+    whole = len(markdown.fit(report, "", 60_000).encode())
+    plainer = markdown.fit(report, "", whole - 1)
+    assert "Kernels of a step" not in plainer
+    assert plainer.count("<details><summary><b>") == 6
+    five = markdown.fit(report, "", len(plainer.encode()) - 1)
+    assert five.count("<details><summary><b>") == 5
+    least = markdown.fit(report, "", len(five.encode()) - 1)
+    assert "<details>" not in least
     with pytest.raises(InternalError, match="needs more than 5 bytes"):
-        markdown.fit(lambda shown: "x" * (1000 * shown + 10), report, 5)
+        markdown.fit(report, "", 5)
 
 
 def test_a_note_counts_what_it_does_not_say_itself() -> None:

@@ -29,9 +29,9 @@ REPORTS = {
     "unseen": unseen_report(),
 }
 FORMATS: dict[str, Callable[[Report], str]] = {
-    "text": lambda report: text.render(report, WIDE),
+    "text": lambda report: text.render(report, WIDE, verbose=True),
     "markdown": lambda report: re.sub(r"&#(\d+);", lambda found: chr(int(found[1])), markdown.render(report)),
-    "html": lambda report: re.sub(r"<[^>]*>", " ", unescape(html.render(report).partition("<script")[0])),
+    "html": lambda report: unescape(re.sub(r"<[^>]*>", " ", html.render(report).partition("<script")[0])),
 }
 
 
@@ -51,6 +51,13 @@ def test_every_format_shows_every_part_and_every_cell(form: str, which: str) -> 
         for table in section.tables:
             cells = {cell for row in table.narrow().rows for cell in row}
             assert {cell for cell in cells if " ".join(cell.split()) not in shown} == set()
+
+
+def test_details_are_for_who_asks_for_more() -> None:
+    report = REPORTS["sample"]
+    details = {section.heading for section in sections(report).values() if section.is_detail}
+    assert {"Kernels of a step", "Launch lead", "Gaps by length"} <= details
+    assert not any(heading in text.render(report) for heading in details)
 
 
 @pytest.mark.parametrize("form", ["text", "markdown"])
