@@ -59,6 +59,8 @@ def _pairs(calls: pl.DataFrame, launchers: pl.DataFrame) -> pl.DataFrame:
         launchers.select("process", "gpu", launcher="thread"), on="process", maintain_order="left"
     )
     pairs = pairs.filter(pl.col("thread") != pl.col("launcher"))
+    if pairs.is_empty():
+        return pairs
     own = launchers.select("thread", "gpu").with_columns(shared=pl.lit(value=True))
     pairs = pairs.join(own, on=["thread", "gpu"], how="left", maintain_order="left")
     launches = pl.col("thread").is_in(launchers["thread"].unique().implode())

@@ -26,7 +26,8 @@ class Causes:
             start_ns, end_ns, blocked_ns (time inside the call), copy_index (operation that a blocking
             copy or a synchronous launch submitted, or the copy that a synchronisation waits for, null
             where none is known), synchronises (False for calls that wait for what they submit), awaits
-            (False for a driver call that is busy with itself, such as cudaHostAlloc), copy_kind,
+            (False for a driver call that is busy with itself, such as cudaHostAlloc), awaited_stream,
+            recorded_ns (when the event was recorded that it waits for, null for none), copy_kind,
             memory_kind (String), bytes, size_class, nvtx (innermost range), range_index, frame,
             after_role, before_role, window_index (in steps.windows), drained (Boolean: it is charged
             with idle), bubble_ns (how much), joined (a synchronisation that only ends the wait before it: it shares

@@ -92,17 +92,14 @@ def _stretches(timeline: Timeline, submitted: pl.DataFrame, gpu: int, thread: in
 
     A place is the role launched last, the calls made since, and the API that ends the stretch.
     """
-    calls = (
-        timeline.calls.select("thread", "start_ns", "end_ns", "api")
-        .with_row_index("call_index")
-        .filter(pl.col("thread") == thread)
-    )
+    calls = timeline.calls[["thread", "start_ns", "end_ns", "api"]].with_row_index("call_index")
+    calls = calls.filter(timeline.calls["thread"] == thread)
     mine = (submitted["thread"] == thread) & (submitted["gpu"] == gpu) & submitted["role"].is_not_null()
-    phases = submitted.select("call_index", started="role", phase="phase").filter(mine)
+    phases = submitted[["call_index", "role", "phase"]].filter(mine)
     phase = positions(phases["call_index"].to_numpy(), calls["call_index"].to_numpy(), len(timeline.calls))
-    placed = calls.hstack(phases[["started", "phase"]][phase]).with_columns(
+    placed = calls.hstack(phases[["role", "phase"]][phase]).with_columns(
         reach=pl.col("end_ns").cum_max().shift(1),
-        behind=pl.col("started").cast(pl.Categorical).forward_fill().shift(1),
+        behind=pl.col("role").cast(pl.Categorical).forward_fill().shift(1),
         run=pl.col("phase").forward_fill().shift(1),
     )
     placed = placed.with_columns(number=pl.int_range(pl.len()).over("run"))
@@ -129,14 +126,17 @@ def _is_hole() -> pl.Expr:
 def _sources(timeline: Timeline, thread: int) -> Iterator[tuple[str, pl.DataFrame]]:
     """Yield what the capture shows to hold a thread up, the plainest reason first."""
     columns = ("start_ns", "end_ns")
-    nvtx = timeline.trace.nvtx.filter((pl.col("thread") == thread) & pl.col("end_ns").is_not_null())
-    yield "gc", nvtx.filter(pl.col("text").str.contains(_COLLECTS)).select(*columns, "text")
+    mine = pl.col("thread") == thread
+    collects = pl.col("text").str.contains(_COLLECTS)
     locked = (pl.col("domain") == "GIL Trace") & pl.col("text").str.contains("(?i)wait")
-    yield "gil", nvtx.filter(locked).select(*columns, "text")
-    os_calls = timeline.trace.os_calls.filter(pl.col("thread") == thread)
-    yield "os call", os_calls.select(*columns, text="name")
-    off = timeline.trace.off_cpu.filter(pl.col("thread") == thread)
-    yield "descheduled", off.select(*columns, text=pl.lit(None, pl.String))
+    nvtx = timeline.trace.nvtx.filter(mine & pl.col("end_ns").is_not_null() & (collects | locked))
+    if len(nvtx):
+        yield "gc", nvtx.filter(collects).select(*columns, "text")
+        yield "gil", nvtx.filter(locked).select(*columns, "text")
+    if len(timeline.trace.os_calls):
+        yield "os call", timeline.trace.os_calls.filter(mine).select(*columns, text="name")
+    if len(timeline.trace.off_cpu):
+        yield "descheduled", timeline.trace.off_cpu.filter(mine).select(*columns, text=pl.lit(None, pl.String))
 
 
 def _idle_under(rows: pl.DataFrame, idle: Cover) -> pl.DataFrame:

@@ -18,7 +18,7 @@ from bubblefinder.causes.thresholds import (
     SYNCHRONOUS_SHARE,
     USUALLY,
 )
-from bubblefinder.intervals import Cover, begin_and_end, overlap_with, union_of
+from bubblefinder.intervals import Cover, begin_and_end, overlap_with, union
 from bubblefinder.lookup import positions
 from bubblefinder.timeline.apis import CallRole
 from bubblefinder.timeline.launches import LAUNCHES
@@ -64,24 +64,20 @@ def find_synchronous_launches(timeline: Timeline) -> pl.DataFrame:
 
     CUDA_LAUNCH_BLOCKING=1 leaves them. `copy_index` is the first operation of the launch.
     """
-    launched = timeline.leads.select("call_index", copy_index="op_index").with_columns(
-        timeline.operations.select(took_ns=pl.col("end_ns") - pl.col("start_ns"), over_ns="end_ns")[
-            timeline.leads["op_index"]
-        ]
-    )
-    calls = timeline.calls
-    launched = launched.with_columns(calls["end_ns"][launched["call_index"]])
-    behind = pl.col("end_ns") >= pl.col("over_ns")
-    if not launched.select(behind.any()).item():
+    leads, operations = timeline.leads, timeline.operations
+    called = timeline.calls[["process", "thread", "start_ns", "end_ns", "api", "role"]][leads["call_index"]]
+    starts, ends = (operations[side][leads["op_index"]].to_numpy() for side in ("start_ns", "end_ns"))
+    behind = called["end_ns"].to_numpy() >= ends
+    kernel = called["role"].to_numpy() == CallRole.LAUNCH_KERNEL
+    if not (behind & kernel).any():
         return _none(timeline)
-    launched = launched.hstack(calls.select("thread", "role")[launched["call_index"]])
-    kernels = launched.filter(pl.col("role") == CallRole.LAUNCH_KERNEL)
-    longer = pl.when(pl.col("took_ns") >= LONGER_KERNEL_NS).then(behind)
+    launched = called.hstack(leads.select("call_index", copy_index="op_index"))
+    launched = launched.with_columns(behind=pl.Series(behind), longer=pl.Series(ends - starts >= LONGER_KERNEL_NS))
+    kernels = launched.filter(pl.Series(kernel))
+    longer = pl.when("longer").then("behind")
     threads = kernels.group_by("thread").agg(share=longer.mean(), count=longer.count())
     always = threads.filter((pl.col("share") >= SYNCHRONOUS_SHARE) & (pl.col("count") >= FEWEST))["thread"]
-    found = kernels.filter(behind & pl.col("thread").is_in(always.implode()))
-    told = calls.select("process", "start_ns", "api")[found["call_index"]]
-    return _shaped(found.hstack(told), synchronises=False)
+    return _shaped(kernels.filter(pl.col("behind") & pl.col("thread").is_in(always.implode())), synchronises=False)
 
 
 def find_long_calls(timeline: Timeline, threads: pl.DataFrame) -> pl.DataFrame:
@@ -94,25 +90,27 @@ def find_long_calls(timeline: Timeline, threads: pl.DataFrame) -> pl.DataFrame:
         timeline: the timeline.
         threads: thread and gpu of the threads that launch.
     """
-    length = pl.col("end_ns") - pl.col("start_ns")
-    calls = timeline.calls.select("process", "thread", "start_ns", "end_ns", "api", "role").with_row_index("call_index")
-    calls = calls.filter((length >= STALL_NS) & pl.col("thread").is_in(threads["thread"].unique().implode()))
-    working = calls.filter(pl.col("role").is_in([int(role) for role in _WORKS]))
+    calls = timeline.calls[["process", "thread", "start_ns", "end_ns", "api", "role"]].with_row_index("call_index")
+    long = (calls["end_ns"] - calls["start_ns"]).to_numpy() >= STALL_NS
+    calls = calls.filter(pl.Series(long)).filter(pl.col("thread").is_in(threads["thread"].unique().implode()))
+    working = calls.filter(pl.Series(np.isin(calls["role"].to_numpy(), _WORKS)))
+    found = [part for part in (working, _slow_launches(timeline, calls)) if len(part)]
     parts = [
         _judged(timeline, part.join(mine.select("thread"), on="thread", how="semi"), int(gpu))
         for (gpu,), mine in threads.partition_by("gpu", as_dict=True, maintain_order=True).items()
-        for part in (working, _slow_launches(timeline, calls))
+        for part in found
     ]
-    found = pl.concat([_none(timeline), *parts])
-    return found.unique("call_index", keep="first", maintain_order=True)
+    return pl.concat([_none(timeline), *parts]).unique("call_index", keep="first", maintain_order=True)
 
 
 def _slow_launches(timeline: Timeline, calls: pl.DataFrame) -> pl.DataFrame:
     """Return the launch calls far longer than usual for what they launch: a graph, or any kernel."""
-    launches = timeline.calls.select("thread", "role", length=pl.col("end_ns") - pl.col("start_ns"))
-    launches = launches.with_row_index("call_index").filter(pl.col("role").is_in([int(role) for role in LAUNCHES]))
-    if not (launches["length"] >= SLOW_LAUNCH_NS).any():
+    made = timeline.calls[["thread", "role"]].with_row_index("call_index")
+    length = timeline.calls["end_ns"] - timeline.calls["start_ns"]
+    launching = np.isin(made["role"].to_numpy(), LAUNCHES)
+    if not (launching & (length.to_numpy() >= SLOW_LAUNCH_NS)).any():
         return calls.clear()
+    launches = made.with_columns(length=length).filter(pl.Series(launching))
     replays = timeline.replays.select("call_index", "graph").drop_nulls("call_index")
     replays = replays.unique("call_index", keep="first", maintain_order=True)
     graph = positions(replays["call_index"].to_numpy(), launches["call_index"].to_numpy(), len(timeline.calls))
@@ -145,8 +143,8 @@ def _judged(timeline: Timeline, calls: pl.DataFrame, gpu: int) -> pl.DataFrame:
 def late_idle(timeline: Timeline, gpu: int) -> Cover:
     """Return when a GPU was idle since the host had not launched."""
     pieces = on_gpu(timeline.pieces, gpu)
-    late = pieces.filter(pl.col("idle_class").is_in([int(name) for name in _LATE]))
-    return union_of(late)
+    late = np.isin(pieces["idle_class"].to_numpy(), _LATE)
+    return union(*(times[late] for times in begin_and_end(pieces)))
 
 
 def _shaped(calls: pl.DataFrame, *, synchronises: bool = True) -> pl.DataFrame:
@@ -160,6 +158,5 @@ def _shaped(calls: pl.DataFrame, *, synchronises: bool = True) -> pl.DataFrame:
 
 
 def _none(timeline: Timeline) -> pl.DataFrame:
-    return _shaped(
-        timeline.calls.select("process", "thread", "start_ns", "end_ns", "api").with_row_index("call_index").clear()
-    )
+    schema = {name: timeline.calls.schema.get(name, pl.Boolean) for name in COLUMNS}
+    return pl.DataFrame(schema=schema | {"call_index": pl.UInt32, "copy_index": pl.UInt32})

@@ -9,7 +9,7 @@ import polars as pl
 
 from bubblefinder.causes.handovers import held_up_by_others
 from bubblefinder.causes.stalls import COLUMNS, find_long_calls, find_polls, find_synchronous_launches
-from bubblefinder.lookup import Timetable, nullable
+from bubblefinder.lookup import NOWHERE, Timetable, nullable, places
 from bubblefinder.timeline.apis import CallRole
 from bubblefinder.timeline.launches import LAUNCHES
 from bubblefinder.trace.model import COPY_KINDS, MEMCPY, MEMORY_KINDS
@@ -17,7 +17,8 @@ from bubblefinder.trace.model import COPY_KINDS, MEMCPY, MEMORY_KINDS
 if TYPE_CHECKING:
     from bubblefinder.timeline.model import Timeline
 
-_COPY: Final = ("copy_kind", "src_kind", "dst_kind", "bytes", "stream")
+
+_ANY_STREAM: Final = np.iinfo(np.uint32).max
 
 
 def find_waits(timeline: Timeline, submitted: pl.DataFrame) -> pl.DataFrame:
@@ -32,7 +33,8 @@ def find_waits(timeline: Timeline, submitted: pl.DataFrame) -> pl.DataFrame:
         another one that waits for it), process, gpu, api, start_ns, end_ns (of the call; a poll begins with the first
         of its queries), copy_index (the operation that a call waits for which submitted it itself, or the copy that a
         synchronisation waits for; null if none is known), synchronises (False where the call submitted what it waits
-        for), awaits (False for a long driver call that is busy with itself), copy_kind, memory_kind, bytes.
+        for), awaits (False for a long driver call that is busy with itself), awaited_stream and, of an event,
+        recorded_ns (null where unknown), copy_kind, memory_kind, bytes.
     """
     launchers = _launchers(submitted)
     found = (
@@ -58,15 +60,23 @@ def _launchers(submitted: pl.DataFrame) -> pl.DataFrame:
 
 def _waiting_calls(timeline: Timeline) -> pl.DataFrame:
     """Return the synchronisations and the calls of blocking copies."""
-    copies = timeline.operations.select("call_index", "blocking").with_row_index("copy_index").filter("blocking")
-    copies = copies.drop("blocking").unique("call_index", keep="first", maintain_order=True)
-    waited = (timeline.calls["role"] == CallRole.WAIT) & (timeline.calls["return_value"].fill_null(0) == 0)
-    index = pl.concat([waited.arg_true(), copies["call_index"].drop_nulls()]).unique().sort().rename("call_index")
+    calls, operations = timeline.calls, timeline.operations
+    blocking = np.flatnonzero(operations["blocking"].to_numpy())
+    copying, first = np.unique(places(operations["call_index"][blocking]), return_index=True)
+    copying, copies = copying[copying != NOWHERE], blocking[first[copying != NOWHERE]]
+    failed = calls["return_value"] != 0
+    waited = calls["role"] == CallRole.WAIT
+    index = np.union1d(np.flatnonzero((waited & ~failed.fill_null(value=False)).to_numpy()), copying)
+    copy = np.full(len(index), NOWHERE)
+    copy[np.searchsorted(index, copying)] = copies
     return (
-        timeline.calls.select("process", "thread", "start_ns", "end_ns", "api")[index]
-        .with_columns(index)
-        .join(copies, on="call_index", how="left", maintain_order="left")
-        .with_columns(synchronises=pl.col("copy_index").is_null(), awaits=pl.lit(value=True))
+        calls[["process", "thread", "start_ns", "end_ns", "api"]][index]
+        .with_columns(
+            call_index=pl.Series(index, dtype=pl.UInt32),
+            copy_index=nullable(copy),
+            synchronises=pl.Series(copy == NOWHERE),
+            awaits=pl.lit(value=True),
+        )
         .select(COLUMNS)
     )
 
@@ -79,26 +89,18 @@ def _outermost(calls: pl.DataFrame) -> pl.DataFrame:
 
 
 def _with_copies(waits: pl.DataFrame, timeline: Timeline, submitted: pl.DataFrame) -> pl.DataFrame:
-    """Add the copy that each wait waits for."""
-    asks = waits.select(
-        pl.col("api").cast(pl.String).str.contains("Synchronize|Query") & pl.col("synchronises")
-    ).to_series()
-    awaited = _awaited_copies(waits, timeline, submitted)
-    waits = waits.with_columns(copy_index=pl.coalesce("copy_index", pl.when(asks).then(awaited)))
-    copies = timeline.operations.select(pl.col(*_COPY).gather(waits["copy_index"]))
+    """Add the stream, the record and the copy that each wait waits for."""
+    waits = waits.hstack(_awaited_streams(waits, timeline))
+    asks = waits.select(pl.col("synchronises") & pl.col("api").cast(pl.String).str.contains("Synchronize|Query"))
+    asking = np.flatnonzero(asks.to_series().to_numpy())
+    if len(asking):
+        awaited = np.full(len(waits), NOWHERE)
+        awaited[asking] = places(_awaited_copies(waits[asking], timeline, submitted))
+        waits = waits.with_columns(copy_index=pl.coalesce("copy_index", nullable(awaited)))
+    copies = timeline.operations[["copy_kind", "src_kind", "dst_kind", "bytes"]][waits["copy_index"]]
     host_side = pl.when(pl.col("copy_kind").is_in([1, 3])).then("src_kind").otherwise("dst_kind")
     return waits.hstack(copies).select(
-        "call_index",
-        "thread",
-        "launcher",
-        "process",
-        "gpu",
-        "api",
-        "start_ns",
-        "end_ns",
-        "copy_index",
-        "synchronises",
-        "awaits",
+        *waits.columns,
         copy_kind=pl.col("copy_kind").replace_strict(COPY_KINDS, default=None, return_dtype=pl.String),
         memory_kind=host_side.replace_strict(MEMORY_KINDS, default=None, return_dtype=pl.String),
         bytes="bytes",
@@ -111,32 +113,35 @@ def _awaited_copies(waits: pl.DataFrame, timeline: Timeline, submitted: pl.DataF
     For an event the copy precedes its record; a copy between device memories moves no result and is no reason to wait.
     """
     copying = submitted["api_role"] == CallRole.COPY
-    issued = submitted.select("thread", "gpu", "op_index", at="end_ns").filter(copying)
+    issued = submitted[["thread", "gpu", "op_index", "end_ns"]].filter(copying)
     issued = issued.hstack(timeline.operations[["kind", "copy_kind", "stream"]][issued["op_index"]])
     host = (pl.col("kind") == MEMCPY) & pl.col("copy_kind").is_in([1, 2, 3, 4])
-    copied = issued.filter(host).select("thread", "gpu", "at", "stream", copied_ns="at", awaited="op_index").sort("at")
-    launched = submitted.select("thread", "gpu", at="end_ns").filter(~copying).sort("thread", "gpu", "at")
-    points = (
-        waits.with_row_index("point")
-        .select("point", "thread", "gpu", at="start_ns")
-        .with_columns(awaited_streams(waits, timeline))
+    copied = issued.filter(host).select(
+        "thread", "gpu", at="end_ns", awaited_stream="stream", copied_ns="end_ns", awaited="op_index"
     )
-    points = points.with_columns(at=pl.coalesce("recorded_ns", "at")).sort("at")
-    on_stream = points.join_asof(copied, on="at", by=["thread", "gpu", "stream"], check_sortedness=False)
-    anywhere = points.join_asof(copied.drop("stream"), on="at", by=["thread", "gpu"], check_sortedness=False)
-    known = pl.col("stream").is_not_null()
-    either = on_stream.with_columns(
+    copied = copied.sort("at")
+    launched = submitted.select("thread", "gpu", at="end_ns").filter(~copying).sort("thread", "gpu", "at")
+    points = waits.select("thread", "gpu", "awaited_stream", at=pl.coalesce("recorded_ns", "start_ns"))
+    points = points.with_row_index("point").sort("at")
+    on_stream = points.join_asof(copied, on="at", by=["thread", "gpu", "awaited_stream"], check_sortedness=False)
+    anywhere = points.join_asof(copied.drop("awaited_stream"), on="at", by=["thread", "gpu"], check_sortedness=False)
+    known = pl.col("awaited_stream").is_not_null()
+    before = Timetable.of(launched, ("thread", "gpu"), "at").last(points, points["at"].to_numpy())
+    either = on_stream.select(
+        "point",
         awaited=pl.when(known).then("awaited").otherwise(anywhere["awaited"]),
         copied_ns=pl.when(known).then("copied_ns").otherwise(anywhere["copied_ns"]),
+        launched_ns=launched["at"][nullable(before)],
     )
-    before = Timetable.of(launched, ("thread", "gpu"), "at").last(either, either["at"].to_numpy())
-    launched_ns = launched["at"][nullable(before)]
-    fresh = (pl.col("copied_ns") > launched_ns).fill_null(value=True)
-    return either.with_columns(awaited=pl.when(fresh).then("awaited")).sort("point")["awaited"]
+    fresh = (pl.col("copied_ns") > pl.col("launched_ns")).fill_null(value=True)
+    return either.sort("point").select(pl.when(fresh).then("awaited")).to_series()
 
 
-def awaited_streams(waits: pl.DataFrame, timeline: Timeline) -> pl.DataFrame:
+def _awaited_streams(waits: pl.DataFrame, timeline: Timeline) -> pl.DataFrame:
     """Return for each wait the stream it waits for and, for an event, when that was recorded; null where unknown."""
+    if timeline.trace.syncs.is_empty():
+        unknown = timeline.trace.syncs["stream"].clear(len(waits)), waits["start_ns"].clear(len(waits))
+        return pl.DataFrame(dict(zip(("awaited_stream", "recorded_ns"), unknown, strict=True)))
     records = (
         timeline.trace.events.filter(pl.col("event_sync").is_not_null())
         .select(
@@ -166,8 +171,7 @@ def awaited_streams(waits: pl.DataFrame, timeline: Timeline) -> pl.DataFrame:
         .when(api.str.contains("Event"))
         .then("recorded_stream")
     )
-    unknown = np.iinfo(np.uint32).max
     return found.select(
-        stream=pl.when(stream.is_not_null() & (stream != unknown)).then(stream),
+        awaited_stream=pl.when(stream.is_not_null() & (stream != _ANY_STREAM)).then(stream),
         recorded_ns=pl.when(api.str.contains("Event")).then("recorded_ns"),
     )

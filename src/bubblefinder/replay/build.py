@@ -31,7 +31,7 @@ def build_model(timeline: Timeline, steps: Steps, causes: Causes) -> Model:
     waits = place_waits(causes, calls, blocks)
     meets = _meets(timeline, steps, blocks)
     nodes = Nodes.of(calls, blocks, meets)
-    guesses = host_edges(nodes, timeline, calls, blocks, waits)
+    guesses = host_edges(nodes, calls, blocks, waits)
     usual, seen = device_edges(nodes, timeline, calls, blocks)
     inside_edges(nodes, blocks, meets)
     recorded, place, edges = nodes.ordered()

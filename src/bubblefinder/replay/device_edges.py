@@ -121,11 +121,8 @@ def _typical(keys: list[Ints], values: Ints, sampled: Bools, fallback: Ints | in
     return np.where(chosen < 0, fallback, chosen)
 
 
-def _event_ties(timeline: Timeline) -> pl.DataFrame:
+def _event_ties(timeline: Timeline, waiting: pl.DataFrame) -> pl.DataFrame:
     """Return which streams wait for an event of another one: process, both streams, and when each was told."""
-    waiting = timeline.calls.filter(pl.col("role") == CallRole.STREAM_WAIT).select(
-        "process", "correlation", asked_ns="start_ns"
-    )
     recorded = timeline.calls.filter(pl.col("role") == CallRole.EVENT_RECORD)
     made = recorded.select("process", recorded_by="correlation", recorded_ns="start_ns").drop_nulls()
     syncs, events = timeline.trace.syncs, timeline.trace.events
@@ -142,7 +139,12 @@ def _event_ties(timeline: Timeline) -> pl.DataFrame:
 
 def _event_pairs(timeline: Timeline, calls: pl.DataFrame, blocks: pl.DataFrame) -> tuple[Ints, Ints]:
     """Return (earlier, later) blocks of two streams that cudaStreamWaitEvent ties, as far as the capture shows it."""
-    ties = _event_ties(timeline)
+    asking = (timeline.calls["role"] == CallRole.STREAM_WAIT).to_numpy()
+    if not asking.any():
+        return np.empty(0, np.int64), np.empty(0, np.int64)
+    ties = _event_ties(
+        timeline, timeline.calls.select("process", "correlation", asked_ns="start_ns").filter(pl.Series(asking))
+    )
     submitted = (
         blocks.select("process", "stream", at=calls["start_ns"][blocks["call"]])
         .with_row_index("block")

@@ -7,14 +7,12 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
-from bubblefinder.causes.waits import awaited_streams
 from bubblefinder.replay.model import EdgeKind
 
 if TYPE_CHECKING:
     from bubblefinder.causes.model import Causes
     from bubblefinder.intervals import Ints
     from bubblefinder.replay.numbering import Nodes
-    from bubblefinder.timeline.model import Timeline
 
 RETURN_NS: Final = 5_000
 """How long a wait takes to return after its work, where the capture has no example."""
@@ -38,6 +36,8 @@ def place_waits(causes: Causes, calls: pl.DataFrame, blocks: pl.DataFrame) -> pl
         "process",
         "gpu",
         "api",
+        "awaited_stream",
+        "recorded_ns",
         "start_ns",
         "end_ns",
     )
@@ -49,10 +49,10 @@ def place_waits(causes: Causes, calls: pl.DataFrame, blocks: pl.DataFrame) -> pl
     )
 
 
-def host_edges(nodes: Nodes, timeline: Timeline, calls: pl.DataFrame, blocks: pl.DataFrame, waits: pl.DataFrame) -> int:
+def host_edges(nodes: Nodes, calls: pl.DataFrame, blocks: pl.DataFrame, waits: pl.DataFrame) -> int:
     """Add the dependencies of the host; return how many waits had to be told by the order seen alone."""
     _segments(nodes, calls, waits)
-    awaited, guesses = _awaited(timeline, calls, blocks, waits.filter("awaits"))
+    awaited, guesses = _awaited(calls, blocks, waits.filter("awaits"))
     _waiting(nodes, calls, awaited)
     return guesses
 
@@ -91,18 +91,19 @@ def _handovers(calls: pl.DataFrame, waits: pl.DataFrame) -> tuple[Ints, Ints, In
     )
 
 
-def _awaited(
-    timeline: Timeline, calls: pl.DataFrame, blocks: pl.DataFrame, waits: pl.DataFrame
-) -> tuple[pl.DataFrame, int]:
+def _awaited(calls: pl.DataFrame, blocks: pl.DataFrame, waits: pl.DataFrame) -> tuple[pl.DataFrame, int]:
     """Return which blocks each wait waits for (call, block), and how many waits were told by the order seen alone."""
+    unique = waits.unique("call", keep="first", maintain_order=True)
+    copied = unique.filter(~pl.col("synchronises")).select("call", block="copy_block").drop_nulls()
+    if unique["synchronises"].not_().all():
+        return copied, 0
     submitted = blocks.select(
         "process", "gpu", "stream", "end_ns", at=pl.coalesce(calls["start_ns"][blocks["call"]], "start_ns")
     )
     submitted = submitted.with_row_index("block").sort("at")
-    unique = waits.unique("call", keep="first", maintain_order=True)
-    copied = unique.filter(~pl.col("synchronises")).select("call", block="copy_block").drop_nulls()
-    syncs = unique.filter("synchronises")
-    syncs = syncs.hstack(awaited_streams(syncs, timeline)).with_columns(at=pl.coalesce("recorded_ns", "start_ns"))
+    syncs = unique.filter("synchronises").with_columns(
+        stream="awaited_stream", at=pl.coalesce("recorded_ns", "start_ns")
+    )
     whole = pl.col("api").cast(pl.String).str.contains("Device|Ctx|Thread")
     event = pl.col("api").cast(pl.String).str.contains("Event")
     streams = submitted.select("process", "stream").unique()

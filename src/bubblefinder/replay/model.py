@@ -118,7 +118,7 @@ class Model:
         guesses: how many dependencies come from the order seen alone, since the capture doesn't show
             what the work or the wait depended on.
         left_out: how many decode steps, of all ranks, lie outside the part of the capture that is replayed.
-        remembered: what was asked of it already, by the question; `predict` keeps its answers here.
+        remembered: what was asked of it already, by the question; `predict` and `tracing_of` keep their answers here.
     """
 
     recorded: Ints

@@ -8,12 +8,13 @@ import numpy as np
 import polars as pl
 
 from bubblefinder.intervals import last_before
+from bubblefinder.lookup import NOWHERE, nullable, places
 from bubblefinder.timeline.ledger import cover_of
 from bubblefinder.timeline.model import IdleClass, on_gpu
-from bubblefinder.trace.model import KERNEL, MEMCPY, MEMSET
 
 if TYPE_CHECKING:
     from bubblefinder.causes.model import Causes
+    from bubblefinder.intervals import Ints
     from bubblefinder.steps.model import Steps
     from bubblefinder.timeline.model import Timeline
 
@@ -23,7 +24,9 @@ takes some 10 ms, and a report needs up to a hundred ..."""
 FEWEST_STEPS: Final = 8
 """... but so many steps at least, so that their median means something."""
 
-_KINDS: Final = {KERNEL: "kernel", MEMCPY: "copy", MEMSET: "memset"}
+_KINDS: Final = pl.Series("kind", ["kernel", "copy", "memset", "graph"])
+"""By KERNEL, MEMCPY, MEMSET and GRAPH."""
+_NEVER: Final = np.iinfo(np.int64).max
 
 
 def find_blocks(timeline: Timeline, causes: Causes, span: tuple[int, int]) -> pl.DataFrame:
@@ -31,10 +34,8 @@ def find_blocks(timeline: Timeline, causes: Causes, span: tuple[int, int]) -> pl
     columns = ("gpu", "process", "context", "stream", "start_ns", "end_ns", "call_index", "copy_kind", "kind")
     inside = pl.col("start_ns").is_between(*span, closed="left")
     loose = timeline.operations.select(inside & pl.col("replay_index").is_null()).to_series().arg_true()
-    singles = timeline.operations.select(columns)[loose].with_columns(
-        op_index=loose,
-        kind=pl.col("kind").replace_strict(_KINDS, default="graph", return_dtype=pl.String),
-    )
+    singles = timeline.operations[list(columns)][loose]
+    singles = singles.with_columns(op_index=loose, kind=_KINDS[singles["kind"]])
     blocks = pl.concat([singles, _replay_blocks(timeline, causes).filter(inside)], how="diagonal")
     launched = pl.col("call_index").is_between(blocks["call_index"].min(), blocks["call_index"].max())
     roles = causes.submitted.select("gpu", "call_index", "role", "phase").filter(launched)
@@ -72,14 +73,22 @@ def _idle_inside(timeline: Timeline) -> pl.Series:
 
 def by_block(operations: pl.DataFrame, blocks: pl.DataFrame, rows: pl.DataFrame, operation: pl.Series) -> pl.DataFrame:
     """Return the rows whose operation (a position in the timeline's) belongs to a block, with that block."""
-    placed = rows.with_columns(op_index=operation.cast(pl.Int64), replay_index=operations["replay_index"][operation])
-    numbered = blocks.select(pl.col("op_index").cast(pl.Int64), "replay_index").with_row_index("block")
-    alone = placed.filter(pl.col("replay_index").is_null()).join(numbered.drop("replay_index"), on="op_index")
-    inside = placed.filter(pl.col("replay_index").is_not_null()).join(
-        numbered.drop("op_index").drop_nulls(), on="replay_index"
+    replay, single = places(operations["replay_index"][operation]), operation.to_numpy().astype(np.int64)
+    of_replay, of_single = places(blocks["replay_index"]), places(blocks["op_index"])
+    alone = of_replay == NOWHERE
+    block = np.where(
+        replay == NOWHERE,
+        _position(np.where(alone, of_single, NOWHERE), single),
+        _position(of_replay, replay),
     )
-    columns = (*rows.columns, "block")
-    return pl.concat([alone.select(columns), inside.select(columns)])
+    return rows.with_columns(block=nullable(block)).filter(pl.Series(block != NOWHERE))
+
+
+def _position(numbers: Ints, wanted: Ints) -> Ints:
+    """Return where each wanted number lies among numbers, each once but for NOWHERE; NOWHERE where it doesn't."""
+    order = np.argsort(numbers, kind="stable")
+    place = np.append(order, NOWHERE)[np.searchsorted(numbers[order], wanted)]
+    return np.where((place != NOWHERE) & (np.append(numbers, NOWHERE)[place] == wanted), place, NOWHERE)
 
 
 def find_calls(timeline: Timeline, causes: Causes, blocks: pl.DataFrame) -> pl.DataFrame:
@@ -87,22 +96,25 @@ def find_calls(timeline: Timeline, causes: Causes, blocks: pl.DataFrame) -> pl.D
 
     All other calls are part of the work between these. A poll is one call, from the first query to the last.
     """
-    submit = blocks["call_index"].drop_nulls().unique()
-    first = timeline.calls["start_ns"][submit].min()
-    late = pl.col("start_ns") >= (first if first is not None else 0)
-    waiting = causes.waits.filter(late & (pl.col("start_ns") <= pl.lit(blocks["end_ns"].max())))
-    begun = waiting.select("call_index", "awaits", begun_ns="start_ns").unique("call_index")
-    index = pl.concat([submit, begun["call_index"]]).unique().sort().rename("call_index")
-    calls = timeline.calls.select("thread", "process", "start_ns", "end_ns", api_role="role")[index]
-    placed = calls.with_columns(index).join(begun, on="call_index", how="left", maintain_order="left")
-    return placed.select(
-        "call_index",
+    submit = np.unique(places(blocks["call_index"]))
+    submit = submit[submit != NOWHERE]
+    begun = timeline.calls["start_ns"].to_numpy()[submit].min(initial=_NEVER if len(submit) else 0)
+    late = causes.waits["start_ns"].is_between(int(begun), blocks["end_ns"].max())
+    waiting = causes.waits[["call_index", "start_ns", "awaits"]].filter(late)
+    waited, first = np.unique(waiting["call_index"].to_numpy(), return_index=True)
+    index = np.union1d(submit, waited)
+    calls = timeline.calls[["thread", "process", "start_ns", "end_ns", "role"]][index]
+    starts, waits = calls["start_ns"].to_numpy().copy(), np.zeros(len(index), np.bool_)
+    at = np.searchsorted(index, waited)
+    starts[at], waits[at] = (waiting[name].to_numpy()[first] for name in ("start_ns", "awaits"))
+    return calls.select(
         "thread",
         "process",
-        pl.coalesce("begun_ns", "start_ns").alias("start_ns"),
         "end_ns",
-        "api_role",
-        waits=pl.col("awaits").fill_null(value=False),
+        call_index=pl.Series(index, dtype=pl.UInt32),
+        start_ns=pl.Series(starts),
+        api_role="role",
+        waits=pl.Series(waits),
     ).sort("thread", "start_ns", "call_index")
 
 

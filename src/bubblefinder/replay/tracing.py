@@ -62,7 +62,14 @@ class Tracing:
 
 
 def tracing_of(timeline: Timeline, model: Model) -> Tracing:
-    """Return where tracing costs time in a recorded run."""
+    """Return where tracing costs time in a recorded run; it is looked for once."""
+    if tracing_of not in model.remembered:
+        model.remembered[tracing_of] = _traced(timeline, model)
+    found: Tracing = model.remembered[tracing_of]
+    return found
+
+
+def _traced(timeline: Timeline, model: Model) -> Tracing:
     idle = model.blocks["intra_ns"].fill_null(0).to_numpy()
     length = (model.blocks["end_ns"] - model.blocks["start_ns"]).to_numpy()
     calls = host_of(timeline, _span(model))
