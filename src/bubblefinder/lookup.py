@@ -65,6 +65,15 @@ def _keys(group: pl.Series, number: pl.Series, groups: Ints, low: int, width: in
     return keys
 
 
+def order_of(keys: Sequence[Ints]) -> Ints | None:
+    """Return the positions that sort by some keys, the first before the second, or None where they are sorted."""
+    alike, behind = np.ones(max(len(keys[0]) - 1, 0), np.bool_), False
+    for key in keys:
+        behind = behind or bool((alike & (key[1:] < key[:-1])).any())
+        alike &= key[1:] == key[:-1]
+    return np.lexsort(keys[::-1]) if behind else None
+
+
 def again(keys: Ints, size: int) -> int:
     """Return how many keys have occurred before."""
     seen = np.zeros(size + 1, np.bool_)

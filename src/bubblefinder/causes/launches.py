@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
-from bubblefinder.lookup import NOWHERE, Timetable, nullable
+from bubblefinder.lookup import NOWHERE, Timetable, nullable, order_of
 from bubblefinder.timeline.launches import LAUNCHES
 
 if TYPE_CHECKING:
+    from bubblefinder.intervals import Bools, Ints
     from bubblefinder.steps.model import Steps
     from bubblefinder.timeline.model import Timeline
 
@@ -31,18 +32,15 @@ def find_submissions(timeline: Timeline, steps: Steps) -> pl.DataFrame:
         memsets) and role (of the replay or the eager phase, null for glue). Sorted by gpu, thread,
         start_ns.
     """
-    first = pl.col("start_ns", "replay_index").gather(timeline.leads["op_index"])
-    operations = timeline.operations.select(first).rename({"start_ns": "op_start_ns"})
+    leads = timeline.leads.select("gpu", "call_index", "op_index")
     calls = timeline.calls.select("process", "thread", "start_ns", "end_ns", api_role="role")
-    submitted = (
-        timeline.leads.select("gpu", "call_index", "op_index")
-        .hstack(operations)
-        .hstack(calls[timeline.leads["call_index"]])
-        .with_columns(role=steps.replays["role"][operations["replay_index"]])
-        .sort("gpu", "thread", "start_ns", maintain_order=True)
-    )
-    submitted = submitted.with_columns(window_index=window_of(steps, submitted, "op_start_ns")).drop("op_start_ns")
-    return _with_phases(submitted)
+    submitted = leads.hstack(calls[leads["call_index"]])
+    order = order_of([submitted[name].to_numpy() for name in (*_LANE, "start_ns")])
+    submitted = submitted if order is None else submitted[order]
+    operations = timeline.operations.select("start_ns", "replay_index")[submitted["op_index"]]
+    windows = window_of(steps, submitted.select(_RANK).with_columns(operations["start_ns"]), "start_ns")
+    submitted = submitted.with_columns(operations["replay_index"], windows)
+    return submitted.with_columns(_phases(submitted, steps.replays["role"]))
 
 
 def window_of(steps: Steps, rows: pl.DataFrame, time: str) -> pl.Series:
@@ -55,30 +53,42 @@ def window_of(steps: Steps, rows: pl.DataFrame, time: str) -> pl.Series:
     return windows["window_index"][nullable(np.where(inside, found, NOWHERE))]
 
 
-def _with_phases(submitted: pl.DataFrame) -> pl.DataFrame:
-    """Number the phases: a replay is one, and so is a run of kernel launches with no replay between."""
-    launching = submitted["api_role"].is_in([int(role) for role in LAUNCHES])
-    launches = submitted.select("gpu", "thread", "replay_index", "role", "window_index").filter(launching)
-    replay = pl.col("replay_index").is_not_null()
-    last_role = pl.col("role").forward_fill().over(_LANE)
-    new = (
-        replay
-        | replay.shift(1, fill_value=True)
-        | pl.any_horizontal(pl.col(_LANE) != pl.col(_LANE).shift(1))
-        | pl.col("window_index").ne_missing(pl.col("window_index").shift(1))
-    ).fill_null(value=True)
-    phases = launches.with_columns(phase=new.cum_sum(), eager=~replay, last_role=last_role)
-    name = (
-        pl.when(pl.col("last_role").is_null()).then(pl.lit("eager")).otherwise(pl.format("eager after {}", "last_role"))
-    )
-    number = phases["phase"].to_numpy()
-    long = pl.col("eager") & pl.Series(np.bincount(number)[number] >= PHASE_LAUNCHES)
-    named = phases.select("phase", role=pl.when(long).then(name).otherwise("role"))
-    if len(named) < len(submitted):
-        place = np.full(len(submitted), NOWHERE, np.int64)
-        place[launching.to_numpy()] = np.arange(len(named))
-        named = named[nullable(place)]
-    return submitted.drop("role").hstack(named)
+def _phases(submitted: pl.DataFrame, roles: pl.Series) -> list[pl.Series]:
+    """Return phase and role: a replay is a phase, and so is a run of kernel launches with no replay between."""
+    launching = submitted["api_role"].is_in([int(role) for role in LAUNCHES]).arg_true().to_numpy()
+    launches = submitted.select(*_LANE, "replay_index", "window_index")[launching]
+    replay, window = (launches[name].cast(pl.Int64).fill_null(NOWHERE).to_numpy() for name in launches.columns[2:])
+    eager = replay == NOWHERE
+    beginning = _changes(*(launches[name].to_numpy() for name in _LANE))
+    new = ~eager | beginning | _changes(window)
+    new[1:] |= ~eager[:-1]
+    number = np.cumsum(new, dtype=np.uint32)
+    role = _roles(roles, replay, beginning, eager & (np.bincount(number)[number] >= PHASE_LAUNCHES))
+    if len(number) == len(submitted):
+        return [pl.Series("phase", number), role]
+    place = np.full(len(submitted), NOWHERE)
+    place[launching] = np.arange(len(number))
+    rows = nullable(place)
+    return [pl.Series("phase", number).gather(rows), role.gather(rows)]
+
+
+def _roles(roles: pl.Series, replay: Ints, beginning: Bools, phase: Bools) -> pl.Series:
+    """Return the role of each launch: that of its replay, or of an eager phase after the lane's last replay with one."""
+    known = roles.drop_nulls().unique().sort()
+    number = roles.cast(pl.Enum(known)).to_physical().cast(pl.Int64).fill_null(NOWHERE).to_numpy()
+    own = np.append(number, NOWHERE)[replay]
+    position = np.arange(len(own))
+    last = np.maximum.accumulate(np.where((own != NOWHERE) | beginning, position, 0))
+    behind = np.where(phase, len(known) + 1 + own[last], own)
+    names = [*known, "eager", *(f"eager after {role}" for role in known)]
+    return pl.Series("role", names, dtype=pl.Categorical).gather(nullable(behind))
+
+
+def _changes(*columns: Ints) -> Bools:
+    """Tell which rows differ from the one before in any column; the first does."""
+    new = np.ones(len(columns[0]), np.bool_)
+    new[1:] = np.logical_or.reduce([column[1:] != column[:-1] for column in columns])
+    return new
 
 
 def last_submission(submitted: pl.DataFrame, waits: pl.DataFrame, chosen: pl.Series | None = None) -> pl.Series:

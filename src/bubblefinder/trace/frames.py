@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
-from bubblefinder.lookup import joint_keys, repeated
+from bubblefinder.lookup import joint_keys, order_of, repeated
 from bubblefinder.trace import schema
 from bubblefinder.trace.columns import FRAMES
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
+    from bubblefinder.intervals import Ints
     from bubblefinder.trace.quality import Tally
     from bubblefinder.trace.schema import Source, Table
 
@@ -51,7 +50,7 @@ def in_time_order(frame: pl.DataFrame, *, within: str | None = None) -> pl.DataF
         within: the column to sort by before these, if any.
     """
     times = [frame["start_ns"].to_numpy(), frame["end_ns"].fill_null(_LATEST_NS).to_numpy()]
-    order = _order(times if within is None or _is_constant(frame[within]) else [frame[within].to_numpy(), *times])
+    order = order_of(times if within is None or _is_constant(frame[within]) else [frame[within].to_numpy(), *times])
     names = frame.columns
     laid = {}
     for name in sorted(names, key=lambda name: name not in _AS_STORED):
@@ -59,7 +58,7 @@ def in_time_order(frame: pl.DataFrame, *, within: str | None = None) -> pl.DataF
     return pl.DataFrame([laid[name] for name in names])
 
 
-def _laid(column: pl.Series, order: pl.Series | None) -> pl.Series:
+def _laid(column: pl.Series, order: Ints | None) -> pl.Series:
     """Return a column in one piece, in another order if one is given.
 
     One of nulls alone is made anew: zeros that nobody has written take no memory. The others go through numpy where
@@ -71,7 +70,7 @@ def _laid(column: pl.Series, order: pl.Series | None) -> pl.Series:
         return column.rechunk()
     if column.has_nulls() or not column.dtype.is_numeric():
         return column.gather(order)
-    return pl.Series(column.name, column.to_numpy()[order.to_numpy()])
+    return pl.Series(column.name, column.to_numpy()[order])
 
 
 def compact(frame: pl.DataFrame) -> pl.DataFrame:
@@ -85,15 +84,6 @@ def _is_constant(column: pl.Series) -> bool:
     """Say whether all values are alike, and there are any."""
     nulls = column.null_count()
     return len(column) > 0 and (nulls == len(column) or (not nulls and column.min() == column.max()))
-
-
-def _order(keys: Sequence[np.ndarray]) -> pl.Series | None:
-    """Return the positions that sort by some keys, the first before the second, or None where they are sorted."""
-    alike, behind = np.ones(max(len(keys[0]) - 1, 0), np.bool_), False
-    for key in keys:
-        behind = behind or bool((alike & (key[1:] < key[:-1])).any())
-        alike &= key[1:] == key[:-1]
-    return pl.Series(np.lexsort(keys[::-1]), dtype=pl.get_index_type()) if behind else None
 
 
 def read(source: Source, table: Table, tally: Tally) -> pl.DataFrame:
