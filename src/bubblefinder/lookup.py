@@ -65,6 +65,14 @@ def _keys(group: pl.Series, number: pl.Series, groups: Ints, low: int, width: in
     return keys
 
 
+def changes(*columns: Ints) -> NDArray[np.bool_]:
+    """Tell which rows differ from the one before in any column; the first does."""
+    new = np.ones(len(columns[0]), np.bool_)
+    for number, column in enumerate(columns):
+        new[1:] = column[1:] != column[:-1] if not number else new[1:] | (column[1:] != column[:-1])
+    return new
+
+
 def order_of(keys: Sequence[Ints]) -> Ints | None:
     """Return the positions that sort by some keys, the first before the second, or None where they are sorted."""
     alike, behind = np.ones(max(len(keys[0]) - 1, 0), np.bool_), False

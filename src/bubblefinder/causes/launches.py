@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
-from bubblefinder.lookup import NOWHERE, Timetable, nullable, order_of
+from bubblefinder.lookup import NOWHERE, Timetable, changes, nullable, order_of
 from bubblefinder.timeline.launches import LAUNCHES
 
 if TYPE_CHECKING:
@@ -59,8 +59,8 @@ def _phases(submitted: pl.DataFrame, roles: pl.Series) -> list[pl.Series]:
     launches = submitted.select(*_LANE, "replay_index", "window_index")[launching]
     replay, window = (launches[name].cast(pl.Int64).fill_null(NOWHERE).to_numpy() for name in launches.columns[2:])
     eager = replay == NOWHERE
-    beginning = _changes(*(launches[name].to_numpy() for name in _LANE))
-    new = ~eager | beginning | _changes(window)
+    beginning = changes(*(launches[name].to_numpy() for name in _LANE))
+    new = ~eager | beginning | changes(window)
     new[1:] |= ~eager[:-1]
     number = np.cumsum(new, dtype=np.uint32)
     role = _roles(roles, replay, beginning, eager & (np.bincount(number)[number] >= PHASE_LAUNCHES))
@@ -82,13 +82,6 @@ def _roles(roles: pl.Series, replay: Ints, beginning: Bools, phase: Bools) -> pl
     behind = np.where(phase, len(known) + 1 + own[last], own)
     names = [*known, "eager", *(f"eager after {role}" for role in known)]
     return pl.Series("role", names, dtype=pl.Categorical).gather(nullable(behind))
-
-
-def _changes(*columns: Ints) -> Bools:
-    """Tell which rows differ from the one before in any column; the first does."""
-    new = np.ones(len(columns[0]), np.bool_)
-    new[1:] = np.logical_or.reduce([column[1:] != column[:-1] for column in columns])
-    return new
 
 
 def last_submission(submitted: pl.DataFrame, waits: pl.DataFrame, chosen: pl.Series | None = None) -> pl.Series:

@@ -10,7 +10,7 @@ import polars as pl
 from bubblefinder.causes.stalls import late_idle
 from bubblefinder.causes.thresholds import COVERS, FEWEST, HOLE_FACTOR, HOLE_NS, PAUSE_NS
 from bubblefinder.intervals import Cover, begin_and_end, overlap_with, union, union_of
-from bubblefinder.lookup import positions
+from bubblefinder.lookup import changes, positions
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -92,31 +92,28 @@ def _stretches(timeline: Timeline, submitted: pl.DataFrame, gpu: int, thread: in
 
     A place is the role launched last, the calls made since, and the API that ends the stretch.
     """
-    calls = timeline.calls[["thread", "start_ns", "end_ns", "api"]].with_row_index("call_index")
-    calls = calls.filter(timeline.calls["thread"] == thread)
-    mine = (submitted["thread"] == thread) & (submitted["gpu"] == gpu) & submitted["role"].is_not_null()
-    phases = submitted[["call_index", "role", "phase"]].filter(mine)
-    phase = positions(phases["call_index"].to_numpy(), calls["call_index"].to_numpy(), len(timeline.calls))
-    placed = calls.hstack(phases[["role", "phase"]][phase]).with_columns(
-        reach=pl.col("end_ns").cum_max().shift(1),
-        behind=pl.col("role").cast(pl.Categorical).forward_fill().shift(1),
-        run=pl.col("phase").forward_fill().shift(1),
-    )
-    placed = placed.with_columns(number=pl.int_range(pl.len()).over("run"))
-    stretches = placed.filter(pl.col("reach").is_not_null()).select(
-        "call_index",
-        "behind",
-        "number",
+    index = timeline.calls.select(pl.col("thread") == thread).to_series().arg_true()
+    mine = (pl.col("thread") == thread) & (pl.col("gpu") == gpu) & pl.col("role").is_not_null()
+    launched = submitted[["call_index", "role", "phase"]][submitted.select(mine).to_series().arg_true()]
+    launch = positions(launched["call_index"].to_numpy(), index.to_numpy(), len(timeline.calls))
+    last = launch.forward_fill().shift(1)
+    run = changes(launched["phase"][last].fill_null(0).to_numpy())
+    position = np.arange(len(run), dtype=np.uint32)
+    number = position - np.maximum.accumulate(np.where(run, position, 0))
+    calls = timeline.calls[["start_ns", "end_ns", "api"]][index]
+    reach = calls["end_ns"].cum_max().shift(1)
+    stretches = calls.select(
         "api",
-        start_ns="reach",
-        end_ns=pl.max_horizontal("start_ns", "reach"),
-    )
+        call_index=index,
+        behind=launched["role"][last],
+        number=pl.Series(number),
+        start_ns=reach,
+        end_ns=pl.max_horizontal("start_ns", reach),
+    )[1:]
     length = pl.col("end_ns") - pl.col("start_ns")
-    return stretches.with_columns(
-        length=length,
-        usual=length.median().over("behind", "number", "api"),
-        alike=pl.len().over("behind", "number", "api"),
-    )
+    place = ("behind", "number", "api")
+    usual = stretches.select(usual=length.median().over(place), alike=pl.len().over(place))
+    return stretches.drop(place).hstack(usual).with_columns(length=length)
 
 
 def _is_hole() -> pl.Expr:
@@ -126,17 +123,14 @@ def _is_hole() -> pl.Expr:
 def _sources(timeline: Timeline, thread: int) -> Iterator[tuple[str, pl.DataFrame]]:
     """Yield what the capture shows to hold a thread up, the plainest reason first."""
     columns = ("start_ns", "end_ns")
-    mine = pl.col("thread") == thread
-    collects = pl.col("text").str.contains(_COLLECTS)
+    nvtx = timeline.trace.nvtx.filter((pl.col("thread") == thread) & pl.col("end_ns").is_not_null())
+    yield "gc", nvtx.filter(pl.col("text").str.contains(_COLLECTS)).select(*columns, "text")
     locked = (pl.col("domain") == "GIL Trace") & pl.col("text").str.contains("(?i)wait")
-    nvtx = timeline.trace.nvtx.filter(mine & pl.col("end_ns").is_not_null() & (collects | locked))
-    if len(nvtx):
-        yield "gc", nvtx.filter(collects).select(*columns, "text")
-        yield "gil", nvtx.filter(locked).select(*columns, "text")
-    if len(timeline.trace.os_calls):
-        yield "os call", timeline.trace.os_calls.filter(mine).select(*columns, text="name")
-    if len(timeline.trace.off_cpu):
-        yield "descheduled", timeline.trace.off_cpu.filter(mine).select(*columns, text=pl.lit(None, pl.String))
+    yield "gil", nvtx.filter(locked).select(*columns, "text")
+    os_calls = timeline.trace.os_calls.filter(pl.col("thread") == thread)
+    yield "os call", os_calls.select(*columns, text="name")
+    off = timeline.trace.off_cpu.filter(pl.col("thread") == thread)
+    yield "descheduled", off.select(*columns, text=pl.lit(None, pl.String))
 
 
 def _idle_under(rows: pl.DataFrame, idle: Cover) -> pl.DataFrame:

@@ -12,7 +12,7 @@ from bubblefinder.causes.fallbacks import where_it_runs
 from bubblefinder.causes.role_kernels import inside_facts
 from bubblefinder.causes.step_parts import RoleFacts, SeamFacts
 from bubblefinder.intervals import begin_and_end, held_by, last_before
-from bubblefinder.lookup import NOWHERE
+from bubblefinder.lookup import NOWHERE, changes
 from bubblefinder.timeline.apis import CallRole
 from bubblefinder.timeline.model import INTER, IdleClass, on_gpu
 from bubblefinder.trace.model import KERNEL
@@ -39,30 +39,28 @@ def find_spans(timeline: Timeline, causes: Causes, lane: RankSteps) -> pl.DataFr
         the last), waits (of its thread between these two), nodes (null in graph mode), first_call, replay_index,
         window (number in the lane).
     """
-    mine = causes.submitted.filter(
-        (pl.col("gpu") == lane.gpu) & (pl.col("process") == lane.process) & pl.col("role").is_not_null(),
-    )
-    operations = timeline.operations.select(op_start_ns="start_ns", op_end_ns="end_ns")
+    submitted = causes.submitted
+    own = (pl.col("gpu") == lane.gpu) & (pl.col("process") == lane.process) & pl.col("role").is_not_null()
+    mine = submitted.select(own).to_series().arg_true()
+    called, returned = begin_and_end(submitted[["start_ns", "end_ns"]][mine])
+    starts, ends = begin_and_end(timeline.operations[["start_ns", "end_ns"]][submitted["op_index"][mine]])
+    first = np.flatnonzero(changes(submitted["phase"][mine].to_numpy()))
+    firsts = submitted[["thread", "role", "replay_index", "call_index"]][mine[first]]
     replays = timeline.replays.select(replay_start_ns="start_ns", replay_end_ns="end_ns", nodes="nodes")
-    spans = (
-        mine.hstack(operations[mine["op_index"]])
-        .hstack(replays[mine["replay_index"]])
-        .group_by("thread", "phase", maintain_order=True)
-        .agg(
-            role=pl.col("role").first(),
-            eager=pl.col("replay_index").first().is_null(),
-            start_ns=pl.coalesce("replay_start_ns", "op_start_ns").min(),
-            end_ns=pl.coalesce("replay_end_ns", "op_end_ns").max(),
-            launches=pl.len(),
-            launch_ns=(pl.col("end_ns") - pl.col("start_ns")).sum(),
-            called_ns=pl.col("start_ns").min(),
-            returned_ns=pl.col("end_ns").max(),
-            nodes=pl.col("nodes").first(),
-            first_call=pl.col("call_index").first(),
-            replay_index=pl.col("replay_index").first(),
-        )
-        .sort("start_ns", maintain_order=True)
-    )
+    spans = firsts.hstack(replays[firsts["replay_index"]]).select(
+        "thread",
+        pl.col("role").cast(pl.String),
+        "replay_index",
+        "nodes",
+        eager=pl.col("replay_index").is_null(),
+        start_ns=pl.coalesce("replay_start_ns", pl.Series(np.minimum.reduceat(starts, first))),
+        end_ns=pl.coalesce("replay_end_ns", pl.Series(np.maximum.reduceat(ends, first))),
+        launches=pl.Series(np.diff(np.append(first, len(mine)))),
+        launch_ns=pl.Series(np.add.reduceat(returned - called, first)),
+        called_ns=pl.Series(np.minimum.reduceat(called, first)),
+        returned_ns=pl.Series(np.maximum.reduceat(returned, first)),
+        first_call="call_index",
+    ).sort("start_ns", maintain_order=True)  # fmt: skip
     windows = pl.Series(lane.windows(spans["start_ns"].to_numpy()), dtype=pl.Int64)
     return spans.with_columns(window=windows, waits=_waits_among(causes, spans))
 

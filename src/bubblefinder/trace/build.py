@@ -68,9 +68,9 @@ def build_trace(source: Source, name: str) -> Trace:
     info = read_info(source, name, diagnostics, (gpus, processes), part.origin_ns if part else _first(operations))
     trace = Trace(
         info=info,
-        operations=frames.compact(operations),
-        calls=frames.compact(calls),
-        nvtx=frames.compact(_nvtx(ranges, domains, texts, tally)),
+        operations=operations,
+        calls=calls,
+        nvtx=_nvtx(ranges, domains, texts, tally),
         overheads=_with_text(overheads, "name_id", texts, "name").drop("name_id"),
         graph_nodes=frames.read_graph_nodes(source, tally),
         syncs=frames.read_syncs(source, tally),

@@ -43,7 +43,8 @@ def process_key(column: str) -> pl.Expr:
 def in_time_order(frame: pl.DataFrame, *, within: str | None = None) -> pl.DataFrame:
     """Sort by (start_ns, end_ns), open ends last, and lay each column out in one piece.
 
-    The frame given is emptied on the way, times first, so that it never exists twice.
+    The frame given is emptied on the way, times first, so that it never exists twice. A column of one value is kept as
+    that value alone: neither it nor what is picked from it takes memory.
 
     Args:
         frame: with start_ns and end_ns.
@@ -52,32 +53,23 @@ def in_time_order(frame: pl.DataFrame, *, within: str | None = None) -> pl.DataF
     times = [frame["start_ns"].to_numpy(), frame["end_ns"].fill_null(_LATEST_NS).to_numpy()]
     order = order_of(times if within is None or _is_constant(frame[within]) else [frame[within].to_numpy(), *times])
     names = frame.columns
-    laid = {}
+    alike, laid = [], []
     for name in sorted(names, key=lambda name: name not in _AS_STORED):
-        laid[name] = _laid(frame.drop_in_place(name), order)
-    return pl.DataFrame([laid[name] for name in names])
+        column = frame.drop_in_place(name)
+        if name != "start_ns" and _is_constant(column):
+            alike.append(pl.lit(column[0], dtype=column.dtype).alias(name))
+        else:
+            laid.append(_laid(column, order))
+    return pl.DataFrame(laid).with_columns(alike).select(names)
 
 
 def _laid(column: pl.Series, order: Ints | None) -> pl.Series:
-    """Return a column in one piece, in another order if one is given.
-
-    One of nulls alone is made anew: zeros that nobody has written take no memory. The others go through numpy where
-    they can, whose memory the column after it uses again.
-    """
-    if column.null_count() == len(column):
-        return column.clear(len(column))
+    """Return a column in one piece, in another order if one is given; where numpy can, the next one uses its memory."""
     if order is None:
         return column.rechunk()
     if column.has_nulls() or not column.dtype.is_numeric():
         return column.gather(order)
     return pl.Series(column.name, column.to_numpy()[order])
-
-
-def compact(frame: pl.DataFrame) -> pl.DataFrame:
-    """Keep a column that holds one value as that value alone; neither it nor what is picked from it takes memory."""
-    first = frame.head(1)
-    same = [name for name in first.columns if _is_constant(frame[name])]
-    return frame.with_columns(pl.lit(first[name].item(), dtype=first.schema[name]).alias(name) for name in same)
 
 
 def _is_constant(column: pl.Series) -> bool:

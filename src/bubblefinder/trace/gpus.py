@@ -56,9 +56,7 @@ def place(operations: pl.DataFrame, source: Source, tally: Tally) -> pl.DataFram
     found = pl.DataFrame(placed, schema=_PLACED, orient="row")
     if len(placed) == len(places) == 1:
         _, _, _, device, gpu = placed[0]
-        return _with_gpu(
-            operations, pl.repeat(device, pl.len(), dtype=pl.Int32), pl.repeat(gpu, pl.len(), dtype=pl.Int32)
-        )
+        return _with_gpu(operations, pl.lit(device, pl.Int32), pl.lit(gpu, pl.Int32))
     columns = operations.select(_PLACE).join(found, on=_PLACE, how="left", nulls_equal=True, maintain_order="left")
     used = _with_gpu(operations, columns["used"], columns["gpu"])
     return used.filter(pl.col("gpu").is_not_null()) if len(placed) < len(places) else used

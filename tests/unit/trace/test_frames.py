@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bubblefinder.trace.frames import compact
+from bubblefinder.trace.frames import in_time_order
 from bubblefinder.trace.model import GRAPH, KERNEL, MEMCPY, MEMSET
 from bubblefinder.trace.open import open_trace
 from tests.unit.trace.rows import (
@@ -119,13 +119,13 @@ def test_operations_of_a_gpu_lie_together(load: Loader) -> None:
     assert loaded.select("gpu", "start_ns", "row").rows() == [(0, 10, 1), (0, 40, 3), (1, 5, 2), (1, 20, 0)]
 
 
-@given(st.lists(st.none() | st.integers(0, 2)), st.lists(st.integers(0, 1)))
-def test_a_frame_holds_the_same_when_it_is_compact(some: list[int | None], others: list[int]) -> None:
-    length = min(len(some), len(others))
-    types = {"some": pl.Int32, "others": pl.UInt8}
-    frame = pl.DataFrame({"some": some[:length], "others": others[:length]}, schema=types)
-    assert compact(frame).equals(frame)
-    assert compact(frame).schema == frame.schema
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3), st.none() | st.integers(0, 1))))
+def test_sorting_by_time_loses_nothing(rows: list[tuple[int, int, int | None]]) -> None:
+    frame = pl.DataFrame(rows, schema={"start_ns": pl.Int64, "end_ns": pl.Int64, "some": pl.Int32}, orient="row")
+    expected = frame.sort("start_ns", "end_ns", maintain_order=True)
+    found = in_time_order(frame)
+    assert found.equals(expected)
+    assert found.schema == expected.schema
 
 
 def test_only_ranges_are_ranges_and_open_ones_stay_open(load: Loader) -> None:
