@@ -73,7 +73,7 @@ def _phases(submitted: pl.DataFrame, roles: pl.Series) -> list[pl.Series]:
 
 
 def _roles(roles: pl.Series, replay: Ints, beginning: Bools, phase: Bools) -> pl.Series:
-    """Return the role of each launch: that of its replay, or of an eager phase after the lane's last replay with one."""
+    """Return the role of each launch: that of its replay; of an eager phase, what the lane replayed last before it."""
     known = roles.drop_nulls().unique().sort()
     number = roles.cast(pl.Enum(known)).to_physical().cast(pl.Int64).fill_null(NOWHERE).to_numpy()
     own = np.append(number, NOWHERE)[replay]
