@@ -123,14 +123,17 @@ def _is_hole() -> pl.Expr:
 def _sources(timeline: Timeline, thread: int) -> Iterator[tuple[str, pl.DataFrame]]:
     """Yield what the capture shows to hold a thread up, the plainest reason first."""
     columns = ("start_ns", "end_ns")
-    nvtx = timeline.trace.nvtx.filter((pl.col("thread") == thread) & pl.col("end_ns").is_not_null())
-    yield "gc", nvtx.filter(pl.col("text").str.contains(_COLLECTS)).select(*columns, "text")
+    mine = pl.col("thread") == thread
+    collects = pl.col("text").str.contains(_COLLECTS)
     locked = (pl.col("domain") == "GIL Trace") & pl.col("text").str.contains("(?i)wait")
-    yield "gil", nvtx.filter(locked).select(*columns, "text")
-    os_calls = timeline.trace.os_calls.filter(pl.col("thread") == thread)
-    yield "os call", os_calls.select(*columns, text="name")
-    off = timeline.trace.off_cpu.filter(pl.col("thread") == thread)
-    yield "descheduled", off.select(*columns, text=pl.lit(None, pl.String))
+    nvtx = timeline.trace.nvtx.filter(mine & pl.col("end_ns").is_not_null() & (collects | locked))
+    if len(nvtx):
+        yield "gc", nvtx.filter(collects).select(*columns, "text")
+        yield "gil", nvtx.filter(locked).select(*columns, "text")
+    if len(timeline.trace.os_calls):
+        yield "os call", timeline.trace.os_calls.filter(mine).select(*columns, text="name")
+    if len(timeline.trace.off_cpu):
+        yield "descheduled", timeline.trace.off_cpu.filter(mine).select(*columns, text=pl.lit(None, pl.String))
 
 
 def _idle_under(rows: pl.DataFrame, idle: Cover) -> pl.DataFrame:
