@@ -12,16 +12,21 @@ from bubblefinder.cli.arguments import (
     Batch,
     Bench,
     Captures,
+    Commit,
     Context,
     DraftSteps,
     DraftTokens,
+    Gpu,
     Json,
+    Label,
     Meta,
     OptionalModel,
     OutputFiles,
     OutputFormat,
+    Pid,
     Quiet,
     Ranks,
+    ReportUrl,
     StepBy,
     TokenTime,
     UntracedStep,
@@ -45,11 +50,8 @@ def analyze(
     output: OutputFiles = None,
     output_format: OutputFormat = None,
     json: Json = False,
-    gpu: Annotated[
-        int | None,
-        typer.Option(metavar="N", help="Report the steps of this GPU (default: the lowest with decode steps)."),
-    ] = None,
-    pid: Annotated[int | None, typer.Option(metavar="PID", help="Report the steps of this process.")] = None,
+    gpu: Gpu = None,
+    pid: Pid = None,
     window: Annotated[
         str | None, typer.Option(metavar="START:END", help="Only work that starts in this window, as in 1.2s:1.5s.")
     ] = None,
@@ -89,14 +91,10 @@ def analyze(
     draft_tokens: DraftTokens = 1,
     bandwidth: Bandwidth = None,
     bench: Bench = None,
-    label: Annotated[str | None, typer.Option(metavar="NAME", help="A name for the run, kept in the report.")] = None,
-    commit: Annotated[
-        str | None, typer.Option(metavar="SHA", help="The commit that was captured, kept in the report.")
-    ] = None,
+    label: Label = None,
+    commit: Commit = None,
     meta: Meta = None,
-    report_url: Annotated[
-        str | None, typer.Option(metavar="URL", help="Where the full report will lie; Markdown links to it.")
-    ] = None,
+    report_url: ReportUrl = "",
     quiet: Quiet = False,
     verbose: Verbose = 0,
 ) -> None:
@@ -140,7 +138,7 @@ def analyze(
     if captures:
         raise typer.Exit(analyze_several(captures, options(), failing, outputs, quiet=quiet, verbose=verbose > 0))
     report = load_and_analyze(traces[0], options, quiet=quiet)
-    outputs.emit(report, url=report_url or "", verbose=verbose > 0)
+    outputs.emit(report, url=report_url, verbose=verbose > 0)
     refuse_unseen(report)
     if any(finding.severity in failing for finding in report.findings):
         raise typer.Exit(EXIT_GATE)

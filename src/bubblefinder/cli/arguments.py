@@ -43,6 +43,11 @@ OutputFormat = Annotated[
         "-f", "--format", metavar="NAME", help="What to print: text, json, markdown, ... (see docs/formats.md)."
     ),
 ]
+Gpu = Annotated[
+    int | None,
+    typer.Option("--gpu", metavar="N", help="Look at the steps of this GPU (default: the lowest with decode steps)."),
+]
+Pid = Annotated[int | None, typer.Option("--pid", metavar="PID", help="Look at the steps of this process.")]
 StepBy = Annotated[
     str | None,
     typer.Option(
@@ -92,6 +97,16 @@ TokenTime = Annotated[
 BISECT = "--bisect"
 ReportUrl = Annotated[
     str, typer.Option("--report-url", metavar="URL", help="Where the full report will lie; Markdown links to it.")
+]
+Label = Annotated[
+    str | None, typer.Option("--label", metavar="NAME", help="What was run; only runs of one label are compared.")
+]
+Commit = Annotated[str | None, typer.Option("--commit", metavar="SHA", help="The commit that was captured.")]
+KnownLabel = Annotated[
+    str | None,
+    typer.Option(
+        "--label", metavar="NAME", help="Whose runs in the history; by default those of the capture's own label."
+    ),
 ]
 Meta = Annotated[
     list[str] | None,

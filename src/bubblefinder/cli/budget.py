@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bubblefinder.cli.arguments import Acceptance, Bench, Json, OutputFiles, OutputFormat, Quiet, ReportUrl
+from bubblefinder.cli.arguments import Acceptance, Bench, Json, KnownLabel, OutputFiles, OutputFormat, Quiet, ReportUrl
 from bubblefinder.errors import EXIT_GATE, UsageError
 
 if TYPE_CHECKING:
@@ -60,9 +60,7 @@ def check(
             "--history", metavar="FILE", help="Hold `regress` limits against the last comparable runs in this file."
         ),
     ] = None,
-    label: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Whose runs in the history; by default the report's own label.")
-    ] = None,
+    label: KnownLabel = None,
     bench: Bench = None,
     acceptance: Acceptance = None,
     output: OutputFiles = None,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from bubblefinder.cli import usage
-from bubblefinder.cli.arguments import BISECT, Json, OutputFiles, OutputFormat, Quiet, ReportUrl
+from bubblefinder.cli.arguments import BISECT, Json, KnownLabel, OutputFiles, OutputFormat, Quiet, ReportUrl
 from bubblefinder.errors import EXIT_GATE, EXIT_INPUT, UsageError, for_bisect
 from bubblefinder.units import plural
 
@@ -82,9 +82,7 @@ def diff(
         Path | None,
         typer.Option(metavar="FILE", help="Take the spread between captures from the runs in this history file."),
     ] = None,
-    label: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Whose runs in the history; by default the base's own label.")
-    ] = None,
+    label: KnownLabel = None,
     bench: Annotated[
         list[Path] | None,
         typer.Option(metavar="FILE", help="Results of a benchmark, given twice: those of base, then those of head."),

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-import typer
-
 from bubblefinder.cli.arguments import (
     Bandwidth,
     Batch,
@@ -13,6 +9,7 @@ from bubblefinder.cli.arguments import (
     Context,
     DraftSteps,
     DraftTokens,
+    Gpu,
     Json,
     Model,
     OutputFiles,
@@ -33,7 +30,7 @@ def floor(
     draft_steps: DraftSteps = 0,
     draft_tokens: DraftTokens = 1,
     bandwidth: Bandwidth = None,
-    gpu: Annotated[int | None, typer.Option(metavar="N", help="Look at this GPU.")] = None,
+    gpu: Gpu = None,
     step_by: StepBy = None,
     output: OutputFiles = None,
     output_format: OutputFormat = None,

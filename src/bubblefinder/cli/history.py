@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bubblefinder.cli.arguments import HISTORY, HistoryFile, Meta, OutputFiles, OutputFormat, Quiet
+from bubblefinder.cli.arguments import HISTORY, Commit, HistoryFile, Label, Meta, OutputFiles, OutputFormat, Quiet
 from bubblefinder.errors import EXIT_GATE
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 history = typer.Typer(help="Keep runs over time and find when they moved.", no_args_is_help=True, rich_markup_mode=None)
 
-Label = Annotated[str | None, typer.Option(metavar="NAME", help="Only the runs of this label.")]
+Only = Annotated[str | None, typer.Option("--label", metavar="NAME", help="Only the runs of this label.")]
 Number = Annotated[int, typer.Argument(metavar="RUN", help="The run's number, as `history list` shows it.")]
 
 
@@ -23,10 +23,8 @@ Number = Annotated[int, typer.Argument(metavar="RUN", help="The run's number, as
 def add(
     capture: Annotated[Path, typer.Argument(metavar="REPORT", help="A report JSON, an HTML report or a capture.")],
     file: HistoryFile = HISTORY,
-    label: Annotated[
-        str | None, typer.Option(metavar="NAME", help="What was run; only runs of one label are compared.")
-    ] = None,
-    commit: Annotated[str | None, typer.Option(metavar="SHA", help="The commit that was captured.")] = None,
+    label: Label = None,
+    commit: Commit = None,
     meta: Meta = None,
     quiet: Annotated[bool, typer.Option("-q", "--quiet", help="Print nothing unless the run raises an alarm.")] = False,
 ) -> None:
@@ -51,7 +49,7 @@ def add(
 
 
 @history.command("list")
-def list_runs(file: HistoryFile = HISTORY, label: Label = None) -> None:
+def list_runs(file: HistoryFile = HISTORY, label: Only = None) -> None:
     """List the runs, oldest first."""
     from bubblefinder.compare.history import runs
     from bubblefinder.compare.store import open_store
@@ -90,7 +88,7 @@ def show(number: Number, file: HistoryFile = HISTORY) -> None:
 def trend(
     metric: Annotated[str, typer.Argument(metavar="METRIC", help="A metric's id.")],
     file: HistoryFile = HISTORY,
-    label: Label = None,
+    label: Only = None,
     where: Annotated[
         list[str] | None, typer.Option(metavar="KEY=VALUE", help="The rank, role or severity, as in rank=1.")
     ] = None,
@@ -137,7 +135,7 @@ def prune(
 @history.command()
 def export(
     file: HistoryFile = HISTORY,
-    label: Label = None,
+    label: Only = None,
     output_format: Annotated[str, typer.Option("-f", "--format", metavar="NAME", help="csv or json.")] = "csv",
 ) -> None:
     """Print every value of every run, one a line."""

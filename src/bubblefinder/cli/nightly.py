@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bubblefinder.cli.arguments import HISTORY, Acceptance, Bench, HistoryFile, Meta, ReportUrl
+from bubblefinder.cli.arguments import HISTORY, Acceptance, Bench, Commit, HistoryFile, Label, Meta, ReportUrl
 from bubblefinder.errors import BubblefinderError
 
 if TYPE_CHECKING:
@@ -23,10 +23,8 @@ def nightly(
         typer.Option("-o", "--output", metavar="DIR", help="The folder to write HTML, Markdown, JUnit and JSON to."),
     ],
     history: HistoryFile = HISTORY,
-    label: Annotated[
-        str | None, typer.Option(metavar="NAME", help="What was run; only runs of one label are compared.")
-    ] = None,
-    commit: Annotated[str | None, typer.Option(metavar="SHA", help="The commit that was captured.")] = None,
+    label: Label = None,
+    commit: Commit = None,
     meta: Meta = None,
     bench: Bench = None,
     acceptance: Acceptance = None,

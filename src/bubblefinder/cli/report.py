@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from bubblefinder.cli.arguments import Json, OutputFiles, OutputFormat, Verbose, refuse_unseen
+from bubblefinder.cli.arguments import Json, OutputFiles, OutputFormat, ReportUrl, Verbose, refuse_unseen
 
 
 def report(
@@ -20,9 +20,7 @@ def report(
     output: OutputFiles = None,
     output_format: OutputFormat = None,
     json: Json = False,
-    report_url: Annotated[
-        str, typer.Option(metavar="URL", help="Where the full report can be read; Markdown links to it.")
-    ] = "",
+    report_url: ReportUrl = "",
     quiet: Annotated[bool, typer.Option("-q", "--quiet", help="With -o, print no summary.")] = False,
     verbose: Verbose = 0,
 ) -> None:

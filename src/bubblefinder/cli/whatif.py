@@ -9,9 +9,11 @@ import typer
 
 from bubblefinder.cli.arguments import (
     Capture,
+    Gpu,
     Json,
     OutputFiles,
     OutputFormat,
+    Pid,
     Quiet,
     StepBy,
     TokenTime,
@@ -60,11 +62,8 @@ def whatif(
     accept_length: Annotated[
         float | None, typer.Option(metavar="N", min=0.01, help="Tokens accepted a step, to show tokens per second.")
     ] = None,
-    gpu: Annotated[
-        int | None,
-        typer.Option(metavar="N", help="Predict the steps of this GPU (default: the lowest with decode steps)."),
-    ] = None,
-    pid: Annotated[int | None, typer.Option(metavar="PID", help="Predict the steps of this process.")] = None,
+    gpu: Gpu = None,
+    pid: Pid = None,
     step_by: StepBy = None,
     output: OutputFiles = None,
     output_format: OutputFormat = None,
