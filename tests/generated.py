@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING
 from typer.main import get_command
 
 from bubblefinder.cli.app import app
-from bubblefinder.compare.budget import json_schema as budget_schema
-from bubblefinder.compare.json import json_schema as diff_schema
 from bubblefinder.compare.metrics import METRICS
 from bubblefinder.compare.scenario import SERVING
 from bubblefinder.compare.sentences import metric_label
 from bubblefinder.trace.columns import FRAMES, MEANINGS
 from bubblefinder.trace.request_kernels import COUNTS, REQUEST_KERNELS
+from tests.schemas import budget_schema, diff_schema
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

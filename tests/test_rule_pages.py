@@ -16,10 +16,10 @@ import pytest
 
 from bubblefinder.rules.cases import CaseFile, read_cases
 from bubblefinder.rules.config import Config
-from bubblefinder.rules.explain import fields_page, index, written_page
 from bubblefinder.rules.model import Pack
 from bubblefinder.rules.packs import SCHEMAS, load_packs, schema, shipped
 from bubblefinder.rules.suggest import read_toml
+from tests.rule_pages import fields_page, index, written_page
 
 ROOT = Path(__file__).parent.parent
 CASES = ROOT / "tests" / "cases"

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 VERSION: Final = 1
-SCHEMA_ID: Final = "bubblefinder.budget/1"
-_DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 _KINDS: Final = frozenset({"float", "str", "int"})
 
 
@@ -127,11 +125,6 @@ def load_budget(path: Path) -> BudgetFile:
 _MODELS: Final[dict[tuple[str, ...], type[BaseModel]]] = {
     ("budget",): Budget, ("scenario",): Scenario, ("scenario", "budget"): ServingBudget,
 }  # fmt: skip
-
-
-def json_schema() -> dict[str, Any]:
-    """Return the JSON Schema of budget files."""
-    return {"$schema": _DIALECT, "$id": SCHEMA_ID, **BudgetFile.model_json_schema()}
 
 
 def _told(problem: Any) -> str:  # noqa: ANN401 - pydantic's own shape

@@ -10,7 +10,6 @@ from bubblefinder.errors import NotATraceError
 from bubblefinder.report.model import SCHEMA, Report
 
 _HINT = "give a report written by `bubblefinder analyze -o report.json` or `-o report.html`"
-SCHEMA_URL = "https://json-schema.org/draft/2020-12/schema"
 
 
 def render(document: object) -> str:
@@ -46,9 +45,3 @@ def _schema_of(content: bytes | str) -> object:
         return msgspec.json.decode(content, type=dict[str, Any]).get("schema")
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise NotATraceError("this is not a report: it holds no JSON object", hint=_HINT) from error
-
-
-def json_schema() -> dict[str, Any]:
-    """Return the JSON Schema of report/1."""
-    schema = msgspec.json.schema(Report)
-    return {"$schema": SCHEMA_URL, "$id": SCHEMA, "title": SCHEMA, **schema}

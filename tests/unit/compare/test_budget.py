@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from bubblefinder.compare.budget import json_schema, load_budget
+from bubblefinder.compare.budget import load_budget
 from bubblefinder.errors import EXIT_USAGE, UsageError
+from tests.schemas import budget_schema
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -128,4 +129,4 @@ def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
 
 
 def test_the_published_schema_is_the_one_in_force(root: Path) -> None:
-    assert json.loads((root / "docs/schema/budget-1.json").read_text()) == json_schema()
+    assert json.loads((root / "docs/schema/budget-1.json").read_text()) == budget_schema()

@@ -17,8 +17,8 @@ from bubblefinder.overhead.model import Cost, Costs, Overhead, Source
 from bubblefinder.replay.correct import correct
 from bubblefinder.replay.corrected import traced_steps, without_tracing
 from bubblefinder.replay.summary import summarise
-from bubblefinder.report.json import json_schema
 from tests import samples
+from tests.schemas import report_schema
 from tests.unit.replay.taxed import Eager, Loop, Tax, decode, on_h200, sums
 
 if TYPE_CHECKING:
@@ -304,4 +304,4 @@ def test_an_unknown_collector_leaves_everything_null() -> None:
 def test_it_is_written_as_json() -> None:
     for found in (section(Source()), section(Source(untraced_step_ns=1e6)), section(Source(), cupti=None)):
         assert msgspec.json.decode(msgspec.json.encode(found), type=Overhead) == found
-    assert "corrected_bubble_share_range" in str(json_schema())
+    assert "corrected_bubble_share_range" in str(report_schema())

@@ -14,6 +14,7 @@ import pytest
 
 from bubblefinder.errors import NotATraceError
 from bubblefinder.report import json
+from tests.schemas import report_schema
 from tests.unit.report.sample import graph_report, hostile_report, sample_report, unseen_report
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ REPORTS = [sample_report(gpus=2), graph_report(), unseen_report(), hostile_repor
 
 
 def written() -> str:
-    return stdlib_json.dumps(json.json_schema(), indent=1, sort_keys=True) + "\n"
+    return stdlib_json.dumps(report_schema(), indent=1, sort_keys=True) + "\n"
 
 
 @pytest.mark.parametrize("report", REPORTS)

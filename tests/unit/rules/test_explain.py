@@ -1,9 +1,10 @@
 from __future__ import annotations
 
 from bubblefinder.rules.cases import Case
-from bubblefinder.rules.explain import fields_page, index, page
+from bubblefinder.rules.explain import page
 from bubblefinder.rules.model import Pack
 from bubblefinder.rules.packs import load_packs
+from tests.rule_pages import fields_page, index
 
 PACK = Pack.model_validate(
     {
