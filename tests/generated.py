@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,7 +14,8 @@ from bubblefinder.compare.scenario import SERVING
 from bubblefinder.compare.sentences import metric_label
 from bubblefinder.trace.columns import FRAMES, MEANINGS
 from bubblefinder.trace.request_kernels import COUNTS, REQUEST_KERNELS
-from tests.schemas import budget_schema, diff_schema
+from tests import rule_pages
+from tests.schemas import budget_schema, diff_schema, report_schema, schema_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,6 +26,7 @@ ROOT = Path(__file__).parents[1]
 NOTE = "<!-- Made from the program; run `python -m tests.generated`. -->\n"
 
 
+@cache
 def pages() -> dict[str, str]:
     """The text of every made page by its place."""
     return {
@@ -34,12 +36,9 @@ def pages() -> dict[str, str]:
         "docs/request-kernels.md": request_kernels_page(),
         "docs/schema/diff-1.json": schema_file(diff_schema()),
         "docs/schema/budget-1.json": schema_file(budget_schema()),
+        "docs/schema/report-1.json": schema_file(report_schema()),
+        **rule_pages.pages(),
     }
-
-
-def schema_file(schema: object) -> str:
-    """A published schema, in the form that all of them have."""
-    return json.dumps(schema, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
 
 
 def commands() -> Iterator[tuple[tuple[str, ...], Command]]:

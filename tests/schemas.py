@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import msgspec
@@ -28,3 +29,8 @@ def diff_schema() -> dict[str, Any]:
 def budget_schema() -> dict[str, Any]:
     """The JSON Schema of budget files."""
     return {"$schema": _DIALECT, "$id": "bubblefinder.budget/1", **BudgetFile.model_json_schema()}
+
+
+def schema_file(schema: object) -> str:
+    """A published schema, in the form that all of them have."""
+    return json.dumps(schema, indent=1, sort_keys=True, ensure_ascii=False) + "\n"

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING
 
 import pytest
 
 from bubblefinder.compare.budget import load_budget
 from bubblefinder.errors import EXIT_USAGE, UsageError
-from tests.schemas import budget_schema
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -126,7 +124,3 @@ def test_other_versions_and_broken_files_are_refused(tmp_path: Path, text: str, 
 def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="can't be read"):
         load_budget(tmp_path / "none.toml")
-
-
-def test_the_published_schema_is_the_one_in_force(root: Path) -> None:
-    assert json.loads((root / "docs/schema/budget-1.json").read_text()) == budget_schema()

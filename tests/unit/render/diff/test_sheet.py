@@ -22,7 +22,6 @@ from bubblefinder.render.formats import format_for, formats_of, render
 from bubblefinder.report.charts import StepTimeline, TimelineBar
 from bubblefinder.report.found import Quantiles, Site
 from bubblefinder.units import duration
-from tests.schemas import diff_schema
 from tests.unit.compare.builders import MS, a_finding, a_kernel, a_report, with_kernels
 
 if TYPE_CHECKING:
@@ -103,7 +102,6 @@ def test_text_leads_with_the_verdict_and_holds_no_escapes(hostile: Diff) -> None
 
 def test_json_follows_its_published_schema(hostile: Diff, root: Path) -> None:
     schema = json.loads((root / "docs/schema/diff-1.json").read_text())
-    assert schema == diff_schema()
     document = json.loads(render_diff(hostile, "json"))
     jsonschema.validate(document, schema)
     assert document["schema"] == "bubblefinder.diff/1"
