@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import tomllib
-from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Final, Literal, Self
+from typing import TYPE_CHECKING, Final, Literal, Self
 
-from pydantic import BaseModel, Field, ValidationError, ValidationInfo, field_validator, model_validator
+from pydantic import BaseModel, Field, ValidationInfo, field_validator, model_validator
 
 from bubblefinder.compare.limit_syntax import parse_share
 from bubblefinder.compare.limited import STRICT, Limited
 from bubblefinder.compare.metrics import METRICS
-from bubblefinder.compare.scenario import SERVING, Scenario, ServingBudget
-from bubblefinder.errors import UsageError
-from bubblefinder.rules.suggest import did_you_mean
+from bubblefinder.compare.scenario import SERVING, Scenario
+from bubblefinder.rules.suggest import did_you_mean, load
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-VERSION: Final = 1
-_KINDS: Final = frozenset({"float", "str", "int"})
+_HINT: Final = "docs/budgets.md shows the format, `bubblefinder metrics` the metrics, and `budget init` writes one"
 
 
 class Budget(Limited):
@@ -96,74 +92,6 @@ def load_budget(path: Path) -> BudgetFile:
     """Return the budgets in a TOML file.
 
     Raises:
-        UsageError: the file can't be read, or is wrong; the message tells everything that is, with lines.
+        FileError: the file can't be read, or is wrong; the message has every mistake, with its line.
     """
-    try:
-        text = path.read_text("utf-8")
-        document = tomllib.loads(text)
-    except OSError as error:
-        raise UsageError(
-            f"{path} can't be read: {error.strerror}",
-            hint="check the path; `bubblefinder budget init` writes one",
-        ) from error
-    except UnicodeDecodeError as error:
-        raise UsageError(f"{path} is no text in UTF-8", hint="docs/budgets.md shows the format") from error
-    except tomllib.TOMLDecodeError as error:
-        raise UsageError(f"{path} is no TOML: {error}", hint="docs/budgets.md shows the format") from error
-    try:
-        return BudgetFile.model_validate(document)
-    except ValidationError as error:
-        lines = text.splitlines()
-        problems = {_place(one, lines): _told(one) for one in error.errors(include_url=False)}
-        told = [f"  {place}: {problem}" for place, problem in problems.items()]
-        raise UsageError(
-            "\n".join([f"{path} is wrong in {len(told)} {'place' if len(told) == 1 else 'places'}", *told]),
-            hint="docs/budgets.md shows the format, `bubblefinder metrics` the metrics",
-        ) from error
-
-
-_MODELS: Final[dict[tuple[str, ...], type[BaseModel]]] = {
-    ("budget",): Budget, ("scenario",): Scenario, ("scenario", "budget"): ServingBudget,
-}  # fmt: skip
-
-
-def _told(problem: Any) -> str:  # noqa: ANN401 - pydantic's own shape
-    location, kind = problem["loc"], problem["type"]
-    if kind == "extra_forbidden":
-        model = _MODELS.get(tuple(part for part in location[:-1] if isinstance(part, str)), BudgetFile)
-        return f"there is no key {str(location[-1])!r}{did_you_mean(str(location[-1]), model.model_fields)}"
-    if kind == "missing":
-        return f"it is missing{f'; write version = {VERSION}' if location == ('version',) else ''}"
-    if location and location[-1] in _KINDS:
-        return "it is neither a number nor text in quotes"
-    if location == ("version",):
-        return f"this bubblefinder reads version {VERSION}"
-    message: str = problem["msg"].removeprefix("Value error, ")
-    return message[:1].lower() + message[1:]
-
-
-def _place(problem: Any, lines: list[str]) -> str:  # noqa: ANN401 - pydantic's own shape
-    """Return the line a problem is on, as well as a scan can tell, and its path."""
-    location = problem["loc"]
-    path = ".".join(str(part) for part in location if part not in _KINDS)
-    if not location:
-        return "the file"
-    first = _table(location, lines)
-    if first is None or (problem["type"] == "missing" and len(location) == 1):
-        return path
-    key = next((part for part in reversed(location) if isinstance(part, str) and part not in _KINDS), "")
-    found = (number for number in range(first, len(lines)) if lines[number].split("=")[0].strip() == key)
-    return f"line {next(found, first) + 1}, {path}"
-
-
-def _table(location: tuple[int | str, ...], lines: list[str]) -> int | None:
-    """Return the line on which the innermost table of a path begins; null where it isn't written as one."""
-    first, name = 0, ""
-    for part, number in pairwise(location):
-        if isinstance(part, str) and isinstance(number, int):
-            name = f"{name}.{part}" if name else part
-            heads = [n for n in range(first, len(lines)) if lines[n].replace(" ", "").startswith(f"[[{name}]]")]
-            if number >= len(heads):
-                return None
-            first = heads[number]
-    return first
+    return load(BudgetFile, path, hint=_HINT)

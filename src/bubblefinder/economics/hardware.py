@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from bubblefinder.errors import CannotAnswerError
 from bubblefinder.rules.packs import shipped
-from bubblefinder.rules.suggest import read_toml, validate
+from bubblefinder.rules.suggest import load
 
 _STRICT = ConfigDict(extra="forbid", frozen=True)
 _Positive = Annotated[float, Field(gt=0)]
@@ -81,4 +81,4 @@ def bandwidth_of(name: str | None, recorded: int | None, given: float | None = N
 
 def _known() -> tuple[Gpu, ...]:
     path = shipped() / "hardware" / "gpus.toml"
-    return validate(Gpus, read_toml(path), path.name).gpu
+    return load(Gpus, path).gpu

@@ -8,7 +8,7 @@ from bubblefinder.economics.hub import read_config
 from bubblefinder.economics.shape import Shape
 from bubblefinder.errors import UsageError
 from bubblefinder.rules.packs import shipped
-from bubblefinder.rules.suggest import did_you_mean, read_toml, validate
+from bubblefinder.rules.suggest import did_you_mean, load
 
 
 def shape_names() -> list[str]:
@@ -26,11 +26,11 @@ def load_shape(name: str) -> Shape:
     if path.suffix == ".json":
         return read_config(path)
     if path.suffix == ".toml":
-        return validate(Shape, read_toml(path), str(path))
+        return load(Shape, path)
     if name not in shape_names():
         hint = f"there is {', '.join(shape_names())}; or name a shape file (.toml) or a Hugging Face config.json"
         raise UsageError(f"no model shape is called {name!r}{did_you_mean(name, shape_names())}", hint=hint)
-    return validate(Shape, read_toml(_folder() / f"{name}.toml"), name)
+    return load(Shape, _folder() / f"{name}.toml")
 
 
 def _folder() -> Path:

@@ -16,7 +16,7 @@ from bubblefinder.pipeline import Analysis
 from bubblefinder.rules.config import Config
 from bubblefinder.rules.engine import run_rules
 from bubblefinder.rules.model import Confidence, Line, Program, RuleId, Severity
-from bubblefinder.rules.suggest import read_toml, validate
+from bubblefinder.rules.suggest import load
 from bubblefinder.trace.drawn import draw
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ def read_cases(path: Path) -> CaseFile:
     Raises:
         FileError: with every mistake in it.
     """
-    return validate(CaseFile, read_toml(path), str(path))
+    return load(CaseFile, path)
 
 
 def picture(case: Case) -> str:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from bubblefinder.errors import UsageError
 from bubblefinder.rules.model import Kernels, Pack
-from bubblefinder.rules.suggest import FileError, read_toml, validate
+from bubblefinder.rules.suggest import FileError, load
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -76,8 +76,7 @@ def read_pack(path: Path) -> Pack | Kernels:
     Raises:
         FileError: with every mistake in it.
     """
-    data, where = read_toml(path), str(path)
-    return validate(Kernels, data, where) if path.name == KERNELS else validate(Pack, data, where)
+    return load(Kernels, path) if path.name == KERNELS else load(Pack, path)
 
 
 @cache

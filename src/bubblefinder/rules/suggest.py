@@ -1,10 +1,11 @@
-"""Errors in files that people write: all of them at once, each with file, key and a suggestion."""
+"""Errors in files that people write: all of them at once, each with file, line, key and a suggestion."""
 
 from __future__ import annotations
 
 import difflib
 import tomllib
-from typing import TYPE_CHECKING, Any, TypeVar
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
@@ -12,16 +13,19 @@ from bubblefinder.errors import UsageError
 from bubblefinder.reading import read_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
     from pathlib import Path
 
     from pydantic_core import ErrorDetails
 
 Model = TypeVar("Model", bound=BaseModel)
+Place = tuple[int | str, ...]
+"""Keys and positions that lead to a value, from the outside in."""
+_HINT: Final = "fix these keys and run it again"
 
 
 class FileError(UsageError):
-    """A rule pack, a case file or a configuration file is wrong."""
+    """A rule pack, a budget, a case file or a configuration file is wrong."""
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
@@ -30,47 +34,100 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     return f"; did you mean {near[0]!r}?" if near else ""
 
 
+def load(model: type[Model], path: Path, hint: str = _HINT) -> Model:
+    """Return what a TOML file holds as a model; ``-`` is standard input.
+
+    Raises:
+        FileError: it can't be read, or is wrong: with every mistake.
+    """
+    text = _text(path)
+    return validate(model, _tables(text, path), str(path), text.splitlines(), hint)
+
+
 def read_toml(path: Path) -> dict[str, Any]:
     """Return a TOML file's tables; ``-`` is standard input.
 
     Raises:
         FileError: it can't be read, or it is no TOML.
     """
-    try:
-        return tomllib.loads(read_bytes(path).decode("utf-8"))
-    except UnicodeDecodeError as error:
-        raise FileError(f"{path}: not TOML: it is no text in UTF-8", hint="check the path") from error
-    except tomllib.TOMLDecodeError as error:
-        raise FileError(f"{path}: not TOML: {error}", hint="mend that line and run it again") from error
-    except OSError as error:
-        raise FileError(f"{path}: {error.strerror or error}", hint="check the path") from error
+    return _tables(_text(path), path)
 
 
-def validate(model: type[Model], data: object, where: str) -> Model:
-    """Return the data as a model.
+def validate(model: type[Model], data: object, where: str, lines: Sequence[str] = (), hint: str = _HINT) -> Model:
+    """Return the data as a model; `lines` are those of the file, where it is TOML.
 
     Raises:
-        FileError: with every error, one a line: file, key, what is wrong with it.
+        FileError: with every mistake, one a line: file, line, key, what is wrong with it.
     """
     try:
         return model.model_validate(data)
     except ValidationError as error:
-        lines = [
-            f"{where}: {_key(data, detail['loc'])}{_told(model, detail)}" for detail in error.errors(include_url=False)
-        ]
-        raise FileError("\n".join(dict.fromkeys(lines)), hint="fix these keys and run it again") from error
+        told: dict[str, list[str]] = {}
+        for detail in error.errors(include_url=False):
+            place = _written(data, detail["loc"])
+            told.setdefault(_line(place, lines) + _key(data, place), []).append(_told(model, detail))
+        mistakes = [f"{where}: {place}{' or '.join(dict.fromkeys(said))}" for place, said in told.items()]
+        raise FileError("\n".join(mistakes), hint=hint) from error
 
 
-def _key(data: object, loc: tuple[int | str, ...]) -> str:
-    """Return where an error is: ``rule SGL001, wait[0].bytes: ``."""
+def _text(path: Path) -> str:
+    try:
+        return read_bytes(path).decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise FileError(f"{path}: not TOML: it is no text in UTF-8", hint="check the path") from error
+    except OSError as error:
+        raise FileError(f"{path} can't be read: {error.strerror or error}", hint="check the path") from error
+
+
+def _tables(text: str, path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise FileError(f"{path}: not TOML: {error}", hint="mend that line and run it again") from error
+
+
+def _written(data: Any, place: Place) -> Place:  # noqa: ANN401 - whatever a file holds
+    """Return a place as the file has it: pydantic puts the kinds it tried behind the place of a plain value."""
+    for depth, part in enumerate(place):
+        if not isinstance(data, dict | list):
+            return place[:depth]
+        data = data.get(part) if isinstance(data, dict) else data[part] if isinstance(part, int) else None
+    return place
+
+
+def _key(data: object, place: Place) -> str:
+    """Return which key an error is about: ``rule SGL001, wait[0].bytes: ``."""
     named = ""
-    if len(loc) > 1 and isinstance(loc[1], int) and isinstance(data, dict):
-        entry = data[loc[0]][loc[1]]
+    if len(place) > 1 and isinstance(place[1], int) and isinstance(data, dict):
+        entry = data[place[0]][place[1]]
         label = entry.get("id") or entry.get("name") if isinstance(entry, dict) else None
-        named, loc = f"{loc[0]} {label or loc[1] + 1}", loc[2:]
-    path = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in loc).lstrip(".")
+        named, place = f"{place[0]} {label or place[1] + 1}", place[2:]
+    path = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in place).lstrip(".")
     key = ", ".join(part for part in (named, path) if part)
     return f"{key}: " if key else ""
+
+
+def _line(place: Place, lines: Sequence[str]) -> str:
+    """Return the line of a key, as well as a scan can tell, or else that of its table: ``line 7, ``; else nothing."""
+    first = _table(place, lines)
+    if first is None:
+        return ""
+    own = (number for number in range(first, len(lines)) if place and lines[number].split("=")[0].strip() == place[-1])
+    number = next(own, first if len(place) > 1 else None)
+    return "" if number is None else f"line {number + 1}, "
+
+
+def _table(place: Place, lines: Sequence[str]) -> int | None:
+    """Return where the innermost table of a place begins; null where it isn't written as one."""
+    first, name = 0, ""
+    for part, number in pairwise(place):
+        if isinstance(part, str) and isinstance(number, int):
+            name = f"{name}.{part}" if name else part
+            heads = [n for n in range(first, len(lines)) if lines[n].replace(" ", "").startswith(f"[[{name}]]")]
+            if number >= len(heads):
+                return None
+            first = heads[number]
+    return first
 
 
 def _told(model: type[BaseModel], detail: ErrorDetails) -> str:
@@ -85,10 +142,10 @@ def _told(model: type[BaseModel], detail: ErrorDetails) -> str:
     return told[:1].lower() + told[1:]
 
 
-def _known_keys(schema: dict[str, Any], loc: tuple[int | str, ...]) -> list[str]:
+def _known_keys(schema: dict[str, Any], place: Place) -> list[str]:
     """Return the keys that the JSON Schema allows at a place."""
     nodes = [schema]
-    for part in loc:
+    for part in place:
         nodes = [step for node in _resolved(schema, nodes) if (step := _down(node, part)) is not None]
     return [key for node in _resolved(schema, nodes) for key in node.get("properties", {})]
 

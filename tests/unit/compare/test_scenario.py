@@ -123,12 +123,12 @@ def test_traps_are_warnings(judged: Callable[..., Judged]) -> None:
     [
         (
             ("serving.tpot.p95", "serving.tpott.p95"),
-            "line 7, scenario.0.budget.0.metric: .* did you mean 'serving.tpot.p95'",
+            r"line 7, scenario coding, budget\[0\].metric: .* did you mean 'serving.tpot.p95'",
         ),
         (("serving.tpot.p95", "step.duration.p50"), "no serving metric"),
         (('max = "4 ms"', "max = 4"), "no time"),
         (('max = "4 ms"', ""), "no limit"),
-        (('max = "4 ms"', 'max = "4 ms"\nregress = 0.1'), "no key 'regress'"),
+        (('max = "4 ms"', 'max = "4 ms"\nregress = 0.1'), "line 9, scenario coding, budget.*regress: unknown key"),
         (('max = "4 ms"', 'max = "4 ms"\nuntil = 2026-12-31'), "needs why and owner"),
         (("concurrency = [1, 4]", "concurrency = []"), "concurrency"),
     ],

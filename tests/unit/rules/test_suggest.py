@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from bubblefinder.rules.model import Pack
-from bubblefinder.rules.suggest import FileError, did_you_mean, read_toml, validate
+from bubblefinder.rules.suggest import FileError, did_you_mean, load, read_toml, validate
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -40,6 +40,18 @@ def test_every_mistake_is_told_with_file_key_and_suggestion() -> None:
             "unterminated subpattern at position 0"
         ),
     ]
+
+
+def test_a_mistake_in_a_file_has_its_line(tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text('pack = "mine"\nabut = "x"\n[[rule]]\nid = "SG001"\n[[rule]]\nid = "SG002"\nsincee = "0.1.0"\n')
+    with pytest.raises(FileError) as error:
+        load(Pack, path)
+    lines = str(error.value).splitlines()
+    assert f"{path}: line 2, abut: unknown key; did you mean 'about'?" in lines
+    assert f"{path}: line 7, rule SG002, sincee: unknown key; did you mean 'since'?" in lines
+    assert f"{path}: line 3, rule SG001, since: is missing" in lines
+    assert f"{path}: prefix: is missing" in lines
 
 
 def test_a_suggestion_only_when_something_is_near() -> None:
