@@ -11,7 +11,7 @@ from bubblefinder.compare.changes import Key, measures_of
 from bubblefinder.compare.comparable import refusals
 from bubblefinder.compare.delta.tracer import traced_as
 from bubblefinder.compare.metrics import ranks
-from bubblefinder.compare.noise import Floors, Setting, line_between, waiting_of
+from bubblefinder.compare.noise import Setting, line_between, waiting_of
 from bubblefinder.compare.reach import reach_of
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ def of_reports(reports: Sequence[Report], report: Report) -> Baseline:
     )
 
 
-def shift(baseline: Baseline, report: Report, measure: Measure, floors: Floors | None = None) -> Distance | None:
+def shift(baseline: Baseline, report: Report, measure: Measure) -> Distance | None:
     """Return where a measure of the report lies against the baseline; null if either doesn't know it."""
     known = baseline.values.get(measure.key)
     if not known or measure.value is None:
@@ -88,8 +88,7 @@ def shift(baseline: Baseline, report: Report, measure: Measure, floors: Floors |
         waiting=max(baseline.waiting, waiting_of(report)),
         step_ns=min(baseline.step_ns, step_ns(report)),
         ranks=len(ranks(report)),
-        floors=floors or Floors(),
-        reach=min(baseline.reach, reach_of(report, floors)),
+        reach=min(baseline.reach, reach_of(report)),
     )
     mean = fsum(known) / len(known)
     line = line_between(measure.metric.noise, known, [measure.value], setting)

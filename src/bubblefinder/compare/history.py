@@ -111,21 +111,20 @@ def add(
     return run(database, int(str(number)))
 
 
-def add_failed(database: Database, report: Report | None, failure: Failure, *, now: datetime | None = None) -> PastRun:
+def add_failed(database: Database, report: Report | None, failure: Failure) -> PastRun:
     """Store that a run could not be measured, and why; it never feeds the baseline.
 
     Args:
         database: the history.
         report: what is known of it; null where the capture couldn't be read.
         failure: its name, label and commit, and the reason.
-        now: when.
     """
     known = (
         _row(report)
         if report
         else {"capture_mode": UNKNOWN_MODE, "definitions": DEFINITIONS, "steps": 0, "waiting": 0.0}
     )
-    moment = _at(now)
+    moment = _at(None)
     row = known | {
         "digest": hashlib.sha256(f"{moment} {failure}".encode()).hexdigest(),
         "added_at": moment,
@@ -209,9 +208,9 @@ def baseline(database: Database, report: Report) -> Baseline:
     )
 
 
-def normal_reports(database: Database, report: Report, most: int = COMPARED_RUNS) -> list[Report]:
+def normal_reports(database: Database, report: Report) -> list[Report]:
     """Return the reports of the newest runs of the baseline, oldest first; runs of older files kept none."""
-    return list(_reports(_normal(database, report)).values())[-most:]
+    return list(_reports(_normal(database, report)).values())[-COMPARED_RUNS:]
 
 
 def _reports(rows: Sequence[Mapping[str, Any]]) -> dict[int, Report]:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from bubblefinder.rules.suggest import FileError, validate
+from bubblefinder.rules.suggest import load_json
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -50,10 +49,4 @@ def read_acceptance(path: Path) -> Acceptance:
     Raises:
         FileError: the file can't be read, or is wrong; the message has every mistake.
     """
-    try:
-        data = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise FileError(f"{path}: {error.strerror or error}", hint="check the path") from error
-    except ValueError as error:
-        raise FileError(f"{path}: not JSON: {error}", hint=f'begin with {{"schema": "{SCHEMA}", "result": [') from error
-    return validate(Acceptance, data, str(path))
+    return load_json(Acceptance, path, hint=f'begin with {{"schema": "{SCHEMA}", "result": [')

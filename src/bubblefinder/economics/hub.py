@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any, Final
 
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field
 
 from bubblefinder.economics.shape import Attention, Dense, Dtype, Dtypes, Experts, Shape, Speculative
 from bubblefinder.errors import UsageError
-from bubblefinder.rules.suggest import FileError, validate
+from bubblefinder.rules.suggest import load_json
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -68,13 +67,7 @@ def read_config(path: Path) -> Shape:
     Raises:
         UsageError: the file is no such config, or describes layers whose weights this can't count.
     """
-    try:
-        data = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise FileError(f"{path}: {error.strerror or error}", hint="check the path") from error
-    except ValueError as error:
-        raise FileError(f"{path}: not JSON: {error}", hint="name a Hugging Face config.json") from error
-    config = validate(Config, data, str(path))
+    config = load_json(Config, path, hint="name a Hugging Face config.json")
     attention = _attention(config)
     return Shape(
         name=config.model_type,

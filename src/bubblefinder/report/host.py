@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING
 
-from bubblefinder.causes.host_record import HostCall, HostPhase, HostRange  # noqa: TC001 - decoding reads the annotations
+from bubblefinder.causes.host_record import HostTime
 from bubblefinder.timeline.rank import Rank
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ class HostPart:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HostReport:
+class HostReport(HostTime):
     """The step of the thread that launches most of a rank's work, from its first launch to that of the next step.
 
     `waiting_p50_ns` is time inside calls that wait for the GPU, `calls_p50_ns` inside other CUDA calls and
@@ -53,15 +53,6 @@ class HostReport:
 
     gpu: int
     pid: int
-    thread: str | None
-    steps: int
-    step_p50_ns: float
-    waiting_p50_ns: float
-    calls_p50_ns: float
-    between_p50_ns: float
-    phases: list[HostPhase] = field(default_factory=list)
-    calls: list[HostCall] = field(default_factory=list)
-    ranges: list[HostRange] = field(default_factory=list)
     shorten: list[HostPart] = field(default_factory=list)
 
 
@@ -70,21 +61,9 @@ def host_report(facts: Facts, cured: Recoverable, rank: Rank | None) -> HostRepo
     mine = next((step for step in facts.steps if Rank(step.gpu, step.process) == rank), None)
     if rank is None or mine is None or mine.host is None:
         return None
-    host = mine.host
-    return HostReport(
-        gpu=rank.gpu,
-        pid=rank.pid,
-        thread=host.thread,
-        steps=host.steps,
-        step_p50_ns=host.step_p50_ns,
-        waiting_p50_ns=host.waiting_p50_ns,
-        calls_p50_ns=host.calls_p50_ns,
-        between_p50_ns=host.between_p50_ns,
-        phases=list(host.phases),
-        calls=list(host.calls),
-        ranges=list(host.ranges),
-        shorten=[_part(part, cured.doubt(rank)) for part in cured.shorter.get(rank, ())],
-    )
+    shorten = [_part(part, cured.doubt(rank)) for part in cured.shorter.get(rank, ())]
+    known = {one.name: getattr(mine.host, one.name) for one in fields(mine.host)}
+    return HostReport(gpu=rank.gpu, pid=rank.pid, shorten=shorten, **known)
 
 
 def _part(part: Shortening, doubt: Doubt) -> HostPart:

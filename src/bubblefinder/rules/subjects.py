@@ -26,7 +26,6 @@ SUBJECTS: Final[dict[str, type[Subject]]] = {
     "skew": SkewFacts,
 }
 KINDS: Final = {record: kind for kind, record in SUBJECTS.items()}
-
 _IDENTITY: Final = {
     "wait": ("api", "copy_kind", "memory_kind", "nvtx", "frame", "after_role", "before_role"),
     "step": (),
@@ -36,24 +35,8 @@ _IDENTITY: Final = {
     "queue": ("reason", "api"),
     "skew": ("collective", "role"),
 }
-_SHARES: Final = {
-    "wait": "bubble_share",
-    "step": "host_slow_share",
-    "role": "idle_share",
-    "seam": "idle_share",
-    "hole": "idle_share",
-    "queue": "idle_share",
-    "skew": "skew_share",
-}
-_BUBBLES: Final = {
-    "wait": "bubble_p50_ns",
-    "step": "host_slow_p50_ns",
-    "role": "idle_p50_ns",
-    "seam": "idle_p50_ns",
-    "hole": "idle_p50_ns",
-    "queue": "idle_p50_ns",
-    "skew": "skew_p50_ns",
-}
+_RANKED_BY: Final = {"wait": "bubble", "step": "host_slow", "skew": "skew"}
+"""What a kind of subject is ranked by, as the beginning of its fields ``_share`` and ``_p50_ns``; else ``idle``."""
 _USUAL: Final = 0.5
 _ATTRIBUTE: Final = re.compile(r"^ {4}(\w+): ((?:.|\n {8})*)", re.MULTILINE)
 
@@ -112,7 +95,7 @@ def cost(subject: Subject, share: str | None, step_p50_ns: float | None) -> Cost
         told = max(told, subject.in_turn_ns or 0)
     if told is not None and step_p50_ns:
         return Cost(told * left / step_p50_ns, recoverable_ns=recoverable)
-    known = getattr(subject, share or _SHARES[kind_of(subject)])
+    known = getattr(subject, share or f"{_ranked_by(subject)}_share")
     return Cost(None if known is None else known * left, recoverable_ns=recoverable)
 
 
@@ -127,8 +110,12 @@ def is_rare(subject: Subject) -> bool:
 
 def bubble_p50_ns(subject: Subject, share: str | None) -> float | None:
     """Return the time per step behind the usual share of a subject; None where a rule ranks by another one."""
-    value: float | None = None if share else getattr(subject, _BUBBLES[kind_of(subject)])
+    value: float | None = None if share else getattr(subject, f"{_ranked_by(subject)}_p50_ns")
     return value
+
+
+def _ranked_by(subject: Subject) -> str:
+    return _RANKED_BY.get(kind_of(subject), "idle")
 
 
 @cache

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import json
 import tomllib
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -42,6 +43,21 @@ def load(model: type[Model], path: Path, hint: str = _HINT) -> Model:
     """
     text = _text(path)
     return validate(model, _tables(text, path), str(path), text.splitlines(), hint)
+
+
+def load_json(model: type[Model], path: Path, hint: str) -> Model:
+    """Return what a JSON file holds as a model; `hint` says what such a file is.
+
+    Raises:
+        FileError: it can't be read, or is wrong: with every mistake.
+    """
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise FileError(f"{path} can't be read: {error.strerror or error}", hint="check the path") from error
+    except ValueError as error:
+        raise FileError(f"{path}: not JSON: {error}", hint=hint) from error
+    return validate(model, data, str(path))
 
 
 def read_toml(path: Path) -> dict[str, Any]:

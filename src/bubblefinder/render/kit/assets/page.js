@@ -132,4 +132,6 @@
   addEventListener("resize", sides);
   document.addEventListener("toggle", sides, true);
   sides();
+  // Of a trend that is wider than the window the newest runs are in sight.
+  document.querySelectorAll(".trend div").forEach((one) => { one.scrollLeft = one.scrollWidth; });
 })();
