@@ -126,7 +126,7 @@ def _sources(timeline: Timeline, thread: int) -> Iterator[tuple[str, pl.DataFram
     mine = pl.col("thread") == thread
     collects = pl.col("text").str.contains(_COLLECTS)
     locked = (pl.col("domain") == "GIL Trace") & pl.col("text").str.contains("(?i)wait")
-    nvtx = timeline.trace.nvtx.filter(mine & pl.col("end_ns").is_not_null() & (collects | locked))
+    nvtx = timeline.trace.nvtx.filter(mine & pl.col("end_ns").is_not_null()).filter(collects | locked)
     if len(nvtx):
         yield "gc", nvtx.filter(collects).select(*columns, "text")
         yield "gil", nvtx.filter(locked).select(*columns, "text")

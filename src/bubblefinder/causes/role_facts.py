@@ -147,12 +147,11 @@ def span_of_pieces(lane: RankSteps, spans: pl.DataFrame) -> Ints:
 
 def _operations_of(timeline: Timeline, lane: RankSteps, spans: pl.DataFrame) -> pl.DataFrame:
     """Return the operations of some spans, in order, with `span`: the position of their span."""
+    here = on_gpu(timeline.operations, lane.gpu)
     if spans["eager"][0]:
-        here = on_gpu(timeline.operations, lane.gpu)
         span = held_by(here["start_ns"].to_numpy(), *begin_and_end(spans))
         span[here["process"].to_numpy() != lane.process] = NOWHERE
     else:
-        here = timeline.operations
         place = np.full(len(timeline.replays) + 1, NOWHERE)
         place[spans["replay_index"].to_numpy()] = np.arange(len(spans))
         span = place[here["replay_index"].cast(pl.Int64).fill_null(NOWHERE).to_numpy()]

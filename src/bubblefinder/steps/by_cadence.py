@@ -113,12 +113,19 @@ def _best_period(symbols: Ints) -> tuple[int, float]:
     middle = len(symbols) // 2
     symbols = symbols[max(middle - thresholds.PERIOD_STRETCH, 0) : middle + thresholds.PERIOD_STRETCH]
     longest = min(len(symbols) // 2, thresholds.MAX_PERIOD)
-    scores = np.array(list(_scores(symbols, longest)))
-    if not len(scores) or scores.max() < thresholds.GOOD_PERIOD:
+    trust = 1 - np.arange(1, longest + 2) / max(len(symbols), 1)
+    scores: list[float] = []
+    best = 0.0
+    for score in _scores(symbols, longest):
+        best = max(best, score * trust[len(scores)])
+        scores.append(score)
+        if best >= max(trust[len(scores)], thresholds.GOOD_PERIOD):  # which no longer period can exceed
+            break
+    if max(scores, default=0.0) < thresholds.GOOD_PERIOD:
         return 0, 0.0
-    borne_out = scores * (1 - np.arange(1, longest + 1) / len(symbols))
+    borne_out = np.array(scores) * trust[: len(scores)]
     period = int(np.flatnonzero(borne_out >= thresholds.NEAR_BEST * borne_out.max())[0]) + 1
-    return period, float(scores[period - 1])
+    return period, scores[period - 1]
 
 
 def _scores(symbols: Ints, longest: int) -> Iterator[float]:

@@ -48,10 +48,11 @@ def idle_of(
     pieces = on_gpu(timeline.pieces.with_row_index("piece_index"), lane.gpu).filter(
         pl.col("idle_class") != IdleClass.INTRA_GRAPH
     )
-    parts = _parts(timeline, pieces, np.concatenate([starts, *_charge_edges(causes)]))
+    charges = _charges(causes, pieces)
+    parts = _parts(timeline, pieces, np.concatenate([starts, *begin_and_end(charges)]))
     window = np.searchsorted(starts, parts["start_ns"].to_numpy(), side="right") - 1
     parts = parts.with_columns(window=pl.Series(window)).filter(pl.Series((window >= 0) & decode[window]))
-    told = _told(timeline, steps, causes, parts)
+    told = _told(timeline, steps, parts).with_columns(wait=_waits(causes, charges, parts))
     per_step = told.group_by(*_KEY, "window").agg(pl.col("ns").sum())
     rows = [_row(key, mine["ns"].to_numpy(), int(decode.sum())) for key, mine in _by_key(per_step)]
     return _longest(sorted(rows, key=lambda row: (-row.ns, _sortable(row))), int(decode.sum()))
@@ -89,8 +90,12 @@ def _longest(rows: list[IdleAccount], steps: int) -> list[IdleAccount]:
     return rows[:MOST_IDLE] + others
 
 
-def _charge_edges(causes: Causes | None) -> list[Ints]:
-    return [] if causes is None else [causes.charges[name].to_numpy() for name in ("start_ns", "end_ns")]
+def _charges(causes: Causes | None, pieces: pl.DataFrame) -> pl.DataFrame:
+    """Return what of some pieces, which lie together, is charged, by time."""
+    if causes is None or pieces.is_empty():
+        return pl.DataFrame(schema=dict.fromkeys(("piece_index", "start_ns", "end_ns", "wait_index"), pl.Int64))
+    first, last = pieces["piece_index"][0], pieces["piece_index"][-1]
+    return causes.charges.filter(pl.col("piece_index").is_between(first, last)).sort("start_ns")
 
 
 def _parts(timeline: Timeline, pieces: pl.DataFrame, starts: Ints) -> pl.DataFrame:
@@ -117,8 +122,8 @@ def _edges(timeline: Timeline, thread: int) -> list[Ints]:
     return [frame[name].to_numpy() for frame in mine for name in ("start_ns", "end_ns")]
 
 
-def _told(timeline: Timeline, steps: Steps, causes: Causes | None, parts: pl.DataFrame) -> pl.DataFrame:
-    """Add to each part its class in words, the wait charged with it, and what the host did and where."""
+def _told(timeline: Timeline, steps: Steps, parts: pl.DataFrame) -> pl.DataFrame:
+    """Add to each part its class in words, and what the host did and where."""
     late = parts["idle_class"] == int(IdleClass.HOST_LATE)
     launching = parts["idle_class"] == int(IdleClass.LAUNCHING)
     known = parts["thread"].is_not_null()
@@ -130,7 +135,6 @@ def _told(timeline: Timeline, steps: Steps, causes: Causes | None, parts: pl.Dat
         "window",
         "ns",
         gap_class=pl.col("idle_class").replace_strict(classes, return_dtype=pl.Enum(list(classes.values()))),
-        wait=_waits(causes, parts),
         during=during,
         place=pl.when(late | launching).then(_places(timeline, inside)),
         before=labels(timeline, steps, parts["after_index"]),
@@ -156,19 +160,17 @@ def _outermost(rows: pl.DataFrame, parts: pl.DataFrame) -> pl.Series:
     return outer["name"].cast(pl.Categorical)[nullable(np.where(times < ended, last, NOWHERE))]
 
 
-def _waits(causes: Causes | None, parts: pl.DataFrame) -> pl.Series:
+def _waits(causes: Causes | None, charges: pl.DataFrame, parts: pl.DataFrame) -> pl.Series:
     """Return the wait that each part of a piece of one GPU is charged to, in words."""
-    if causes is None or causes.charges.is_empty() or parts.is_empty():
+    if causes is None or charges.is_empty():
         return pl.Series([None] * len(parts), dtype=pl.Categorical)
-    piece = parts["piece_index"].to_numpy()
-    here = pl.col("piece_index").is_between(int(piece.min()), int(piece.max()))
-    charged = causes.charges.filter(here).sort("start_ns")
-    told = causes.waits[["api", "copy_kind", "nvtx"]][charged["wait_index"].cast(pl.UInt32)]
+    told = causes.waits[["api", "copy_kind", "nvtx"]][charges["wait_index"].cast(pl.UInt32)]
     named = told.select(name=wait_name(general(pl.col("nvtx"))).cast(pl.Categorical))["name"]
-    begun, until = (np.append(charged[side].to_numpy(), 0) for side in ("start_ns", "end_ns"))
+    begun, until = (np.append(charges[side].to_numpy(), 0) for side in ("start_ns", "end_ns"))
     times = parts["start_ns"].to_numpy()
     last = np.searchsorted(begun[:-1], times, side="right") - 1
-    under = (last >= 0) & (times < until[last]) & (np.append(charged["piece_index"].to_numpy(), 0)[last] == piece)
+    mine = np.append(charges["piece_index"].to_numpy(), 0)[last] == parts["piece_index"].to_numpy()
+    under = (last >= 0) & (times < until[last]) & mine
     return named[nullable(np.where(under, last, NOWHERE))]
 
 
