@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from bubblefinder.compare.delta.tracer import WORTH
-from bubblefinder.report.prediction_sentences import between, between_words
+from bubblefinder.report.prediction_sentences import in_words
 from bubblefinder.report.sentences import class_label, plain
 from bubblefinder.units import UNKNOWN, count, duration, plural, share
 
@@ -168,12 +168,10 @@ def _came_or_went(change: SiteChange, verdict: Verdict) -> str:
 
 
 def _worth(side: SiteSide) -> str:
-    if side.recoverable_ns is None:
-        ends = between(side.recoverable_range_ns)
-        return f"worth {ends} a step" if ends else f"{duration(side.bubble_ns)} of idle a step"
-    if not side.recoverable_ns:
+    if side.recoverable_ns == 0:
         return "worth nothing by itself"
-    return f"worth {duration(side.recoverable_ns)}{between_words(side.recoverable_range_ns)} a step"
+    worth = in_words(side.recoverable_ns, side.recoverable_range_ns)
+    return f"worth {worth} a step" if worth else f"{duration(side.bubble_ns)} of idle a step"
 
 
 def refusal(reasons: Sequence[str]) -> str:

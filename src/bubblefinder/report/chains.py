@@ -9,7 +9,7 @@ from bubblefinder.causes.facts import SiteFacts
 from bubblefinder.replay.doubt import Doubt, Estimate
 from bubblefinder.replay.fixes import fix_name
 from bubblefinder.report.found import ChainLink, Predicted, WaitChainReport
-from bubblefinder.report.prediction_sentences import between, between_words
+from bubblefinder.report.prediction_sentences import between, between_words, in_words
 from bubblefinder.report.sentences import plain
 from bubblefinder.timeline.rank import Rank
 from bubblefinder.units import duration, plural, share
@@ -93,7 +93,7 @@ def chain_words(subject: object, cured: Recoverable) -> Iterator[str]:
     place = 1 + next(i for i, link in enumerate(chain.links) if not set(link.site.sites).isdisjoint(subject.sites))
     link = chain.links[place - 1]
     turn = in_turn(subject, cured)
-    own = between(turn.range_ns) if turn.ns is None else duration(turn.ns) + between_words(turn.range_ns)
+    own = in_words(turn.ns, turn.range_ns)
     joint, half, both = (_gain(gives) for gives in _three(chain, cured.doubt(rank)))
     yield (
         f"It is number {place} of {plural(len(chain.links), 'wait')} in a row: without one, the next holds the host. "

@@ -22,12 +22,12 @@ def gain_words(finding: Finding) -> str:
     """
     if not is_handed_on(finding):
         return alone_words(finding)
-    return _told(finding.in_turn_ns, finding.in_turn_range_ns)
+    return in_cell(finding.in_turn_ns, finding.in_turn_range_ns)
 
 
 def alone_words(finding: Finding) -> str:
     """Return what the median step loses without the cause of a finding and with all others there."""
-    return _told(finding.recoverable_ns, finding.recoverable_range_ns)
+    return in_cell(finding.recoverable_ns, finding.recoverable_range_ns)
 
 
 def to_recover_words(finding: Finding) -> str:
@@ -51,17 +51,16 @@ def is_handed_on(finding: Finding) -> bool:
     return finding.in_turn_ns > _HANDED * (finding.recoverable_ns or 0)
 
 
-def _told(value: int | None, ends: Sequence[int] | None) -> str:
+def in_cell(value: float | None, ends: Sequence[float] | None) -> str:
+    """Return a value with its range behind it, or else the range alone, for a table; empty where neither is known."""
     if value is None:
         return f"{duration(ends[0])} to {duration(ends[1])}" if ends else ""
     return duration(value) + between_words(ends)
 
 
-def in_turn_gain(finding: Finding) -> str:
-    """Return what a wait in a row gives in its turn: a value with its range, or the range alone."""
-    if finding.in_turn_ns is None:
-        return between(finding.in_turn_range_ns)
-    return duration(finding.in_turn_ns) + between_words(finding.in_turn_range_ns)
+def in_words(value: float | None, ends: Sequence[float] | None) -> str:
+    """Return the same for a sentence."""
+    return between(ends) if value is None else in_cell(value, ends)
 
 
 def between(ends: Sequence[float] | None) -> str:

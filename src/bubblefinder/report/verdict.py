@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from bubblefinder.replay.sentences import doubt_words
 from bubblefinder.report.model import Verdict
-from bubblefinder.report.prediction_sentences import alone_words, between, between_words, in_turn_gain, is_handed_on
+from bubblefinder.report.prediction_sentences import alone_words, between, between_words, in_words, is_handed_on
 from bubblefinder.report.sentences import (
     CLASS_LABELS,
     bound_words,
@@ -200,8 +200,11 @@ def _cure(finding: Finding) -> str:
 
 def _in_turn(finding: Finding) -> str:
     """Return what a wait gives that only hands the wait on when it goes alone."""
-    gives = f"Removing the first would give {in_turn_gain(finding)} a step once the waits before it are gone"
-    alone = between(finding.recoverable_range_ns) if finding.recoverable_ns is None else alone_words(finding)
+    gain, alone = (
+        in_words(finding.in_turn_ns, finding.in_turn_range_ns),
+        in_words(finding.recoverable_ns, finding.recoverable_range_ns),
+    )
+    gives = f"Removing the first would give {gain} a step once the waits before it are gone"
     return f"{gives}; alone {alone}, since another wait takes its place"
 
 

@@ -10,7 +10,7 @@ from bubblefinder.compare.delta.sentences import part_name
 from bubblefinder.compare.delta.suspect import STRUCTURAL
 from bubblefinder.compare.sentences import MARKS, difference, metric_name, signed, value
 from bubblefinder.render.kit.table import Table
-from bubblefinder.report.prediction_sentences import between, between_words
+from bubblefinder.report.prediction_sentences import in_words
 from bubblefinder.report.sentences import plain, site_words
 from bubblefinder.units import UNKNOWN, count, duration, milliseconds, plural
 
@@ -157,10 +157,8 @@ def _cost(change: SiteChange, side: SiteSide, captures: Sequence[Capture]) -> st
 
 def _time(side: SiteSide, captures: Sequence[Capture]) -> str:
     """Return what a finding costs a step, else its idle time, as the change is of; of few steps, that of each."""
-    if side.recoverable_ns is not None:
-        return duration(side.recoverable_ns) + between_words(side.recoverable_range_ns)
-    if side.bubble_ns is None:
-        return between(side.recoverable_range_ns)
+    if side.recoverable_ns is not None or side.bubble_ns is None:
+        return in_words(side.recoverable_ns, side.recoverable_range_ns)
     few = side.steps_affected and 2 * side.steps_affected <= median(capture.steps for capture in captures)
     return duration(side.bubble_ns) + (_few_steps(side.steps_affected) if few and side.steps_affected else "")
 

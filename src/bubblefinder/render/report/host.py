@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from bubblefinder.render.kit.sheet import Section
 from bubblefinder.render.kit.table import Table
-from bubblefinder.report.prediction_sentences import between, between_words
+from bubblefinder.report.prediction_sentences import in_cell, in_words
 from bubblefinder.report.sentences import bound_words, plain
 from bubblefinder.units import UNKNOWN, code_name, count, duration, milliseconds, share
 
@@ -38,14 +38,14 @@ def _waits(chain: WaitChainReport) -> Section:
     rows = [
         (
             f"{place}. {plain(link.title, 110)}" + (f" [{link.rule}]" if link.rule else ""),
-            _told(link.recoverable_ns, link.recoverable_range_ns),
-            _told(link.in_turn_ns, link.in_turn_range_ns),
+            in_cell(link.recoverable_ns, link.recoverable_range_ns) or UNKNOWN,
+            in_cell(link.in_turn_ns, link.in_turn_range_ns) or UNKNOWN,
             _shares(link.in_turn_ns, link.in_turn_range_ns, chain.step_ns),
         )
         for place, link in enumerate(chain.links, start=1)
     ]
     whole = chain.joint.recoverable_ns, chain.joint.recoverable_range_ns
-    rows.append(("all of them together", "", _told(*whole), _shares(*whole, chain.step_ns)))
+    rows.append(("all of them together", "", in_cell(*whole) or UNKNOWN, _shares(*whole, chain.step_ns)))
     header = ("wait", "alone", "in its turn", "of the step")
     half = f"with half the host's own work instead {_then(chain.half_work)}"
     said = (
@@ -55,13 +55,6 @@ def _waits(chain: WaitChainReport) -> Section:
     )
     heading = f"Waits that hold the launching thread one after the other in a step of {duration(chain.step_ns)}"
     return Section("waits", heading, said, (Table("", header, rows, left=frozenset(header[:1])),))
-
-
-def _told(ns: int | None, ends: list[int] | None) -> str:
-    """Return a value with its range behind it, or the range alone where there is no value."""
-    if ns is None:
-        return f"{duration(ends[0])} to {duration(ends[1])}" if ends else UNKNOWN
-    return duration(ns) + between_words(ends)
 
 
 def _shares(ns: int | None, ends: list[int] | None, step_ns: int) -> str:
@@ -77,10 +70,7 @@ def _untraced(chain: WaitChainReport) -> Iterator[str]:
 
 
 def _then(change: Predicted) -> str:
-    limit = bound_words(change.bound_after)
-    then = between(change.range_ns) if change.step_after_ns is None else duration(change.step_after_ns)
-    ends = "" if change.step_after_ns is None else between_words(change.range_ns)
-    return f"{then}{ends}, bound by the {limit}"
+    return f"{in_words(change.step_after_ns, change.range_ns)}, bound by the {bound_words(change.bound_after)}"
 
 
 def _host_sentence(host: HostReport) -> str:
