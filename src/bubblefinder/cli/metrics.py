@@ -27,4 +27,5 @@ def metrics(
         typer.echo(render(told), nl=False)
         return
     rows = [(m.id, m.unit, m.better, ", ".join(m.dimensions), m.meaning) for m in known]
-    typer.echo(draw(Table("Metrics", ("id", "unit", "better", "where", "meaning"), rows), page_width()))
+    header = ("id", "unit", "better", "where", "meaning")
+    typer.echo(draw(Table("Metrics", header, rows, left=header), page_width()))

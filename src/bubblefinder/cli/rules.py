@@ -33,7 +33,8 @@ def list_rules(folders: Folders = None) -> None:
     config = _config(folders)
     chosen = selected(load_packs(config.rules), config)
     rows = [(rule.id, rule.name, rule.about, rule.status, bare(rule.title)) for rule in chosen]
-    typer.echo(draw(Table("Rules", ("id", "name", "about", "status", "title"), rows), page_width()))
+    header = ("id", "name", "about", "status", "title")
+    typer.echo(draw(Table("Rules", header, rows, left=header), page_width()))
 
 
 @rules.command()

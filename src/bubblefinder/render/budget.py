@@ -76,7 +76,7 @@ def limits(judged: Judged) -> Table:
         )
         for one in sorted(judged.judgements, key=lambda one: _ORDER.index(one.outcome))
     ]
-    return Table("Limits", ("metric", "limit", "value", "verdict", "why"), rows)
+    return Table("Limits", ("metric", "limit", "value", "verdict", "why"), rows, left=("verdict", "why"))
 
 
 def rests_on(judged: Judged) -> str:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 SCHEMA: Final = "bubblefinder.fleet/1"
 _COLUMNS: Final = tuple(one.name for one in fields(Row))
-_WORDS: Final = frozenset({"rank", "capture", "first to fix", "GPU", "mode", "reason", "drifts"})
+_WORDS: Final = ("first to fix", "GPU", "mode", "reason", "drifts")
 
 
 def sheet(fleet: Fleet) -> Sheet:

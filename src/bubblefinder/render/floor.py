@@ -119,7 +119,7 @@ def _roles(floor: FloorReport) -> Table:
     ]
     header = ("role", "bytes", "floor", "at least", "takes", "achieved", "effective")
     note = "at least: if all tokens of a pass chose the same experts."
-    return Table("Floor and length of each role", header, rows, note, left=frozenset({"role"}))
+    return Table("Floor and length of each role", header, rows, note)
 
 
 def _moved(floor: Floor) -> Table:
@@ -133,7 +133,7 @@ def _moved(floor: Floor) -> Table:
     ]
     ridge = floor.bandwidth.ridge
     note = f"Memory bounds bf16 products below {ridge:,.0f} FLOP a byte here." if ridge else ""
-    return Table("What each role moves", ("", *(one.role for one in moved)), rows, note, left=frozenset({""}))
+    return Table("What each role moves", ("", *(one.role for one in moved)), rows, note)
 
 
 def _waterfall(parts: dict[str, int | None], step_ns: int) -> Table:
@@ -144,7 +144,7 @@ def _waterfall(parts: dict[str, int | None], step_ns: int) -> Table:
     ]
     note = "" if parts.get("intra_graph") is not None else "What graphs idle inside was not measured: it is in busy."
     header = ("part", "mean", "share")
-    return Table("What a step is made of, from the floor up", header, rows, note, left=frozenset({"part"}))
+    return Table("What a step is made of, from the floor up", header, rows, note)
 
 
 def _gigabytes(size: float) -> str:

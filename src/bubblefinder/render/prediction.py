@@ -191,7 +191,7 @@ def _fixes(answer: Answer) -> Table:
         for number, (fix, gives) in enumerate(answer.fixes, 1)
     ]
     header = ("number", "fix", "step then", "range", "gain", "bound by")
-    return Table("Every fix by itself", header, rows, _APART if answer.profilers_ns else "")
+    return Table("Every fix by itself", header, rows, _APART if answer.profilers_ns else "", left=("fix", "bound by"))
 
 
 def _order(answer: Answer) -> Table:
@@ -200,7 +200,7 @@ def _order(answer: Answer) -> Table:
         rows.append((str(number), plain(name, 80), *_cells(gives, before, place)))
         before = gives.value.step_ns if gives.value else before
     header = ("number", "fix, on top of those above", "step then", "range", "gain", "bound by")
-    return Table("The order that pays most", header, rows, _left(answer))
+    return Table("The order that pays most", header, rows, _left(answer), left=(header[1], "bound by"))
 
 
 def _cells(gives: Estimate, before_ns: int, place: int) -> tuple[str, str, str, str]:

@@ -111,7 +111,6 @@ def _depths(sweep: Sweep) -> Table:
         title="Depths (draft steps/positions verified)",
         header=("depth", "accept", "TPOT ms", "step ms", "runs", "spread ms"),
         rows=rows,
-        left=frozenset({"depth"}),
     )
 
 
@@ -132,5 +131,5 @@ def _deeper(sweep: Sweep) -> Table:
         header=("from", "step longer", "needs accept", "has", "so it", "beyond the runs' spread"),
         rows=rows,
         note="It pays where the accept length rises by more than the step does.",
-        left=frozenset({"from", "so it", "beyond the runs' spread"}),
+        left=("so it", "beyond the runs' spread"),
     )

@@ -149,4 +149,4 @@ def _runs(trend: Trend) -> Table:
         )
         for p in trend.points
     ]  # fmt: skip
-    return Table("Runs", ("run", "added", "commit", "value", "state"), rows)
+    return Table("Runs", ("run", "added", "commit", "value", "state"), rows, left=("added", "commit", "state"))

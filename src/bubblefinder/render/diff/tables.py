@@ -33,6 +33,9 @@ _OTHERWISE: Final = "What the program does otherwise"
 _WITHIN: Final = "Each is there in every step or in none; together they change the step by less than the noise."
 _BLANK: Final = {"same", "unknown"}
 _CAME_OR_WENT: Final = {"new", "gone"}
+_COMPARED: Final = ("", "base", "head", "change", "")
+_STATUS: Final = ("",)
+"""The columns without a name say whether a change is for the better."""
 
 
 def tables(diff: Diff) -> list[Table]:
@@ -48,7 +51,7 @@ def _ledgers(diff: Diff) -> Iterable[Table]:
         rows = _ledger([c for c in steps if c.where["rank"] == rank])
         title = "A decode step, ms" + (f", rank {rank}" if len(ranks) > 1 else "")
         header = ("", "base p50", "head p50", "change", "", "noise", "base p95", "head p95", "change", "")
-        yield Table(title, header, rows, spare=4)
+        yield Table(title, header, rows, spare=4, left=_STATUS)
 
 
 def _ledger(changes: list[Change]) -> list[tuple[str, ...]]:
@@ -120,7 +123,7 @@ def _others(diff: Diff) -> Table:
         for c in diff.changes
         if not c.metric.startswith("step.") and not _nothing(c)
     ]
-    return Table("Counts, shares and parts of the step", ("", "base", "head", "change", ""), rows)
+    return Table("Counts, shares and parts of the step", _COMPARED, rows, left=_STATUS)
 
 
 def _findings(diff: Diff) -> Table:
@@ -135,7 +138,7 @@ def _findings(diff: Diff) -> Table:
         for f in diff.findings
     ]
     apart = any(_NOT_APART in row for row in rows)
-    return Table("Findings, cost a step", ("", "base", "head", "change", ""), rows, _STAYED if apart else "")
+    return Table("Findings, cost a step", _COMPARED, rows, _STAYED if apart else "", left=_STATUS)
 
 
 def _finding_name(change: SiteChange) -> str:
@@ -176,7 +179,7 @@ def _kernels(diff: Diff) -> Table:
     notes = [f"{plural(left, 'kernel')} with smaller changes left out; the JSON has all."] if left else []
     if any(", adds " in cell for row in rows for cell in row):
         notes.append(_PDL_NOTE)
-    return Table("Kernels, time a step", ("", "base", "head", "change", ""), rows, " ".join(notes))
+    return Table("Kernels, time a step", _COMPARED, rows, " ".join(notes), left=_STATUS)
 
 
 def _kernel_name(kernel: KernelChange) -> str:

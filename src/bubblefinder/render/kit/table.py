@@ -8,13 +8,6 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-_NUMBERS: Final = frozenset(
-    {
-        "base", "head", "base p50", "head p50", "base p95", "head p95", "change", "noise", "limit", "value",
-        "step then", "range", "gain", "tokens/s", "number",
-    }
-)  # fmt: skip
-"""Headers of columns that hold numbers, counts or times; all others hold words."""
 CLASS_COLUMNS: Final = ("ms a step", "class")
 """Headers of columns that hold ledger classes."""
 
@@ -29,7 +22,7 @@ class Table:
         rows: as many cells each.
         note: what was left out, or what to keep in mind.
         spare: so many of the last columns may be left out where there is no room.
-        left: the names of the columns that hold words; null for all but the first whose name isn't a number's.
+        left: the names of the columns besides the first that hold words; all others hold numbers, counts or times.
     """
 
     title: str
@@ -37,14 +30,12 @@ class Table:
     rows: Sequence[tuple[str, ...]]
     note: str = ""
     spare: int = 0
-    left: frozenset[str] | None = None
+    left: tuple[str, ...] = ()
 
     @property
     def words(self) -> tuple[bool, ...]:
         """Which columns hold words: these begin at the left, numbers end at the right."""
-        if self.left is not None:
-            return tuple(name in self.left for name in self.header)
-        return tuple(number == 0 or name not in _NUMBERS for number, name in enumerate(self.header))
+        return tuple(number == 0 or name in self.left for number, name in enumerate(self.header))
 
     def narrow(self) -> Table:
         """Return the table without the columns it can spare."""

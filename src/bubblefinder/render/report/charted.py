@@ -23,7 +23,6 @@ NAME: Final = 110
 """Characters of a kernel's name."""
 _NOTABLE_BARS: Final = 60
 _EVIDENCE: Final = 50
-_WORDS: Final = frozenset({"length", "role"})
 
 
 def sections(report: Report, most: int) -> Iterator[Section]:
@@ -57,7 +56,7 @@ def _window_table(rows: Sequence[StepRow], most: int) -> Table:
     left = f"The first {count(most)} of {count(len(rows))} windows; the CSV and JSON reports hold all."
     header = ("window", "ms", *map(class_label, names), "left out")
     note = left if len(rows) > most else ""
-    return Table("Numbers of each window", header, cells, note, left=frozenset({"window", "left out"}))
+    return Table("Numbers of each window", header, cells, note, left=("left out",))
 
 
 def _lengths(report: Report) -> Iterator[Section]:
@@ -67,7 +66,7 @@ def _lengths(report: Report) -> Iterator[Section]:
     spans = [f"{duration(low)} to {duration(high)}" for low, high in pairwise(shown[0].edges_ns)]
     counts = zip(*(one.counts for one in shown), strict=True)
     rows = [(span, *map(count, numbers)) for span, numbers in zip(spans, counts, strict=True) if any(numbers)]
-    table = Table("Counts by length", ("length", *(class_label(one.gap_class) for one in shown)), rows, left=_WORDS)
+    table = Table("Counts by length", ("length", *(class_label(one.gap_class) for one in shown)), rows)
     said = (
         "How many idle pieces of each length the decode steps hold, class by class. "
         "Thin gaps ask for fewer or chained kernels, wide ones for a host that runs ahead."
@@ -87,7 +86,7 @@ def _leads(report: Report) -> Iterator[Section]:
     rows = [
         _lead_row(role, [one for one in leads if one.role == role]) for role in dict.fromkeys(one.role for one in leads)
     ]
-    table = Table("Leads by role", ("role", "launches", "in time", "smallest lead", "largest lead"), rows, left=_WORDS)
+    table = Table("Leads by role", ("role", "launches", "in time", "smallest lead", "largest lead"), rows)
     traced = slow if report.trace.capture_mode in ("node", "mixed") else ""
     yield Section("leads", "Launch lead", (said + traced,), (table,), is_detail=True)
 
@@ -131,7 +130,7 @@ def _kernel_table(kernels: Sequence[KernelRow], most: int) -> Table:
         for one in kernels[:most]
     ]
     header = ("kernel", "a step", "p50 us", "us a step", "role", "category")
-    return Table("", header, rows, spare=1, left=frozenset({"kernel", "role", "category"}))
+    return Table("", header, rows, spare=1, left=("role", "category"))
 
 
 def _run_table(runs: Sequence[KernelRun], most: int) -> Table:
@@ -148,7 +147,7 @@ def _run_table(runs: Sequence[KernelRun], most: int) -> Table:
         for one in runs[:most]
     ]
     header = ("from", "to", "kernels", "a step", "busy us", "gaps us", "role")
-    return Table("Runs of small kernels", header, rows, left=frozenset({"from", "to", "role"}))
+    return Table("Runs of small kernels", header, rows, left=("to", "role"))
 
 
 def notable(step: StepTimeline) -> Table:
@@ -157,7 +156,7 @@ def notable(step: StepTimeline) -> Table:
     bars = sorted((bar for bar in step.bars if bar.kind in kinds), key=lambda bar: bar.start_ns - bar.end_ns)
     rows = [_bar_row(bar, step) for bar in bars[:_NOTABLE_BARS]]
     header = ("what", "where", "track", "ms into the step", "length us")
-    return Table(f"Waits and gaps of the {step.which} step", header, rows, left=frozenset({"what", "where", "track"}))
+    return Table(f"Waits and gaps of the {step.which} step", header, rows, left=("where", "track"))
 
 
 def _bar_row(bar: TimelineBar, step: StepTimeline) -> tuple[str, ...]:
@@ -168,4 +167,4 @@ def _bar_row(bar: TimelineBar, step: StepTimeline) -> tuple[str, ...]:
 def evidence(finding: Finding) -> Table:
     """Return the rows of the export that a finding rests on."""
     rows = [(one.table, str(one.row), str(one.start_ns), str(one.end_ns)) for one in finding.evidence[:_EVIDENCE]]
-    return Table("", ("table", "row", "start ns", "end ns"), rows, left=frozenset({"table"}))
+    return Table("", ("table", "row", "start ns", "end ns"), rows)

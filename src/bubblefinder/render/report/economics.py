@@ -56,7 +56,7 @@ def _runs(runs: list[ServedReport]) -> Table:
         for one in runs
     ]
     header = ("benchmark", "TPOT", "accept", "step by it", "captured", "off", "bubble of TPOT")
-    return Table("Benchmark", header, rows, left=frozenset({"benchmark"}))
+    return Table("Benchmark", header, rows)
 
 
 def _named(one: ServedReport) -> str:

@@ -54,7 +54,7 @@ def _waits(chain: WaitChainReport) -> Section:
         *_untraced(chain),
     )
     heading = f"Waits that hold the launching thread one after the other in a step of {duration(chain.step_ns)}"
-    return Section("waits", heading, said, (Table("", header, rows, left=frozenset(header[:1])),))
+    return Section("waits", heading, said, (Table("", header, rows),))
 
 
 def _shares(ns: int | None, ends: list[int] | None, step_ns: int) -> str:
@@ -97,7 +97,7 @@ def host_tables(host: HostReport, *, verbose: bool) -> Iterator[Table]:
         )
         for call in host.calls[:most]
     ]
-    yield Table("", ("call", "a step", "one ms", "all ms"), calls, left=frozenset({"call"}))
+    yield Table("", ("call", "a step", "one ms", "all ms"), calls)
 
 
 def _phases(host: HostReport) -> Iterator[Row]:
@@ -118,4 +118,4 @@ def _table(name: str, number: str, rows: Iterable[Row]) -> Table:
         for title, times, *parts in rows
     ]
     header = (name, number, "p50 ms", "waiting", "in calls", "between")
-    return Table("", header, cells, left=frozenset({name}))
+    return Table("", header, cells)

@@ -110,7 +110,7 @@ def gap_table(rows: Sequence[GapRow]) -> Table:
         )
         for row in rows
     ]
-    return Table("", header, cells, spare=2, left=frozenset({"between", "ended by", "class"}))
+    return Table("", header, cells, spare=2, left=("ended by", "class"))
 
 
 def gpu_table(report: Report, *, whole: bool = True) -> Table:
@@ -128,7 +128,7 @@ def gpu_table(report: Report, *, whole: bool = True) -> Table:
         for one in devices
     ]
     header = ("GPU", "span ms", *map(class_label, names), "replays", "launch calls recorded")
-    return Table("", header, rows, others, spare=2, left=frozenset({"GPU"}))
+    return Table("", header, rows, others, spare=2)
 
 
 def _parts(one: DeviceReport) -> dict[str, int | None]:
@@ -168,7 +168,7 @@ def _ledger(report: Report, note: str) -> Table:
         if (stats := report.steps.per_step.get(name)) and not _silent(report, name, stats)
     ]
     header = ("ms a step", "mean", "p50", "p95", "max", "share", *(("p50 corrected",) if corrected else ()), "meaning")
-    return Table("", header, rows, note, 1, frozenset({"ms a step", "meaning"}))
+    return Table("", header, rows, note, 1, ("meaning",))
 
 
 def _part(name: str) -> str:
@@ -204,7 +204,7 @@ def _roles(report: Report) -> Iterator[Section]:
     ]
     if rows:
         header = ("role", "a step", "nodes", "p50", *(("corrected",) if corrected else ()), "idle inside")
-        yield Section("step", "What a step is made of", (), (Table("", header, rows, left=frozenset({"role"})),))
+        yield Section("step", "What a step is made of", (), (Table("", header, rows),))
 
 
 def _untraced(report: Report) -> Iterator[Section]:
@@ -232,13 +232,13 @@ def _ranks(report: Report) -> Iterator[Section]:
         )
         for rank in ranks
     ]
-    table = Table("", ("rank", "steps", *map(_part, names)), rows, others, left=frozenset({"rank"}))
+    table = Table("", ("rank", "steps", *map(_part, names)), rows, others)
     yield Section("ranks", "Ranks side by side, p50 of a step in ms", (), (table,))
 
 
 def _provenance(report: Report) -> Section:
     facts = [(name, plain(value, 200) or "unknown") for name, value in _facts(report)]
-    table = Table("", ("what", "this capture"), facts, left=frozenset({"what", "this capture"}))
+    table = Table("", ("what", "this capture"), facts, left=("this capture",))
     ledgers = replace(gpu_table(report), title="The ledger of each GPU over the whole window")
     tables = (table, ledgers) if report.devices else (table,)
     return Section("provenance", "Where the numbers come from", (), tables, is_detail=True)

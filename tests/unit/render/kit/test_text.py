@@ -16,7 +16,10 @@ from tests.unit.compare.builders import MS, a_finding, a_report
 
 NARROW = 80
 LONG = Table(
-    "Limits", ("metric", "limit", "why"), [("step.duration.p50 (rank 0)", "9 ms", "agreed with everybody " * 6)]
+    "Limits",
+    ("metric", "limit", "why"),
+    [("step.duration.p50 (rank 0)", "9 ms", "agreed with everybody " * 6)],
+    left=("why",),
 )
 SPARE = Table("Steps", ("", "p50", "p95"), [("a" * 60, "1.000", "2.000")], spare=1)
 
