@@ -120,11 +120,12 @@ def places(column: pl.Series) -> Ints:
 
 def numbered(rows: pl.DataFrame) -> tuple[list[tuple[Any, ...]], Ints]:
     """Return the different rows of a frame, in the order in which they come first, and which of these each row is."""
-    parts = rows.with_row_index("").partition_by(rows.columns, as_dict=True, maintain_order=True)
+    parts = rows.with_row_index("").partition_by(rows.columns, maintain_order=True)
+    positions = [part[""].to_numpy() for part in parts]
     number = np.empty(len(rows), np.int64)
-    for place, part in enumerate(parts.values()):
-        number[part[""].to_numpy()] = place
-    return list(parts), number
+    for place, mine in enumerate(positions):
+        number[mine] = place
+    return rows[[int(mine[0]) for mine in positions]].rows(), number
 
 
 def comparable(column: pl.Series) -> Ints:

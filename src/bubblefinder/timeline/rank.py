@@ -33,10 +33,14 @@ class Rank(NamedTuple):
         """What holds for the rank's rows of a frame with columns gpu and process."""
         return (pl.col("gpu") == self.gpu) & (pl.col("process") == self.process)
 
+    def is_of(self, rows: pl.DataFrame) -> pl.Series:
+        """Tell the rank's rows of such a frame."""
+        return (rows["gpu"] == self.gpu) & (rows["process"] == self.process)
+
     @classmethod
     def in_rows(cls, rows: pl.DataFrame) -> list[Self]:
         """Return the ranks of a frame with columns gpu and process, lowest first."""
-        return sorted(cls(gpu, process) for gpu, process in rows.select("gpu", "process").unique().iter_rows())
+        return sorted(cls(gpu, process) for gpu, process in rows[["gpu", "process"]].unique().iter_rows())
 
 
 def ranks_of(timeline: Timeline) -> list[Rank]:

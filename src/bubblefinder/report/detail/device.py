@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
+from bubblefinder.lookup import NOWHERE, numbered
 from bubblefinder.report.charts import TimelineBar
 from bubblefinder.report.detail.kernels import kernel_name
 from bubblefinder.report.detail.tables import class_name
@@ -38,35 +39,31 @@ def device_bars(
     """Return the bars of a GPU in `span`, how many intervals they merge or lack, and the launch calls behind them."""
     timeline, steps = analysis.timeline, analysis.steps
     replays = _within(timeline.replays.hstack(steps.replays), rank.gpu, span)
-    operations = _within(timeline.operations.with_row_index("op_index"), rank.gpu, span)
-    streams, streams_dropped = _stream_bars(operations.filter(pl.col("kind") != GRAPH), timeline, rank, span)
+    columns = ["gpu", "kind", "start_ns", "end_ns", "stream", "replay_index", "call_index"]
+    operations = _within(timeline.operations[columns].with_row_index("label"), rank.gpu, span)
+    streams, streams_dropped = _stream_bars(operations.filter(operations["kind"] != GRAPH), timeline, rank, span)
     gaps, gaps_dropped = _gap_bars(timeline, steps, rank, span)
     shown = _longest(replays, MAX_REPLAYS)
     bars = [*_replay_bars(shown, rank), *streams, *_drains(timeline, analysis.causes, rank, span), *gaps]
     dropped = streams_dropped + gaps_dropped + len(replays) - len(shown)
-    return bars, dropped, set(operations["call_index"].drop_nulls().to_list())
+    return bars, dropped, set(operations["call_index"]) - {None}
 
 
 def merged(rows: pl.DataFrame, keys: list[str], span: tuple[int, int]) -> pl.DataFrame:
     """Return the rows with thin neighbours merged: start_ns, end_ns, covered_ns, number, and the keys.
 
-    Rows that agree in `keys` and start in the same cell of the span become one. Long rows and rows
-    alone in their cell stay as they are.
+    Rows, which are sorted by start, that agree in `keys` and start in the same cell of the span become one. Long rows
+    and rows alone in their cell stay as they are.
     """
     cell = max((span[1] - span[0]) // CELLS, 1)
     length = pl.col("end_ns") - pl.col("start_ns")
     place = pl.when(length >= cell).then(-1 - pl.int_range(pl.len())).otherwise((pl.col("start_ns") - span[0]) // cell)
-    return (
-        rows.with_columns(place=place)
-        .group_by(*keys, "place", maintain_order=True)
-        .agg(
-            pl.col("start_ns").min(),
-            pl.col("end_ns").max(),
-            covered_ns=length.sum(),
-            number=pl.len(),
-            first=pl.col("label").first(),
-        )
-        .sort("start_ns")
+    return rows.group_by(*keys, place=place, maintain_order=True).agg(
+        pl.col("start_ns").min(),
+        pl.col("end_ns").max(),
+        covered_ns=length.sum(),
+        number=pl.len(),
+        first=pl.col("label").first(),
     )
 
 
@@ -93,26 +90,22 @@ def _replay_bars(replays: pl.DataFrame, rank: Rank) -> list[TimelineBar]:
             end_ns=end,
             link=call,
         )
-        for start, end, role, call in replays.select("start_ns", "end_ns", "role", "call_index").iter_rows()
+        for start, end, role, call in replays[["start_ns", "end_ns", "role", "call_index"]].iter_rows()
     ]
 
 
 def _stream_bars(
     operations: pl.DataFrame, timeline: Timeline, rank: Rank, span: tuple[int, int]
 ) -> tuple[list[TimelineBar], int]:
-    length = (pl.col("end_ns") - pl.col("start_ns")).sum()
-    busiest = (
-        operations.group_by("stream")
-        .agg(length)
-        .sort("end_ns", "stream", descending=[True, False])["stream"]
-        .head(MAX_STREAMS)
-    )
+    streams, number = numbered(operations[["stream"]])
+    took = np.bincount(number, (operations["end_ns"] - operations["start_ns"]).to_numpy())
     bars: list[TimelineBar] = []
-    for stream in busiest.sort():
-        mine = operations.filter(pl.col("stream").eq_missing(stream)).with_columns(label=pl.col("op_index"))
+    known = [(-1 if stream is None else stream, place) for place, (stream,) in enumerate(streams)]
+    for stream, place in sorted(sorted(known, key=lambda one: (-took[one[1]], one))[:MAX_STREAMS]):
+        mine = operations.filter(pl.Series(number == place))
         rows = merged(mine, ["replay_index"], span)
-        does = timeline.operations.select("kind", "name", "bytes")[rows["first"]]
-        track = f"GPU {rank.gpu} · " + ("unknown stream" if stream is None else f"stream {stream}")
+        does = timeline.operations[["kind", "name", "bytes"]][rows["first"]]
+        track = f"GPU {rank.gpu} · " + ("unknown stream" if stream < 0 else f"stream {stream}")
         bars += [
             _operation_bar(timeline.trace.names, track, row, one)
             for row, one in zip(rows.iter_rows(named=True), does.iter_rows(), strict=True)
@@ -148,15 +141,15 @@ def _fill(row: dict[str, int]) -> float:
 
 def _gap_bars(timeline: Timeline, steps: Steps, rank: Rank, span: tuple[int, int]) -> tuple[list[TimelineBar], int]:
     pieces = _within(timeline.pieces, rank.gpu, span)
-    inner = pl.col("idle_class") == IdleClass.INTRA_GRAPH
+    inner = pieces["idle_class"] == int(IdleClass.INTRA_GRAPH)
     outer = _longest(pieces.filter(~inner), MAX_GAPS)
-    runs = pieces.with_columns(label=pl.lit(0), run=(~inner).cum_sum()).filter(inner)
-    thin = merged(runs, ["run"], span)
+    run = pl.Series("run", np.cumsum(~inner.to_numpy()))
+    thin = merged(pieces.select("start_ns", "end_ns", run, label="gap_index").filter(inner), ["run"], span)
     track = f"GPU {rank.gpu} · idle"
     bars = [
         TimelineBar(track=track, kind=class_name(idle_class), name=seam, start_ns=start, end_ns=end)
         for (start, end, idle_class), seam in zip(
-            outer.select("start_ns", "end_ns", "idle_class").iter_rows(),
+            outer[["start_ns", "end_ns", "idle_class"]].iter_rows(),
             _seams(timeline, steps, outer["gap_index"]),
             strict=True,
         )
@@ -177,21 +170,24 @@ def _gap_bars(timeline: Timeline, steps: Steps, rank: Rank, span: tuple[int, int
 
 def _seams(timeline: Timeline, steps: Steps, gaps: pl.Series) -> Iterator[str]:
     """Yield the name of each gap: the roles of the operations around it."""
-    around = timeline.gaps.select("before_index", "after_index")[gaps]
-    roles = steps.replays["role"].cast(pl.String)
+    around = timeline.gaps[["before_index", "after_index"]][gaps]
+    roles = steps.replays["role"]
     sides = [roles[timeline.operations["replay_index"][around[side]]] for side in around.columns]
     for before, after in zip(*sides, strict=True):
         yield f"{before or 'work outside graphs'} to {after or 'work outside graphs'}"
 
 
 def _drains(timeline: Timeline, causes: Causes, rank: Rank, span: tuple[int, int]) -> list[TimelineBar]:
-    opened = causes.charges.filter(pl.col("opened"))
-    pieces = timeline.pieces[opened["piece_index"]].with_columns(api=causes.waits["api"][opened["wait_index"]])
-    gaps = _within(timeline.gaps.with_row_index("gap_index"), rank.gpu, span)
-    first = pieces.group_by("gap_index").agg(pl.col("api").first()).join(gaps, on="gap_index").sort("start_ns")
+    opened = causes.charges.filter(causes.charges["opened"])
+    gap = timeline.pieces["gap_index"][opened["piece_index"]].to_numpy()
+    mine = _within(timeline.gaps[["gpu", "start_ns"]].with_row_index("gap_index"), rank.gpu, span)
+    drained, first = np.unique(gap, return_index=True)
+    place = np.searchsorted(drained, mine["gap_index"].to_numpy())
+    ran_dry = np.append(drained, NOWHERE)[place] == mine["gap_index"].to_numpy()
+    apis = causes.waits["api"][opened["wait_index"].cast(pl.UInt32)[first[place[ran_dry]]]]
     return [
         TimelineBar(
             track=f"GPU {rank.gpu} · idle", kind="drain", name=f"ran dry under {plain(api, 80)}", start_ns=at, end_ns=at
         )
-        for at, api in first.select("start_ns", pl.col("api").cast(pl.String)).iter_rows()
+        for at, api in zip(mine["start_ns"].filter(pl.Series(ran_dry)), apis, strict=True)
     ]

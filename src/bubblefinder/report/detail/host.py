@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 import polars as pl
@@ -38,17 +39,18 @@ def host_bars(
         launches: positions of the launch calls whose work the step holds.
     """
     timeline = analysis.timeline
-    calls = _overlapping(timeline.calls.with_row_index("call_index"), span).filter(pl.col("process") == rank.process)
+    columns = timeline.calls[["process", "thread", "start_ns", "end_ns", "api", "role"]].with_row_index("call_index")
+    calls = columns.filter((columns["process"] == rank.process) & _overlaps(columns, span))
     kinds = _kinds(calls, analysis.causes)
-    busy = (
-        kinds.filter(pl.col("kind") != "api").group_by("thread").len().sort("len", "thread", descending=[True, False])
-    )
+    calls = calls.with_columns(kind=pl.Series(kinds, dtype=pl.String))
+    counts = Counter(thread for thread, kind in zip(calls["thread"], kinds, strict=True) if kind != "api")
     bars: list[TimelineBar] = []
     dropped = 0
-    for thread in busy["thread"].head(MAX_THREADS):
+    for thread in sorted(counts, key=lambda thread: (-counts[thread], thread))[:MAX_THREADS]:
         title = thread_title(timeline, thread)
-        ranges = _overlapping(timeline.trace.nvtx.filter(pl.col("thread") == thread).drop_nulls("end_ns"), span)
-        mine = kinds.filter(pl.col("thread") == thread)
+        nvtx = timeline.trace.nvtx[["thread", "start_ns", "end_ns", "text"]]
+        ranges = nvtx.filter((nvtx["thread"] == thread) & _overlaps(nvtx, span))
+        mine = calls.filter(calls["thread"] == thread)
         bars += _range_bars(f"{title} · NVTX", _longest(ranges, MAX_RANGES))
         bars += _call_bars(f"{title} · CUDA calls", _longest(mine, MAX_CALLS), launches)
         dropped += max(len(ranges) - MAX_RANGES, 0) + max(len(mine) - MAX_CALLS, 0)
@@ -62,21 +64,31 @@ def thread_title(timeline: Timeline, thread: int) -> str:
     return f"{plain(name, 40)} {thread & 0xFF_FFFF}"
 
 
-def _kinds(calls: pl.DataFrame, causes: Causes) -> pl.DataFrame:
-    waits = causes.waits.group_by("call_index").agg(pl.col("drained").any())
-    return calls.join(waits, on="call_index", how="left", maintain_order="left").with_columns(
-        kind=pl.when(pl.col("drained").fill_null(value=False))
-        .then(pl.lit("blamed_wait"))
-        .when(pl.col("drained").is_not_null() | (pl.col("role") == CallRole.WAIT))
-        .then(pl.lit("wait"))
-        .when(pl.col("role").is_in(_LAUNCHES))
-        .then(pl.lit("launch"))
-        .otherwise(pl.lit("api"))
-    )
+def _kinds(calls: pl.DataFrame, causes: Causes) -> list[str]:
+    """Tell of each call what it is drawn as."""
+    waits = causes.waits[["call_index", "drained"]]
+    waits = waits.filter(waits["call_index"].is_between(*_ends(calls["call_index"])))
+    drained: dict[int, bool] = {}
+    for call, dry in waits.iter_rows():
+        drained[call] = drained.get(call, False) or dry
+    return [
+        ("blamed_wait" if drained[call] else "wait")
+        if call in drained
+        else "wait"
+        if role == CallRole.WAIT
+        else "launch"
+        if role in _LAUNCHES
+        else "api"
+        for call, role in calls[["call_index", "role"]].iter_rows()
+    ]
 
 
-def _overlapping(rows: pl.DataFrame, span: tuple[int, int]) -> pl.DataFrame:
-    return rows.filter((pl.col("start_ns") < span[1]) & (pl.col("end_ns") > span[0]))
+def _ends(numbers: pl.Series) -> tuple[int, int]:
+    return (int(numbers[0]), int(numbers[-1])) if len(numbers) else (0, 0)
+
+
+def _overlaps(rows: pl.DataFrame, span: tuple[int, int]) -> pl.Series:
+    return (rows["start_ns"] < span[1]) & (rows["end_ns"] > span[0])
 
 
 def _longest(rows: pl.DataFrame, limit: int) -> pl.DataFrame:
@@ -89,12 +101,11 @@ def _longest(rows: pl.DataFrame, limit: int) -> pl.DataFrame:
 def _range_bars(track: str, ranges: pl.DataFrame) -> list[TimelineBar]:
     return [
         TimelineBar(track=track, kind="nvtx", name=plain(text, 200), start_ns=start, end_ns=end)
-        for start, end, text in ranges.select("start_ns", "end_ns", "text").iter_rows()
+        for start, end, text in ranges[["start_ns", "end_ns", "text"]].iter_rows()
     ]
 
 
 def _call_bars(track: str, calls: pl.DataFrame, launches: Collection[int]) -> list[TimelineBar]:
-    columns = ("call_index", "kind", "start_ns", "end_ns")
     return [
         TimelineBar(
             track=track,
@@ -104,5 +115,5 @@ def _call_bars(track: str, calls: pl.DataFrame, launches: Collection[int]) -> li
             end_ns=end,
             link=index if kind == "launch" and index in launches else None,
         )
-        for index, kind, start, end, api in calls.select(*columns, pl.col("api").cast(pl.String)).iter_rows()
+        for index, kind, start, end, api in calls[["call_index", "kind", "start_ns", "end_ns", "api"]].iter_rows()
     ]

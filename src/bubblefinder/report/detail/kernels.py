@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+import numpy as np
 import polars as pl
 
+from bubblefinder.intervals import begin_and_end
+from bubblefinder.lookup import NOWHERE, previous
 from bubblefinder.report.charts import KernelRow, KernelRun
 from bubblefinder.report.detail.windows import inside
 from bubblefinder.report.sentences import plain
@@ -30,11 +33,11 @@ NAME_LENGTH: Final = 400
 def decode_operations(timeline: Timeline, steps: Steps, decode: pl.DataFrame, rank: Rank) -> pl.DataFrame:
     """Return the operations of the decode steps with `role` and `window_index`, by start."""
     roles = pl.Enum(steps.replays["role"].drop_nulls().unique().sort())
-    replays = steps.replays.select(pl.col("role").cast(roles)).with_row_index("replay_index")
+    replays = steps.replays["role"].cast(roles).to_frame()
     told = ("kind", "start_ns", "end_ns", "stream", "name", "call_index", "replay_index")
-    within = inside(on_gpu(timeline.operations.select("gpu", "process", *told), rank.gpu), decode)
-    mine = within.filter(pl.col("process") == rank.process).drop("gpu", "process")
-    return mine.join(replays, on="replay_index", how="left", maintain_order="left")
+    within = inside(on_gpu(timeline.operations[["gpu", "process", *told]], rank.gpu), decode)
+    mine = within.filter(within["process"] == rank.process)
+    return mine.hstack(replays[mine["replay_index"]])
 
 
 def kernel_rows(
@@ -64,27 +67,27 @@ def kernel_rows(
 
 def kernel_runs(work: pl.DataFrame, steps: int, names: Mapping[int, str]) -> list[KernelRun]:
     """Return the runs of three or more consecutive small kernels of one replay, the costliest, then the first."""
-    start, end = pl.col("start_ns"), pl.col("end_ns")
-    small = (end - start) <= SMALL_NS
-    rows = (
-        work.select("kind", "start_ns", "end_ns", "name", "replay_index", "role")
-        .filter(pl.col("kind") == KERNEL, pl.col("replay_index").is_not_null())
-        .sort("replay_index", maintain_order=True)
-    )
-    runs = (
-        rows.with_columns(small=small, run=(small.rle_id() + pl.col("replay_index").rle_id()))
-        .with_columns(run=pl.struct("run", "replay_index").rle_id())
-        .filter(pl.col("small"))
-        .group_by("run", maintain_order=True)
-        .agg(
-            pl.col("role").first(),
-            first=pl.col("name").first(),
-            last=pl.col("name").last(),
-            kernels=pl.len(),
-            busy=(end - start).sum(),
-            span=end.max() - start.min(),
-        )
-        .filter(pl.col("kernels") >= MIN_RUN)
+    rows = work[["kind", "start_ns", "end_ns", "name", "replay_index", "role"]]
+    rows = rows.filter((rows["kind"] == KERNEL) & rows["replay_index"].is_not_null())
+    rows = rows.sort("replay_index", maintain_order=True)
+    starts, ends = begin_and_end(rows)
+    small, replay = ends - starts <= SMALL_NS, rows["replay_index"].to_numpy()
+    first = np.flatnonzero(np.append(True, (small[1:] != small[:-1]) | (replay[1:] != replay[:-1]))[: len(rows)])
+    count = np.diff(np.append(first, len(rows)))
+    if not len(first):
+        return []
+    span = np.maximum.reduceat(ends, first) - np.minimum.reduceat(starts, first)
+    busy = np.add.reduceat(ends - starts, first)
+    chosen = small[first] & (count >= MIN_RUN)
+    runs = pl.DataFrame(
+        {
+            "role": rows["role"][first[chosen]],
+            "first": rows["name"][first[chosen]],
+            "last": rows["name"][(first + count - 1)[chosen]],
+            "kernels": count[chosen],
+            "busy": busy[chosen],
+            "span": span[chosen],
+        }
     )
     grouped = (
         runs.group_by("role", "first", "last", "kernels", maintain_order=True)
@@ -111,17 +114,13 @@ def overlap_share(work: pl.DataFrame) -> float | None:
 
     On one stream only programmatic dependent launch allows that. Null without two kernels to compare.
     """
-    rows = (
-        work.select("kind", "start_ns", "end_ns", "replay_index", "stream")
-        .filter(pl.col("kind") == KERNEL, pl.col("replay_index").is_not_null())
-        .sort("stream", maintain_order=True)
-    )
-    together = (pl.col("stream") == pl.col("stream").shift(1)) & (
-        pl.col("replay_index") == pl.col("replay_index").shift(1)
-    )
-    early = rows.select(pl.when(together).then(pl.col("start_ns") < pl.col("end_ns").shift(1)))["start_ns"].drop_nulls()
-    share = early.mean()
-    return float(share) if isinstance(share, float) else None
+    rows = work[["kind", "start_ns", "end_ns", "replay_index", "stream"]]
+    rows = rows.filter((rows["kind"] == KERNEL) & rows["replay_index"].is_not_null() & rows["stream"].is_not_null())
+    starts, ends = begin_and_end(rows)
+    before = previous(rows["stream"].to_numpy())
+    replay = rows["replay_index"].to_numpy()
+    together = (before != NOWHERE) & (replay[before] == replay)
+    return float(np.mean((starts < ends[before])[together])) if together.any() else None
 
 
 def kernel_name(name: int | None, names: Mapping[int, str]) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
-from bubblefinder.lookup import NOWHERE, places
+from bubblefinder.lookup import NOWHERE, places, positions
 from bubblefinder.report.charts import GapRow, Histogram, IdleSpan, LeadRow
 from bubblefinder.report.detail.windows import inside
 from bubblefinder.timeline.apis import CallRole
@@ -36,8 +36,9 @@ def class_name(idle_class: int) -> str:
 
 def idle_pieces(timeline: Timeline, decode: pl.DataFrame, rank: Rank) -> pl.DataFrame:
     """Return the idle pieces of the decode steps: gap_index, idle_class and length."""
-    pieces = on_gpu(timeline.pieces, rank.gpu).select("gap_index", "idle_class", "start_ns", "end_ns")
-    return inside(pieces, decode).select("gap_index", "idle_class", length=pl.col("end_ns") - pl.col("start_ns"))
+    pieces = inside(on_gpu(timeline.pieces, rank.gpu)[["gap_index", "idle_class", "start_ns", "end_ns"]], decode)
+    lengths = (pieces["end_ns"] - pieces["start_ns"]).rename("length")
+    return pieces[["gap_index", "idle_class"]].hstack([lengths])
 
 
 def gap_rows(timeline: Timeline, steps: Steps, pieces: pl.DataFrame, count: int) -> list[GapRow]:
@@ -47,19 +48,20 @@ def gap_rows(timeline: Timeline, steps: Steps, pieces: pl.DataFrame, count: int)
     call that launched the operation that ends it. Its class is the one that most of it has; what lies
     inside a replay counts apart.
     """
-    pieces = pieces.with_columns(inner=pl.col("idle_class") == int(IdleClass.INTRA_GRAPH))
+    inner = pieces["idle_class"] == int(IdleClass.INTRA_GRAPH)
+    inside = pieces.filter(inner)
     outer = (
-        pieces.filter(~pl.col("inner"))
-        .group_by("gap_index", "inner")
+        pieces.filter(~inner)
+        .group_by("gap_index")
         .agg(pl.col("idle_class").sort_by("length").last(), pl.col("length").sum())
     )
-    gaps = pl.concat([pieces.filter("inner").select(outer.columns), outer])
-    around = timeline.gaps.select("before_index", "after_index", "call_index")[gaps["gap_index"]]
-    sides = gaps.select("inner", "idle_class", "length").with_columns(
+    gaps = pl.concat([inside[outer.columns], outer])
+    around = timeline.gaps[["before_index", "after_index", "call_index", "start_ns"]][gaps["gap_index"]]
+    sides = gaps.hstack([around["start_ns"]]).with_columns(
         after_role=labels(timeline, steps, around["before_index"]),
         before_role=labels(timeline, steps, around["after_index"]),
         ended_by=timeline.calls["api"][around["call_index"]],
-        start_ns=timeline.gaps["start_ns"][gaps["gap_index"]],
+        inner=pl.Series(np.arange(len(gaps)) < len(inside)),
     )
     length = pl.col("length")
     grouped = sides.group_by("inner", *_AROUND).agg(
@@ -118,37 +120,39 @@ def histograms(pieces: pl.DataFrame) -> list[Histogram]:
 
 def lead_rows(timeline: Timeline, steps: Steps, rank: Rank) -> list[LeadRow]:
     """Return the launch lead of each graph launch of a lane, evenly thinned; windows of all kinds."""
-    replays = timeline.replays.hstack(steps.replays).filter(rank.mine & pl.col("window_index").is_not_null())
-    windows = steps.windows.select("index").with_row_index("window_index")
-    calls = timeline.calls.select(
-        "role", call_start_ns=pl.col("start_ns"), call_end_ns=pl.col("end_ns")
-    ).with_row_index("call_index")
-    leads = timeline.leads.filter((pl.col("gpu") == rank.gpu) & pl.col("lead_ns").is_not_null())
-    rows = (
-        leads.select("call_index", "lead_ns")
-        .join(calls.filter(pl.col("role") == CallRole.LAUNCH_GRAPH).drop("role"), on="call_index")
-        .join(replays.select("call_index", "window_index", "role", "start_ns", "end_ns"), on="call_index")
-        .join(windows, on="window_index")
-        .sort("start_ns")
-        .select("index", "role", "start_ns", "end_ns", "call_start_ns", "call_end_ns", "lead_ns")
-    )
-    kept = rows.gather_every(math.ceil(len(rows) / MAX_LEADS) or 1)
-    return [LeadRow(gpu=rank.gpu, pid=rank.pid, **row) for row in kept.to_dicts()]
+    replays = timeline.replays[["start_ns", "end_ns", "call_index"]].hstack(steps.replays[["role", "window_index"]])
+    replays = replays.filter(rank.is_of(timeline.replays) & replays["window_index"].is_not_null())
+    leads, calls = timeline.leads, timeline.calls
+    known = (leads["gpu"] == rank.gpu) & leads["lead_ns"].is_not_null()
+    leads = leads.filter(known & (calls["role"][leads["call_index"]] == CallRole.LAUNCH_GRAPH))
+    lead = positions(leads["call_index"].to_numpy(), places(replays["call_index"]), len(calls))
+    replays = replays.with_columns(lead_ns=leads["lead_ns"][lead]).filter(lead.is_not_null())
+    kept = replays[:: math.ceil(len(replays) / MAX_LEADS) or 1]
+    called = calls[["start_ns", "end_ns"]][kept["call_index"]]
+    index = steps.windows["index"][kept["window_index"]]
+    columns = (index, *kept[["role", "start_ns", "end_ns"]], *called, kept["lead_ns"])
+    names = ("index", "role", "start_ns", "end_ns", "call_start_ns", "call_end_ns", "lead_ns")
+    return [
+        LeadRow(gpu=rank.gpu, pid=rank.pid, **dict(zip(names, row, strict=True))) for row in zip(*columns, strict=True)
+    ]
 
 
 def launches_per_step(timeline: Timeline, decode: pl.DataFrame, rank: Rank) -> float:
     """Return how many calls of the lane's process put work on the GPU in a decode step."""
-    leads = timeline.leads.filter(pl.col("gpu") == rank.gpu)
-    first = timeline.operations.select("start_ns", "process")[leads["op_index"]]
-    return len(inside(first.filter(pl.col("process") == rank.process), decode)) / len(decode)
+    op_index = timeline.leads["op_index"].filter(timeline.leads["gpu"] == rank.gpu)
+    first = timeline.operations[["start_ns", "process"]][op_index]
+    return len(inside(first.filter(first["process"] == rank.process), decode)) / len(decode)
 
 
 def idle_spans(timeline: Timeline, rank: Rank) -> tuple[list[IdleSpan], int]:
     """Return the longest idle pieces outside the graphs in time order, and how many were left out."""
-    pieces = timeline.pieces.filter((pl.col("gpu") == rank.gpu) & (pl.col("idle_class") != IdleClass.INTRA_GRAPH))
-    longest = pieces.sort(pl.col("end_ns") - pl.col("start_ns"), descending=True).head(MAX_IDLE).sort("start_ns")
+    pieces = on_gpu(timeline.pieces, rank.gpu)[["start_ns", "end_ns", "idle_class"]]
+    pieces = pieces.filter(pieces["idle_class"] != int(IdleClass.INTRA_GRAPH))
+    longest = pieces
+    if len(pieces) > MAX_IDLE:
+        longest = pieces.sort(pl.col("end_ns") - pl.col("start_ns"), descending=True).head(MAX_IDLE).sort("start_ns")
     spans = [
         IdleSpan(gpu=rank.gpu, gap_class=class_name(idle_class), start_ns=start, end_ns=end)
-        for start, end, idle_class in longest.select("start_ns", "end_ns", "idle_class").iter_rows()
+        for start, end, idle_class in longest.iter_rows()
     ]
     return spans, len(pieces) - len(longest)

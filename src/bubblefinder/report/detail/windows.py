@@ -5,23 +5,25 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-import polars as pl
 
 from bubblefinder.intervals import every_position
 from bubblefinder.timeline.rank import Rank
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from bubblefinder.steps.model import Steps
 
 
 def rank_of(steps: Steps) -> Rank | None:
     """Return the lowest rank with decode steps; null without decode steps."""
-    return next(iter(Rank.in_rows(steps.windows.filter(pl.col("excluded").is_null()))), None)
+    return next(iter(Rank.in_rows(steps.windows.filter(steps.windows["excluded"].is_null()))), None)
 
 
 def decode_windows(steps: Steps, rank: Rank) -> pl.DataFrame:
     """Return the decode steps of a rank with `window_index`, their position in the steps' windows."""
-    return steps.windows.with_row_index("window_index").filter(rank.mine & pl.col("excluded").is_null())
+    windows = steps.windows.with_row_index("window_index")
+    return windows.filter(rank.is_of(windows) & windows["excluded"].is_null())
 
 
 def inside(rows: pl.DataFrame, windows: pl.DataFrame) -> pl.DataFrame:
@@ -29,4 +31,4 @@ def inside(rows: pl.DataFrame, windows: pl.DataFrame) -> pl.DataFrame:
     times = rows["start_ns"].to_numpy()
     low, high = (np.searchsorted(times, windows[name].to_numpy()) for name in ("start_ns", "end_ns"))
     chosen, window = every_position(low, high)
-    return rows[chosen].with_columns(window_index=windows["window_index"][window])
+    return rows[chosen].hstack([windows["window_index"][window]])
