@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-import polars as pl
-
 from bubblefinder._version import __version__
 from bubblefinder.causes.accepted import with_accept_length
 from bubblefinder.errors import CannotAnswerError
@@ -36,12 +34,14 @@ from bubblefinder.report.verdict import verdict
 from bubblefinder.rules.config import Config
 from bubblefinder.rules.engine import run_rules
 from bubblefinder.rules.packs import load_packs
-from bubblefinder.timeline.model import CaptureMode
+from bubblefinder.timeline.model import CaptureMode, on_gpu
 from bubblefinder.timeline.rank import Rank, ranks_of
 from bubblefinder.timeline.shares import UNKNOWN, bubble_share
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    import polars as pl
 
     from bubblefinder.timeline.model import Timeline
     from bubblefinder.trace.model import Trace
@@ -155,19 +155,20 @@ def _rank(timeline: Timeline, windows: pl.DataFrame, asked: Options) -> Rank | N
 
 def _steps(analysis: Analysis, windows: pl.DataFrame, rank: Rank | None) -> StepsReport:
     timeline, steps = analysis.timeline, analysis.steps
-    decode = windows.filter(pl.col("excluded").is_null())
-    parts = decode.partition_by("gpu", "process", as_dict=True, maintain_order=True)
-    by_device = [(one, parts.get((one.gpu, one.process), decode.clear())) for one in Rank.in_rows(windows)]
+    by_device = [(one, decode_rows(windows, one)) for one in Rank.in_rows(windows)]
     rows = _decode(windows, rank)
-    mine = windows.filter(rank.mine) if rank else windows
-    excluded = mine["excluded"].drop_nulls().value_counts().sort("excluded").iter_rows()
+    mine = windows.filter(rank.is_of(windows)) if rank else windows
+    excluded: dict[str, list[int]] = {}
+    for reason, length in mine[["excluded", "duration_ns"]].iter_rows():
+        if reason is not None:
+            excluded.setdefault(reason, []).append(length)
     told = steps.of(rank)
-    replays = rank is not None and not timeline.replays.filter(timeline.replays["gpu"] == rank.gpu).is_empty()
+    replays = rank is not None and not on_gpu(timeline.replays, rank.gpu).is_empty()
     return StepsReport(
         method=told.method,
         confidence=told.confidence,
         count=len(rows),
-        excluded=dict(excluded),
+        excluded={reason: len(excluded[reason]) for reason in sorted(excluded)},
         gpu=rank.gpu if rank else None,
         pid=rank.pid if rank else None,
         roles=roles(timeline, steps, rows, rank) if rank else [],
@@ -179,13 +180,7 @@ def _steps(analysis: Analysis, windows: pl.DataFrame, rank: Rank | None) -> Step
         bubble_share=bubble_share(rows, has_replays=replays) if rank else UNKNOWN,
         rows=step_rows(windows),
         mark=told.mark,
-        excluded_ns=dict(
-            mine.drop_nulls("excluded")
-            .group_by("excluded")
-            .agg(pl.col("duration_ns").sum())
-            .sort("excluded")
-            .iter_rows()
-        ),
+        excluded_ns={reason: sum(excluded[reason]) for reason in sorted(excluded)},
         regimes=regimes(timeline, steps, windows, rank) if rank else [],
         rival=RivalSteps(count=told.rival.steps, step_by=told.rival.step_by) if told.rival else None,
         requests=request_stats(rows),

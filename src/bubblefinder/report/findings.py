@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -9,6 +10,7 @@ import polars as pl
 
 from bubblefinder.causes.facts import SiteFacts, StepFacts
 from bubblefinder.causes.step_parts import HoleFacts, QueueFacts, RoleFacts, SkewFacts
+from bubblefinder.lookup import places
 from bubblefinder.replay.doubt import Doubt
 from bubblefinder.report.chains import chain_words, in_turn
 from bubblefinder.report.found import Benign, DeviceRef, Expected, Finding, Joint, Quantiles, Site
@@ -110,12 +112,15 @@ def _site(subject: Any) -> Site:  # noqa: ANN401 - any of the rules' subjects
 
 def benign(analysis: Analysis) -> list[Benign]:
     """Return the waits that cost no GPU time in the decode steps, nor those of their group, longest first."""
-    decode = analysis.steps.windows.with_row_index("window_index").filter(pl.col("excluded").is_null())
-    counts = {(gpu, process): number for gpu, process, number in decode.group_by("gpu", "process").len().iter_rows()}
-    waits = analysis.causes.waits.filter(~pl.col("joined")).join(
-        decode.select("window_index"), on="window_index", how="semi"
-    )
-    fed = waits.filter(pl.col("awaits") & ~pl.col("drained").any().over("group"))
+    windows, waits = analysis.steps.windows, analysis.causes.waits
+    decode = windows["excluded"].is_null()
+    inside = np.append(decode.to_numpy(), False)[places(waits["window_index"])]
+    waits = waits.filter(pl.Series(inside) & ~waits["joined"])
+    costly = np.isin(waits["group"].to_numpy(), waits["group"].filter(waits["drained"]).to_numpy())
+    fed = waits.filter(waits["awaits"] & ~pl.Series(costly))
+    if fed.is_empty():
+        return []
+    counts = Counter(windows[["gpu", "process"]].filter(decode).iter_rows())
     groups = fed.group_by(*_SITE, "process", maintain_order=True)
     entries = [_benign(analysis.timeline, rows, counts) for _, rows in groups]
     return sorted(entries, key=lambda entry: -(entry.host_blocked_ns.p50 or 0))

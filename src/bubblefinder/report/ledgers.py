@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import polars as pl
 
 from bubblefinder.intervals import begin_and_end, covered_before
+from bubblefinder.lookup import places
 from bubblefinder.report.model import DeviceReport, InterGraph, Launches, Regime, Role, Stats, StepRow
 from bubblefinder.steps.model import REGIME
 from bubblefinder.timeline.ledger import COLUMNS, cover_of, device_ledger, window_ledger
@@ -24,8 +26,12 @@ _NS: Final = tuple(f"{name}_ns" for name in STEP_CLASSES)
 
 
 def windows_with_ledger(timeline: Timeline, steps: Steps) -> pl.DataFrame:
-    """Return the step windows with duration_ns and one column a ledger class, null where not measured."""
-    windows = steps.windows.with_columns(duration_ns=pl.col("end_ns") - pl.col("start_ns"))
+    """Return the step windows with their position as `window_index`, duration_ns and one column a ledger class.
+
+    A class is null where it isn't measured.
+    """
+    windows = steps.windows.with_row_index("window_index")
+    windows = windows.with_columns(duration_ns=windows["end_ns"] - windows["start_ns"])
     parts = []
     for rows in windows.partition_by("gpu", maintain_order=True):
         gpu = int(rows["gpu"][0])
@@ -40,7 +46,7 @@ def unmeasured(timeline: Timeline, gpu: int) -> tuple[str, ...]:
     """Return the ledger columns that this capture can't tell for a GPU."""
     if timeline.mode is CaptureMode.UNSEEN:
         return COLUMNS
-    inside = timeline.replays.filter(pl.col("gpu") == gpu)["nodes"]
+    inside = on_gpu(timeline.replays, gpu)["nodes"]
     return () if inside.count() else ("intra_graph_ns",)
 
 
@@ -70,7 +76,7 @@ def device_report(timeline: Timeline, device: Device) -> DeviceReport:
 
 def decode_rows(windows: pl.DataFrame, rank: Rank) -> pl.DataFrame:
     """Return the decode steps of a rank."""
-    return windows.filter(rank.mine & pl.col("excluded").is_null())
+    return windows.filter(rank.is_of(windows) & windows["excluded"].is_null())
 
 
 def per_step(rows: pl.DataFrame) -> dict[str, Stats]:
@@ -91,23 +97,20 @@ def stats(values: pl.Series) -> Stats:
 
 def request_stats(rows: pl.DataFrame) -> Stats | None:
     """Return how many requests the steps serve of which it is known; null if of none."""
-    known = rows["requests"].drop_nulls()
-    return stats(known) if len(known) else None
+    known = rows["requests"].drop_nulls() if rows["requests"].count() else None
+    return None if known is None else stats(known)
 
 
 def request_steps(rows: pl.DataFrame) -> dict[str, int]:
     """Return how many of the steps serve each number of requests, fewest requests first."""
-    counted = rows["requests"].drop_nulls().value_counts().sort("requests")
-    return {str(number): steps for number, steps in counted.iter_rows()}
+    counted = Counter(number for number in rows["requests"] if number is not None)
+    return {str(number): steps for number, steps in sorted(counted.items())}
 
 
 def step_rows(windows: pl.DataFrame) -> list[StepRow]:
     """Return every window of every device."""
-    columns = ("index", "gpu", "start_ns", *_NS, "excluded", "requests")
-    return [
-        StepRow(pid=pid_of(row.pop("process")), **row)
-        for row in windows.select("process", *columns).iter_rows(named=True)
-    ]
+    columns = windows[["process", "index", "gpu", "start_ns", *_NS, "excluded", "requests"]]
+    return [StepRow(pid=pid_of(row.pop("process")), **row) for row in columns.iter_rows(named=True)]
 
 
 def regimes(timeline: Timeline, steps: Steps, windows: pl.DataFrame, rank: Rank) -> list[Regime]:
@@ -133,15 +136,12 @@ def regimes(timeline: Timeline, steps: Steps, windows: pl.DataFrame, rank: Rank)
 
 def roles(timeline: Timeline, steps: Steps, rows: pl.DataFrame, rank: Rank) -> list[Role]:
     """Return the roles of a decode step in the order in which they come: how often, how long, how idle inside."""
-    decode = rows.select("gpu", "process", "start_ns").join(
-        steps.windows.with_row_index("window_index").select("gpu", "process", "start_ns", "window_index"),
-        on=["gpu", "process", "start_ns"],
-    )["window_index"]
-    pieces = on_gpu(timeline.pieces, rank.gpu).select("start_ns", "end_ns", "idle_class")
-    cover = cover_of(pieces.filter(pl.col("idle_class") == IdleClass.INTRA_GRAPH))
-    mine = timeline.replays.hstack(steps.replays).filter(
-        rank.mine & pl.col("window_index").is_in(decode.implode()) & pl.col("role").is_not_null(),
-    )
+    pieces = on_gpu(timeline.pieces, rank.gpu)[["start_ns", "end_ns", "idle_class"]]
+    cover = cover_of(pieces.filter(pieces["idle_class"] == int(IdleClass.INTRA_GRAPH)))
+    decode = np.zeros(len(steps.windows) + 1, np.bool_)
+    decode[rows["window_index"].to_numpy()] = True
+    inside = pl.Series(decode[places(steps.replays["window_index"])])
+    mine = timeline.replays.hstack(steps.replays).filter(inside & steps.replays["role"].is_not_null())
     idle = covered_before(mine["end_ns"].to_numpy(), cover) - covered_before(mine["start_ns"].to_numpy(), cover)
     grouped = (
         mine.with_columns(idle_ns=pl.when(pl.col("nodes").is_not_null()).then(pl.Series(idle)))

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import polars as pl
 
 from bubblefinder.intervals import begin_and_end, every_position, within
+from bubblefinder.lookup import places
 from bubblefinder.report.account import Account, EagerAccount, RoleAccount, Shapes
 from bubblefinder.report.detail.host_account import calls_of, idle_of
 from bubblefinder.report.detail.kernels import kernel_name
@@ -48,30 +50,28 @@ def accounts(
     """
     if timeline.mode is CaptureMode.UNSEEN:
         return []
-    decode = steps.windows.filter(pl.col("excluded").is_null()).select("gpu", "process").unique().sort("gpu", "process")
-    ranks = [Rank(gpu, process) for gpu, process in decode.iter_rows()]
+    ranks = Rank.in_rows(steps.windows.filter(steps.windows["excluded"].is_null()))
     return [_account(timeline, steps, causes, rank, shapes) for rank in ranks]
 
 
 def _account(
     timeline: Timeline, steps: Steps, causes: Causes | None, rank: Rank, shapes: pl.DataFrame | None
 ) -> Account:
-    windows = steps.windows.filter(rank.mine)
-    decode = windows.filter(pl.col("excluded").is_null())
-    seen = decode.gather_every(-(-len(decode) // MOST_STEPS))
+    windows = steps.windows.filter(rank.is_of(steps.windows))
+    counted = windows["excluded"].is_null()
+    decode = windows.filter(counted)
+    seen = decode[:: -(-len(decode) // MOST_STEPS)]
     work = _with_shapes(_work(timeline, steps, rank, seen), shapes)
-    times = len(decode) / len(seen)
+    times, replayed = len(decode) / len(seen), work["replay_index"].is_not_null()
     texts = _Texts()
     account = Account(
         gpu=rank.gpu,
         pid=rank.pid,
         steps=len(decode),
         duration_ns=int((decode["end_ns"] - decode["start_ns"]).sum()),
-        roles=_roles(work.filter(pl.col("replay_index").is_not_null()), times, timeline, texts),
-        eager=_eager(work.filter(pl.col("replay_index").is_null()), times, timeline, texts),
-        idle=idle_of(
-            timeline, steps, causes, rank, windows["start_ns"].to_numpy(), windows["excluded"].is_null().to_numpy()
-        ),
+        roles=_roles(work.filter(replayed), times, timeline, texts),
+        eager=_eager(work.filter(~replayed), times, timeline, texts),
+        idle=idle_of(timeline, steps, causes, rank, windows["start_ns"].to_numpy(), counted.to_numpy()),
         calls=calls_of(timeline, steps, rank, (int(decode["start_ns"][0]), int(decode["end_ns"][-1]))),
         names=[],
     )
@@ -102,17 +102,18 @@ def _work(timeline: Timeline, steps: Steps, rank: Rank, seen: pl.DataFrame) -> p
     counted = np.zeros(len(starts), np.bool_)
     counted[every_position(np.searchsorted(starts, low), np.searchsorted(starts, high))[0]] = True
     kept = np.flatnonzero(counted | (own > 0) | (gaps > 0))
-    frame = operations.select(*_TOLD_BY)[kept]
-    replays = timeline.replays.select("graph", began="start_ns").with_columns(role=_as_enum(steps.replays["role"]))
+    frame = operations[list(_TOLD_BY)][kept]
+    replays = timeline.replays[["graph", "start_ns"]].hstack([_as_enum(steps.replays["role"])])[frame["replay_index"]]
     return frame.with_columns(
-        replays.select("role", "graph")[frame["replay_index"]],
+        replays["role"],
+        replays["graph"],
         count=pl.Series(counted[kept].astype(np.int64)),
         own_ns=pl.Series(own[kept]),
         gap_ns=pl.Series(gaps[kept]),
         ran_ns=pl.Series((ends - starts)[kept] * counted[kept]),
         early_ns=pl.Series(_early(frame, starts[kept], ends[kept]) * counted[kept]),
-        offset=pl.Series(starts[kept]) - replays["began"][frame["replay_index"]],
-        foreign=pl.col("process") != rank.process,
+        offset=pl.Series(starts[kept]) - replays["start_ns"],
+        foreign=frame["process"] != rank.process,
     )
 
 
@@ -127,7 +128,8 @@ def _summed(owner: Ints, lengths: Ints, count: int) -> Ints:
 
 def _ended(timeline: Timeline, rank: Rank, low: Ints, high: Ints, count: int) -> Ints:
     """Return the idle time inside replays that each operation of the GPU ended, in some windows."""
-    pieces = on_gpu(timeline.pieces, rank.gpu).filter(pl.col("idle_class") == IdleClass.INTRA_GRAPH)
+    pieces = on_gpu(timeline.pieces, rank.gpu)
+    pieces = pieces.filter(pieces["idle_class"] == int(IdleClass.INTRA_GRAPH))
     position, lengths, _ = within(*begin_and_end(pieces), low, high)
     first = int(timeline.operations["gpu"].search_sorted(rank.gpu))
     gap = pieces["gap_index"].to_numpy()[position]
@@ -136,9 +138,8 @@ def _ended(timeline: Timeline, rank: Rank, low: Ints, high: Ints, count: int) ->
 
 def _early(operations: pl.DataFrame, starts: Ints, ends: Ints) -> Ints:
     """Return how long each operation of a replay ran beside the one before it in its stream."""
-    replay = operations["replay_index"].cast(pl.Int64).fill_null(-1).to_numpy()
-    streams = operations["stream"].fill_null(-1).to_numpy()
-    order = np.lexsort((np.arange(len(starts)), streams, replay))
+    replay, streams = places(operations["replay_index"]), places(operations["stream"])
+    order = np.lexsort((streams, replay))
     replay, streams, starts, ends = (column[order] for column in (replay, streams, starts, ends))
     same = (replay[1:] == replay[:-1]) & (streams[1:] == streams[:-1]) & (replay[1:] >= 0)
     early = np.zeros(len(starts), np.int64)
@@ -161,15 +162,19 @@ def _roles(work: pl.DataFrame, times: float, timeline: Timeline, texts: _Texts) 
         pl.col("offset").mean(),
         *(pl.col(name).drop_nulls().first() for name in _SHAPE if name in work.columns),
     )
-    replays = dict(work.filter(pl.col("count") > 0).group_by("role").agg(pl.col("replay_index").n_unique()).iter_rows())
+    replays = Counter(role for role, _, count in work[["role", "replay_index", "count"]].unique().iter_rows() if count)
     told = []
-    for (role,), mine in nodes.partition_by("role", as_dict=True, maintain_order=True).items():
+    for mine in nodes.partition_by("role", maintain_order=True):
+        role = mine["role"][0]
         ordered = mine.sort("graph", "offset", nulls_last=True, maintain_order=True)
         told.append(
             RoleAccount(
                 role=role,
-                replays=round(replays.get(role, 0) * times),
-                names=[texts.of(row, timeline) for row in ordered.iter_rows(named=True)],
+                replays=round(replays[role] * times),
+                names=[
+                    texts.of(kind, name, copy, timeline)
+                    for kind, name, copy in ordered[["kind", "name", "copy_kind"]].iter_rows()
+                ],
                 counts=ordered["count"].to_list(),
                 shapes=_shapes(ordered),
                 **{name: ordered[name].to_list() for name in _SUMS[1:]},
@@ -204,7 +209,7 @@ def _eager(work: pl.DataFrame, times: float, timeline: Timeline, texts: _Texts) 
     )
     sums: dict[tuple[int, str | None], list[int]] = {}
     for number, row in enumerate(rows.iter_rows(named=True)):
-        name = texts.of(row, timeline) if number < MOST_EAGER else texts.position(OTHERS)
+        name = _eager_name(row, timeline, texts) if number < MOST_EAGER else texts.position(OTHERS)
         total = sums.setdefault((name, row["shape"] if number < MOST_EAGER else None), [0] * len(_SUMS[:4]))
         for place, column in enumerate(_SUMS[:4]):
             total[place] += row[column]
@@ -212,6 +217,12 @@ def _eager(work: pl.DataFrame, times: float, timeline: Timeline, texts: _Texts) 
         EagerAccount(name=name, shape=shape, **dict(zip(_SUMS[:4], total, strict=True)))
         for (name, shape), total in sums.items()
     ]
+
+
+def _eager_name(row: dict[str, Any], timeline: Timeline, texts: _Texts) -> int:
+    if row["foreign"]:
+        return texts.position(FOREIGN)
+    return texts.of(row["kind"], row["name"], row["copy_kind"], timeline)
 
 
 class _Texts:
@@ -227,14 +238,11 @@ class _Texts:
     def position(self, text: str) -> int:
         return self._known.setdefault(text, len(self._known))
 
-    def of(self, row: dict[str, object], timeline: Timeline) -> int:
+    def of(self, kind: int, name: int | None, copy: int | None, timeline: Timeline) -> int:
         """Return the position of what an operation is called: a kernel by its name, others by what they do."""
-        kind, name, copy = row["kind"], row["name"], row["copy_kind"]
-        if row.get("foreign"):
-            return self.position(FOREIGN)
         if kind == KERNEL:
-            return self.position(kernel_name(name if isinstance(name, int) else None, timeline.trace.names))
+            return self.position(kernel_name(name, timeline.trace.names))
         if kind == GRAPH:
             return self.position(REPLAY)
-        copied = COPY_KINDS.get(copy, "unknown") if isinstance(copy, int) else "unknown"
+        copied = "unknown" if copy is None else COPY_KINDS.get(copy, "unknown")
         return self.position("memset" if kind == MEMSET else f"{copied} copy")

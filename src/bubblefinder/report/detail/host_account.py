@@ -9,7 +9,7 @@ import polars as pl
 
 from bubblefinder.causes.places import general
 from bubblefinder.intervals import begin_and_end, split
-from bubblefinder.lookup import NOWHERE, Timetable, nullable, positions
+from bubblefinder.lookup import NOWHERE, Timetable, nullable, numbered, positions
 from bubblefinder.report.account import CallAccount, IdleAccount
 from bubblefinder.report.detail.tables import class_name, labels
 from bubblefinder.report.sentences import plain
@@ -18,6 +18,8 @@ from bubblefinder.timeline.model import IdleClass, on_gpu
 from bubblefinder.trace.model import COPY_KINDS
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from bubblefinder.causes.model import Causes
     from bubblefinder.intervals import Bools, Ints
     from bubblefinder.steps.model import Steps
@@ -29,6 +31,7 @@ MOST_IDLE: Final = 200
 """Rows of idle time kept apart; the rest, the shortest, are one row a class."""
 MOST_CALLS: Final = 100
 _NAME_LENGTH: Final = 200
+_SIDES: Final = ("start_ns", "end_ns")
 _KEY: Final = ("gap_class", "wait", "during", "place", "before")
 
 
@@ -45,21 +48,18 @@ def idle_of(
         starts: where its windows begin.
         decode: which of them are decode steps.
     """
-    pieces = on_gpu(timeline.pieces.with_row_index("piece_index"), lane.gpu).filter(
-        pl.col("idle_class") != IdleClass.INTRA_GRAPH
-    )
+    pieces = on_gpu(timeline.pieces.with_row_index("piece_index"), lane.gpu)
+    pieces = pieces.filter(pieces["idle_class"] != int(IdleClass.INTRA_GRAPH))
     charges = _charges(causes, pieces)
     parts = _parts(timeline, pieces, np.concatenate([starts, *begin_and_end(charges)]))
     window = np.searchsorted(starts, parts["start_ns"].to_numpy(), side="right") - 1
-    parts = parts.with_columns(window=pl.Series(window)).filter(pl.Series((window >= 0) & decode[window]))
+    parts = parts.hstack([pl.Series("window", window)]).filter(pl.Series((window >= 0) & decode[window]))
     told = _told(timeline, steps, parts).with_columns(wait=_waits(causes, charges, parts))
-    per_step = told.group_by(*_KEY, "window").agg(pl.col("ns").sum())
-    rows = [_row(key, mine["ns"].to_numpy(), int(decode.sum())) for key, mine in _by_key(per_step)]
+    per_step = told.group_by(*_KEY, "window", maintain_order=True).agg(pl.col("ns").sum())
+    keys, number = numbered(per_step[list(_KEY)])
+    lengths = [per_step["ns"].to_numpy()[number == place] for place in range(len(keys))]
+    rows = [_row(key, ns, int(decode.sum())) for key, ns in zip(keys, lengths, strict=True)]
     return _longest(sorted(rows, key=lambda row: (-row.ns, _sortable(row))), int(decode.sum()))
-
-
-def _by_key(per_step: pl.DataFrame) -> list[tuple[tuple[str | None, ...], pl.DataFrame]]:
-    return [(key, rows) for key, rows in per_step.partition_by(_KEY, as_dict=True, maintain_order=True).items()]
 
 
 def _row(key: tuple[str | None, ...], lengths: Ints, steps: int) -> IdleAccount:
@@ -100,26 +100,30 @@ def _charges(causes: Causes | None, pieces: pl.DataFrame) -> pl.DataFrame:
 
 def _parts(timeline: Timeline, pieces: pl.DataFrame, starts: Ints) -> pl.DataFrame:
     """Cut pieces at the times given and where their launching thread begins or ends a call or a range."""
-    launched = timeline.gaps["call_index"][pieces["gap_index"]]
-    pieces = pieces.with_columns(
-        call_index=launched,
-        thread=timeline.calls["thread"][launched],
-        after_index=timeline.gaps["after_index"][pieces["gap_index"]],
-    )
-    kept = ("piece_index", "idle_class", "call_index", "thread", "after_index")
+    ended = timeline.gaps[["call_index", "after_index"]][pieces["gap_index"]]
+    pieces = pieces.hstack([*ended, timeline.calls["thread"][ended["call_index"]]])
+    kept = ["piece_index", "idle_class", "call_index", "thread", "after_index"]
     cut = []
-    for (thread,), mine in pieces.partition_by("thread", as_dict=True, maintain_order=True).items():
-        edges = np.concatenate((starts, *_edges(timeline, thread))) if thread is not None else starts
+    for mine in pieces.partition_by("thread", maintain_order=True):
+        edges = np.concatenate((starts, *_edges(timeline, mine["thread"][0])))
         lower, upper, owner = split(*begin_and_end(mine), edges)
-        cut.append(mine.select(kept)[owner].with_columns(start_ns=pl.Series(lower), ns=pl.Series(upper - lower)))
+        cut.append(mine[kept][owner].hstack([pl.Series("start_ns", lower), pl.Series("ns", upper - lower)]))
     return pl.concat(cut) if cut else pieces.select(*kept, "start_ns", ns="end_ns")
 
 
-def _edges(timeline: Timeline, thread: int) -> list[Ints]:
-    trace = timeline.trace
-    mine = [frame.filter(pl.col("thread") == thread) for frame in (timeline.calls, trace.os_calls)]
-    mine.append(timeline.ranges.of_thread(thread))
-    return [frame[name].to_numpy() for frame in mine for name in ("start_ns", "end_ns")]
+def _edges(timeline: Timeline, thread: int | None) -> list[Ints]:
+    """Return when a thread began and ended its calls and ranges; nothing for an unknown one."""
+    if thread is None:
+        return []
+    mine = [rows[["start_ns", "end_ns"]].filter(rows["thread"] == thread) for rows in _sources(timeline)]
+    return [frame[name].to_numpy() for frame in (*mine, timeline.ranges.of_thread(thread)) for name in _SIDES]
+
+
+def _sources(timeline: Timeline) -> Iterator[pl.DataFrame]:
+    """Yield the calls of CUDA, and those of the operating system if any were traced."""
+    yield timeline.calls
+    if len(timeline.trace.os_calls):
+        yield timeline.trace.os_calls
 
 
 def _told(timeline: Timeline, steps: Steps, parts: pl.DataFrame) -> pl.DataFrame:
@@ -129,7 +133,8 @@ def _told(timeline: Timeline, steps: Steps, parts: pl.DataFrame) -> pl.DataFrame
     known = parts["thread"].is_not_null()
     called = timeline.calls["api"][parts["call_index"]]
     during = pl.when(launching).then(called).when(late & known).then(_during(timeline, parts))
-    inside = timeline.ranges.innermost(parts["thread"].fill_null(-1).to_numpy(), parts["start_ns"].to_numpy())
+    thread = parts["thread"] if known.all() else parts["thread"].fill_null(NOWHERE)
+    inside = timeline.ranges.innermost(thread.to_numpy(), parts["start_ns"].to_numpy())
     classes = {int(idle_class): class_name(int(idle_class)) for idle_class in IdleClass}
     return parts.select(
         "window",
@@ -143,19 +148,21 @@ def _told(timeline: Timeline, steps: Steps, parts: pl.DataFrame) -> pl.DataFrame
 
 def _during(timeline: Timeline, parts: pl.DataFrame) -> pl.Series:
     """Return the call that each part's thread sat in: of CUDA, else of the operating system, else none."""
-    threads = parts["thread"].drop_nulls().unique().implode()
-    sources = [timeline.calls.select("thread", "start_ns", "end_ns", name="api"), timeline.trace.os_calls]
-    sat = [_outermost(rows.filter(pl.col("thread").is_in(threads)), parts) for rows in sources]
+    sat = [
+        _outermost(rows[["thread", *_SIDES]].hstack([rows[name].rename("name")]), parts)
+        for rows, name in zip(_sources(timeline), ("api", "name"), strict=False)
+    ]
     return pl.select(pl.coalesce(*sat, pl.lit(HOST_WORK, pl.Categorical))).to_series()
 
 
 def _outermost(rows: pl.DataFrame, parts: pl.DataFrame) -> pl.Series:
     """Return the name of the outermost row of each part's thread that was open when the part began."""
+    rows = rows.filter(pl.col("thread").is_in(parts["thread"].unique().implode()))
+    ordered = rows.sort("thread", "start_ns", maintain_order=True)
     earlier = pl.col("end_ns").cum_max().shift(1).over("thread")
-    ordered = rows.select("thread", "start_ns", "end_ns", "name").sort("thread", "start_ns", maintain_order=True)
     outer = ordered.filter(earlier.is_null() | (pl.col("start_ns") >= earlier))
     times = parts["start_ns"].to_numpy()
-    last = Timetable.of(outer, ("thread",), "start_ns").last(parts.select("thread"), times)
+    last = Timetable.of(outer, ("thread",), "start_ns").last(parts[["thread"]], times)
     ended = np.append(outer["end_ns"].to_numpy(), np.iinfo(np.int64).min)[last]
     return outer["name"].cast(pl.Categorical)[nullable(np.where(times < ended, last, NOWHERE))]
 
@@ -184,11 +191,10 @@ def wait_name(place: pl.Expr) -> pl.Expr:
 def calls_of(timeline: Timeline, steps: Steps, lane: Rank, span: tuple[int, int]) -> list[CallAccount]:
     """Return the calls that a rank's launching threads made between two times, by what they do, the longest first."""
     firsts = _first_operations(timeline, steps, lane)
-    threads = timeline.calls["thread"][firsts["call_index"]].unique()
-    calls = (
-        timeline.calls.select("thread", "start_ns", "end_ns", "api", "role")
-        .with_row_index("call_index")
-        .filter(pl.col("thread").is_in(threads.implode()) & pl.col("start_ns").is_between(*span, closed="left"))
+    launchers = timeline.calls["thread"][firsts["call_index"]].unique()
+    calls = timeline.calls[["thread", *_SIDES, "api", "role"]].with_row_index("call_index")
+    calls = calls.filter(
+        pl.col("thread").is_in(launchers.implode()) & pl.col("start_ns").is_between(*span, closed="left")
     )
     launched = positions(firsts["call_index"].to_numpy(), calls["call_index"].to_numpy(), len(timeline.calls))
     told = calls.hstack(firsts[["on", "blocking"]][launched]).select(
@@ -209,11 +215,11 @@ def calls_of(timeline: Timeline, steps: Steps, lane: Rank, span: tuple[int, int]
 
 def _first_operations(timeline: Timeline, steps: Steps, lane: Rank) -> pl.DataFrame:
     """Return call_index, blocking and `on`, what it replays or in which direction it copies, of a rank's launches."""
-    leads = timeline.leads.filter(pl.col("gpu") == lane.gpu)
-    columns = ("process", "copy_kind", "replay_index", "blocking")
-    firsts = timeline.operations.select(pl.col(columns).gather(leads["op_index"])).with_columns(leads["call_index"])
-    firsts = firsts.filter(pl.col("process") == lane.process)
-    roles = steps.replays["role"].cast(pl.String)[firsts["replay_index"]]
+    leads = timeline.leads[["call_index", "op_index"]].filter(timeline.leads["gpu"] == lane.gpu)
+    operations = timeline.operations[["process", "copy_kind", "replay_index", "blocking"]]
+    firsts = operations[leads["op_index"]].hstack([leads["call_index"]])
+    firsts = firsts.filter(firsts["process"] == lane.process)
+    roles = steps.replays["role"][firsts["replay_index"]]
     copied = pl.col("copy_kind").replace_strict(COPY_KINDS, default=None, return_dtype=pl.String)
     return firsts.select("call_index", "blocking", on=pl.coalesce(pl.lit(roles), copied).cast(pl.Categorical))
 
@@ -221,11 +227,11 @@ def _first_operations(timeline: Timeline, steps: Steps, lane: Rank) -> pl.DataFr
 def _between(timeline: Timeline, calls: pl.DataFrame) -> pl.DataFrame:
     """Return the work of each thread between its calls, cut where a range begins or ends: thread, start_ns, ns."""
     cut = []
-    for (thread,), mine in calls.sort("start_ns").partition_by("thread", as_dict=True, maintain_order=True).items():
-        ended = mine["end_ns"].cum_max().to_numpy()[:-1]
-        edges = timeline.ranges.of_thread(thread)
-        cuts = np.concatenate([edges[name].to_numpy() for name in ("start_ns", "end_ns")])
-        lower, upper, _ = split(ended, np.maximum(mine["start_ns"].to_numpy()[1:], ended), cuts)
+    for mine in calls.sort("start_ns").partition_by("thread", maintain_order=True):
+        thread, (begun, ended) = mine["thread"][0], begin_and_end(mine)
+        ended = np.maximum.accumulate(ended)[:-1]
+        cuts = np.concatenate(begin_and_end(timeline.ranges.of_thread(thread)))
+        lower, upper, _ = split(ended, np.maximum(begun[1:], ended), cuts)
         cut.append(pl.DataFrame({"thread": np.full(len(lower), thread), "start_ns": lower, "ns": upper - lower}))
     pieces = pl.concat(cut) if cut else pl.DataFrame(schema={"thread": pl.Int64, "start_ns": pl.Int64, "ns": pl.Int64})
     inside = timeline.ranges.innermost(pieces["thread"].to_numpy(), pieces["start_ns"].to_numpy())
@@ -239,8 +245,7 @@ def _between(timeline: Timeline, calls: pl.DataFrame) -> pl.DataFrame:
 
 def _places(timeline: Timeline, inside: Ints) -> pl.Series:
     """Return what ranges are called by their positions, null for -1, without the numbers in their names."""
-    texts = timeline.ranges.rows["text"][nullable(inside)].cast(pl.Categorical)
-    different = texts.unique()
-    words = different.cast(pl.String).to_frame().select(general(pl.col("text")))["text"]
-    short = pl.Series([None if text is None else plain(text, _NAME_LENGTH) for text in words], dtype=pl.Categorical)
-    return texts.to_physical().replace_strict(different.to_physical(), short)
+    used, place = np.unique(inside, return_inverse=True)
+    texts = timeline.ranges.rows["text"][nullable(used)].to_frame().select(general(pl.col("text"))).to_series()
+    short = [None if text is None else plain(text, _NAME_LENGTH) for text in texts]
+    return pl.Series("text", short, dtype=pl.Categorical)[place]
