@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
+from bubblefinder.lookup import kept
 from bubblefinder.timeline.apis import CallRole
 from bubblefinder.trace.model import QualityNote
 
@@ -75,7 +76,7 @@ def stretches(timeline: Timeline, submitted: pl.DataFrame) -> list[Stretch]:
     phases = launched.unique(["thread", "phase"], keep="first", maintain_order=True)
     found = []
     for (thread,), mine in phases.sort("start_ns").partition_by("thread", as_dict=True, maintain_order=True).items():
-        own = calls.filter(pl.col("thread") == thread)
+        own = kept(calls, calls["thread"] == thread)
         cuts = np.searchsorted(own["start_ns"].to_numpy(), mine["start_ns"].to_numpy())
         roles = mine["role"].to_list()
         for number, (low, high) in enumerate(pairwise(cuts.tolist())):
@@ -88,9 +89,9 @@ def stretches(timeline: Timeline, submitted: pl.DataFrame) -> list[Stretch]:
 
 def _calls(timeline: Timeline, submitted: pl.DataFrame) -> pl.DataFrame:
     """Return the outermost calls that do something for the GPU: call_index, thread, start_ns, token."""
-    operations = timeline.operations.select("name", "copy_kind", "bytes")
+    operations = timeline.operations[["name", "copy_kind", "bytes"]]
     first = submitted.unique("call_index", keep="first", maintain_order=True)
-    launched = first.select("call_index", "role").hstack(operations[first["op_index"]])
+    launched = first[["call_index", "role"]].hstack(operations[first["op_index"]])
     names = pl.DataFrame(
         {"name": list(timeline.trace.names), "kernel": list(timeline.trace.names.values())},
         schema={"name": operations.schema["name"], "kernel": pl.String},

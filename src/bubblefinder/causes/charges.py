@@ -9,6 +9,7 @@ import polars as pl
 
 from bubblefinder.causes.drains import CHARGEABLE, NOBODY, chains, lead_lost, open_gaps, to_blame, waiting_for_others
 from bubblefinder.intervals import begin_and_end, split
+from bubblefinder.lookup import kept
 from bubblefinder.timeline.model import IdleClass
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ def find_charges(timeline: Timeline, waits: pl.DataFrame, pauses: pl.DataFrame) 
     others = waiting_for_others(timeline, waits)
     for device in timeline.devices:
         gaps = open_gaps(timeline, device.gpu)
-        mine = others.filter(pl.col("gpu") == device.gpu)
+        mine = kept(others, others["gpu"] == device.gpu)
         culprit = to_blame(gaps, mine)
         charged = chains(gaps, culprit)
         blamed[gaps.gap_index] = np.where(charged == NOBODY, lead_lost(gaps, mine, charged), charged)
@@ -48,7 +49,7 @@ def find_charges(timeline: Timeline, waits: pl.DataFrame, pauses: pl.DataFrame) 
         thread[gaps.gap_index] = gaps.thread
     chargeable = timeline.pieces["idle_class"].is_in([int(idle_class) for idle_class in CHARGEABLE]).arg_true()
     gap = timeline.pieces["gap_index"][chargeable].to_numpy()
-    pieces = timeline.pieces.select("gpu", "start_ns", "end_ns", "idle_class")[chargeable].with_columns(
+    pieces = timeline.pieces[["gpu", "start_ns", "end_ns", "idle_class"]][chargeable].with_columns(
         piece_index=chargeable,
         wait_index=blamed[gap],
         pause_index=pl.lit(NOBODY, pl.Int64),
@@ -56,7 +57,7 @@ def find_charges(timeline: Timeline, waits: pl.DataFrame, pauses: pl.DataFrame) 
         thread=thread[gap],
     )
     shared = _shared(pieces, _claims(waits, pauses))
-    found = shared.filter((pl.col("wait_index") != NOBODY) | (pl.col("pause_index") != NOBODY))
+    found = kept(shared, (shared["wait_index"] != NOBODY) | (shared["pause_index"] != NOBODY))
     found = _no_longer_than_the_call(found, waits)
     known = pl.col("wait_index", "pause_index")
     return found.sort("piece_index", "start_ns").select(
@@ -66,7 +67,7 @@ def find_charges(timeline: Timeline, waits: pl.DataFrame, pauses: pl.DataFrame) 
 
 def _claims(waits: pl.DataFrame, pauses: pl.DataFrame) -> pl.DataFrame:
     """Return when a launching thread was held up by something other than a wait: calls that are busy, then pauses."""
-    busy = waits.filter(~pl.col("awaits")).select(
+    busy = kept(waits, ~waits["awaits"]).select(
         "gpu", "start_ns", "end_ns", wait_index=pl.col("wait_index").cast(pl.Int64), thread="launcher"
     )
     held = pauses.with_row_index("pause_index").select(
@@ -91,7 +92,7 @@ def _no_longer_than_the_call(charged: pl.DataFrame, waits: pl.DataFrame) -> pl.D
 
     A wait has no such bound: the host can start on what follows only when it returns.
     """
-    busy = waits.filter(~pl.col("awaits")).select(
+    busy = kept(waits, ~waits["awaits"]).select(
         pl.col("wait_index").cast(pl.Int64), left=pl.col("end_ns") - pl.col("start_ns")
     )
     rows = charged.join(busy, on="wait_index", how="left", maintain_order="left").sort("start_ns", maintain_order=True)
@@ -99,7 +100,7 @@ def _no_longer_than_the_call(charged: pl.DataFrame, waits: pl.DataFrame) -> pl.D
     before = length.cum_sum().over("wait_index") - length
     until = pl.min_horizontal("end_ns", pl.col("start_ns") + pl.col("left") - before)
     rows = rows.with_columns(end_ns=pl.when(pl.col("left").is_null()).then("end_ns").otherwise(until))
-    return rows.filter(pl.col("end_ns") > pl.col("start_ns")).drop("left")
+    return kept(rows, rows["end_ns"] > rows["start_ns"]).drop("left")
 
 
 def _parted(pieces: pl.DataFrame, claims: pl.DataFrame) -> pl.DataFrame:

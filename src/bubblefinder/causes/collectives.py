@@ -63,7 +63,7 @@ def find_joint_replays(timeline: Timeline, roles: pl.Series) -> pl.DataFrame:
         timeline: the timeline.
         roles: the role of every replay.
     """
-    blocks = timeline.replays.select("gpu", "process", "start_ns", "end_ns", "nodes").with_row_index("replay_index")
+    blocks = timeline.replays[["gpu", "process", "start_ns", "end_ns", "nodes"]].with_row_index("replay_index")
     blocks = blocks.with_columns(role=roles).filter(pl.col("nodes").is_null() & pl.col("role").is_not_null())
     found = [_paired(same.drop("nodes")) for same in blocks.partition_by("role", maintain_order=True)]
     joint = [pairs for pairs in found if _leave_together(pairs)]

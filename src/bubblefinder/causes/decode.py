@@ -10,7 +10,7 @@ import numpy as np
 
 from bubblefinder.causes.evidence import Evidence
 from bubblefinder.intervals import begin_and_end, inside, last_before, median, split, union_of
-from bubblefinder.lookup import places
+from bubblefinder.lookup import kept, places
 from bubblefinder.steps.model import HEAD, NO_LOAD, OTHER_WORK, PREFILL, SET_UP
 from bubblefinder.timeline.model import on_gpu
 from bubblefinder.trace.schema import CALLS_TABLE, KIND_TABLES
@@ -96,6 +96,10 @@ class RankSteps:
     def share(self, total_ns: float) -> float | None:
         """Return a time over all decode steps as a share of their duration."""
         return float(total_ns) / float(self.durations.sum()) if self.steps else None
+
+    def rows_of(self, rows: pl.DataFrame) -> pl.DataFrame:
+        """Return the rank's rows of a frame with columns gpu and process."""
+        return kept(rows, (rows["gpu"] == self.gpu) & (rows["process"] == self.process))
 
     def windows(self, times: Ints) -> Ints:
         """Return the number of the window that each time lies in, -1 before the first."""

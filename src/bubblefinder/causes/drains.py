@@ -13,6 +13,7 @@ import numpy as np
 import polars as pl
 
 from bubblefinder.causes.thresholds import COVERS, OWN_COPY_NS, STALL_NS
+from bubblefinder.lookup import kept
 from bubblefinder.timeline.apis import CallRole
 from bubblefinder.timeline.model import CaptureMode, IdleClass, on_gpu
 
@@ -47,14 +48,14 @@ def open_gaps(timeline: Timeline, gpu: int) -> OpenGaps:
     pieces = on_gpu(timeline.pieces, gpu)
     outside = pieces["idle_class"].is_in([int(name) for name in _OUTSIDE])
     index = pieces["gap_index"].filter(outside).unique().sort()
-    gaps = timeline.gaps.select("start_ns", "end_ns", "call_index")[index]
+    gaps = timeline.gaps[["start_ns", "end_ns", "call_index"]][index]
     known = gaps["call_index"].is_not_null().to_numpy()
     starts = gaps["start_ns"].to_numpy()
     numbers = index.to_numpy().astype(np.int64)
     if not known.any():
         zeros = np.zeros(len(index), np.int64)
         return OpenGaps(numbers, starts, zeros, zeros, zeros, known)
-    call = timeline.calls.select("start_ns", "end_ns", "thread", "role")[gaps["call_index"].fill_null(0)]
+    call = timeline.calls[["start_ns", "end_ns", "thread", "role"]][gaps["call_index"].fill_null(0)]
     launched = call["start_ns"].to_numpy()
     stretched = timeline.mode is CaptureMode.NODE and (call["role"] == CallRole.LAUNCH_GRAPH).to_numpy()
     due = np.where(stretched, launched, np.minimum(call["end_ns"].to_numpy(), gaps["end_ns"].to_numpy()))
@@ -124,7 +125,7 @@ def lead_lost(gaps: OpenGaps, waits: pl.DataFrame, charged: Ints) -> Ints:
     it is charged such gaps as long as they sum to no more than that.
     """
     culprit = np.full(len(gaps.starts), NOBODY)
-    long = waits.filter(pl.col("awaits") & (pl.col("end_ns") - pl.col("start_ns") >= STALL_NS))
+    long = kept(waits, waits["awaits"] & (waits["end_ns"] - waits["start_ns"] >= STALL_NS))
     free = (charged == NOBODY) & gaps.known & (gaps.due > gaps.starts)
     for (thread,), mine in long.sort("end_ns").partition_by("launcher", as_dict=True, maintain_order=True).items():
         number, begins, ends = (mine[name].to_numpy() for name in ("wait_index", "start_ns", "end_ns"))

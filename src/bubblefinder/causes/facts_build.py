@@ -21,6 +21,7 @@ from bubblefinder.causes.site_facts import facts_of_sites, site_facts
 from bubblefinder.causes.step_parts import SkewFacts
 from bubblefinder.causes.thresholds import OWN_COPY_NS
 from bubblefinder.intervals import inside, split, union_of
+from bubblefinder.lookup import kept
 from bubblefinder.timeline.apis import CallRole
 from bubblefinder.timeline.launches import LAUNCHES
 from bubblefinder.timeline.model import INTER, CaptureMode, IdleClass, on_gpu
@@ -139,7 +140,7 @@ def _shares(timeline: Timeline, lane: RankSteps) -> dict[str, Any]:
 
 def _copies_alone(timeline: Timeline, lane: RankSteps) -> dict[str, Any]:
     """Return how much of the decode time goes into longer copies between host and GPU with nothing beside them."""
-    rows = on_gpu(timeline.operations.select("gpu", "kind", "copy_kind", "start_ns", "end_ns"), lane.gpu)
+    rows = on_gpu(timeline.operations[["gpu", "kind", "copy_kind", "start_ns", "end_ns"]], lane.gpu)
     moves = (pl.col("kind") == MEMCPY) & pl.col("copy_kind").is_in(_HOST_COPIES)
     long = pl.col("end_ns") - pl.col("start_ns") >= OWN_COPY_NS
     copies, others = rows.filter(moves & long), union_of(rows.filter(~moves))
@@ -158,14 +159,16 @@ def _copies_alone(timeline: Timeline, lane: RankSteps) -> dict[str, Any]:
 def _run_ahead(timeline: Timeline, lane: RankSteps) -> float | None:
     """Return the share of a process's launch calls whose work was queued before the GPU was free."""
     process = timeline.calls["process"][timeline.leads["call_index"]]
-    leads = timeline.leads.filter((pl.col("gpu") == lane.gpu) & (process == lane.process) & ~pl.col("blocking"))
+    leads = kept(
+        timeline.leads, (timeline.leads["gpu"] == lane.gpu) & (process == lane.process) & ~timeline.leads["blocking"]
+    )
     known = leads["lead_ns"].drop_nulls()
     return float((known > 0).sum()) / len(known) if len(known) else None
 
 
 def _launches(causes: Causes, lane: RankSteps) -> dict[str, Any]:
     """Return launch calls per step, graph launches among them, and the host time inside launch calls."""
-    mine = causes.submitted.filter((pl.col("gpu") == lane.gpu) & (pl.col("process") == lane.process))
+    mine = lane.rows_of(causes.submitted)
     window = lane.own(mine["window_index"])
     graphs = (mine["api_role"] == CallRole.LAUNCH_GRAPH).to_numpy()
     launch = mine["api_role"].is_in([int(role) for role in LAUNCHES]).to_numpy()
@@ -185,12 +188,12 @@ def _skews(
     if collectives.is_empty():
         return
     length = pl.col("end_ns") - pl.col("start_ns")
-    roles = causes.submitted.select("replay_index", "gpu", "role").drop_nulls()
+    roles = causes.submitted[["replay_index", "gpu", "role"]].drop_nulls()
     ranks = collectives.join(roles, on=["replay_index", "gpu"], how="left").with_columns(length=length)
-    mine = ranks.filter((pl.col("gpu") == lane.gpu) & (pl.col("process") == lane.process))
+    mine = lane.rows_of(ranks)
     longest = ranks.sort("length", descending=True).unique("collective", keep="first", maintain_order=True)
     shortest = ranks.sort("length").unique("collective", keep="first", maintain_order=True)
-    late = shortest.filter(pl.col("gpu") == lane.gpu).select("collective")
+    late = kept(shortest, shortest["gpu"] == lane.gpu).select("collective")
     pairs = mine.join(late, on="collective").join(
         longest.select("collective", waiting_gpu="gpu", longest="length"), on="collective"
     )

@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import polars as pl
 
 from bubblefinder.causes.decode import RankSteps, p50
+from bubblefinder.lookup import kept
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from bubblefinder.intervals import Bools, Ints
 
 
@@ -21,7 +23,7 @@ def where_it_runs(lane: RankSteps, spans: pl.DataFrame, phase: str) -> dict[str,
         spans: all replays and phases, from `role_facts.find_spans`.
         phase: its role.
     """
-    having = lane.counted & (_per_window(lane, spans.filter(pl.col("role") == phase)) > 0)
+    having = lane.counted & (_per_window(lane, kept(spans, spans["role"] == phase)) > 0)
     lacking = lane.counted & ~having
     decode = having[lane.decode]
     return {
@@ -38,7 +40,7 @@ def _missing(lane: RankSteps, spans: pl.DataFrame, having: Bools, lacking: Bools
     """Return the roles of which every step with the phase replays fewer graphs than most steps without it do."""
     if not having.any() or not lacking.any():
         return ()
-    replays = spans.filter(~pl.col("eager")).partition_by("role", as_dict=True, maintain_order=True)
+    replays = kept(spans, ~spans["eager"]).partition_by("role", as_dict=True, maintain_order=True)
     counts = {str(role): _per_window(lane, mine) for (role,), mine in replays.items()}
     return tuple(role for role, count in counts.items() if count[having].max() < np.median(count[lacking]))
 

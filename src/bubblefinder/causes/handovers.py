@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final, Literal
 import polars as pl
 
 from bubblefinder.causes.thresholds import FEWEST, HANDOVER_NS, STALL_NS, STEADY, STEADY_NS, USUALLY
+from bubblefinder.lookup import kept
 
 if TYPE_CHECKING:
     from bubblefinder.timeline.model import Timeline
@@ -55,13 +56,13 @@ def _pairs(calls: pl.DataFrame, launchers: pl.DataFrame) -> pl.DataFrame:
     Of two threads that both launch, the one that waits may hold the other up as well, if it waits for long: between
     short waits a busy thread always makes some call.
     """
-    pairs = calls.filter("awaits").join(
+    pairs = kept(calls, calls["awaits"]).join(
         launchers.select("process", "gpu", launcher="thread"), on="process", maintain_order="left"
     )
-    pairs = pairs.filter(pl.col("thread") != pl.col("launcher"))
+    pairs = kept(pairs, pairs["thread"] != pairs["launcher"])
     if pairs.is_empty():
         return pairs
-    own = launchers.select("thread", "gpu").with_columns(shared=pl.lit(value=True))
+    own = launchers[["thread", "gpu"]].with_columns(shared=pl.lit(value=True))
     pairs = pairs.join(own, on=["thread", "gpu"], how="left", maintain_order="left")
     launches = pl.col("thread").is_in(launchers["thread"].unique().implode())
     long = pl.col("end_ns") - pl.col("start_ns") >= STALL_NS

@@ -11,7 +11,7 @@ from bubblefinder.causes.decode import RankSteps, call_rows, p50
 from bubblefinder.causes.idle_ranges import idle_ranges
 from bubblefinder.causes.step_parts import HoleFacts
 from bubblefinder.intervals import overlap_with, union_of
-from bubblefinder.lookup import nullable
+from bubblefinder.lookup import kept, nullable
 from bubblefinder.units import share
 
 if TYPE_CHECKING:
@@ -31,11 +31,10 @@ def late_calls(timeline: Timeline, lane: RankSteps, thread: int, late: Bools) ->
     total = int(lengths.sum())
     if not total:
         return {}
-    calls = timeline.calls.lazy().filter(pl.col("thread") == thread)
-    mine = calls.select("start_ns", "end_ns", "api").collect()
+    mine = kept(timeline.calls[["start_ns", "end_ns", "api"]], timeline.calls["thread"] == thread)
     inside = _under(starts, starts + lengths, mine)
-    parts = {api: _under(starts, starts + lengths, rows) for (api,), rows in mine.group_by("api")}
-    named = sorted(((ns, str(api)) for api, ns in parts.items() if ns), key=lambda part: (-part[0], part[1]))
+    parts = [(_under(starts, starts + lengths, rows), str(rows["api"][0])) for rows in mine.partition_by("api")]
+    named = sorted((part for part in parts if part[0]), key=lambda part: (-part[0], part[1]))
     return {
         "host_in_calls_share": inside / total,
         "late_in": tuple(f"{api} ({share(ns / total)})" for ns, api in named[:_MOST_CALLS]),
@@ -52,7 +51,7 @@ def hole_facts(timeline: Timeline, causes: Causes, lane: RankSteps, others: list
     """Yield the pauses of a lane's launching threads that cost idle time, one record a thread, reason and call."""
     charged = causes.charges.select("pause_index", "start_ns", idle=pl.col("end_ns") - pl.col("start_ns")).drop_nulls()
     numbered = causes.pauses.with_row_index("pause_index").with_columns(pl.col("pause_index").cast(pl.Int64))
-    mine = numbered.filter((pl.col("gpu") == lane.gpu) & (pl.col("process") == lane.process))
+    mine = lane.rows_of(numbered)
     for pauses in mine.partition_by("thread", "reason", "detail", maintain_order=True):
         idle = charged.filter(pl.col("pause_index").is_in(pauses["pause_index"].implode()))
         window = lane.windows(idle["start_ns"].to_numpy())
@@ -77,8 +76,8 @@ def _hole(
     told = affected & lane.decode if (affected & lane.decode).any() else affected
     lengths = (pauses["end_ns"] - pauses["start_ns"]).to_numpy()
     within = lane.per_step(lane.windows(idle["start_ns"].to_numpy()), idle["idle"].to_numpy())
-    stepwise = pauses.filter(pl.Series(counted))
-    thread, reason, detail = pauses.select("thread", "reason", "detail").row(0)
+    stepwise = kept(pauses, counted)
+    thread, reason, detail = pauses[["thread", "reason", "detail"]].row(0)
     middles = (stepwise["start_ns"] + stepwise["end_ns"]).to_numpy() // 2
     return HoleFacts(
         gpu=lane.gpu,

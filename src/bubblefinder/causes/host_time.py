@@ -39,7 +39,7 @@ _NAMED: Final = 3
 
 def main_thread(causes: Causes, rank: RankSteps) -> int | None:
     """Return the thread that launches most of a rank's work."""
-    mine = causes.submitted.filter((pl.col("gpu") == rank.gpu) & (pl.col("process") == rank.process))
+    mine = rank.rows_of(causes.submitted)
     threads = mine["thread"].value_counts(sort=True)
     return None if threads.is_empty() else int(threads["thread"][0])
 

@@ -10,7 +10,7 @@ import polars as pl
 from bubblefinder.causes.stalls import late_idle
 from bubblefinder.causes.thresholds import COVERS, FEWEST, HOLE_FACTOR, HOLE_NS, PAUSE_NS
 from bubblefinder.intervals import Cover, begin_and_end, overlap_with, union, union_of
-from bubblefinder.lookup import changes, positions
+from bubblefinder.lookup import changes, kept, positions
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -42,7 +42,7 @@ def find_pauses(timeline: Timeline, submitted: pl.DataFrame, waits: pl.DataFrame
         ``os call``, ``descheduled``, or null where nothing shows it), detail (the call or the range that shows it).
         Pauses of a thread don't overlap.
     """
-    threads = submitted.select("gpu", "process", "thread").unique(maintain_order=True)
+    threads = submitted[["gpu", "process", "thread"]].unique(maintain_order=True)
     parts = [
         part
         for gpu, process, thread in threads.iter_rows()
@@ -64,7 +64,7 @@ def _of_thread(
     if stretches.is_empty() or not len(idle):
         return
     stretches = stretches.with_columns(gpu=pl.lit(gpu), process=pl.lit(process), thread=pl.lit(thread))
-    handed = waits.filter((pl.col("launcher") == thread) & (pl.col("thread") != thread) & (pl.col("gpu") == gpu))
+    handed = kept(waits, (waits["launcher"] == thread) & (waits["thread"] != thread) & (waits["gpu"] == gpu))
     given = np.sort(handed["end_ns"].to_numpy())
     shown = [(reason, _unexplained(_idle_under(rows, idle), given)) for reason, rows in _sources(timeline, thread)]
     holes = _idle_under(stretches.filter(_is_hole()), idle)
@@ -74,7 +74,7 @@ def _of_thread(
     yield holes
     taken = union_of(holes)
     for reason, rows in shown:
-        long = rows.filter(pl.col("end_ns") - pl.col("start_ns") >= PAUSE_NS)
+        long = kept(rows, rows["end_ns"] - rows["start_ns"] >= PAUSE_NS)
         if long.is_empty():
             continue
         found = _apart(_inside_stretches(long, _idle_under(stretches, idle)), taken).with_columns(
@@ -137,12 +137,12 @@ def _sources(timeline: Timeline, thread: int) -> Iterator[tuple[str, pl.DataFram
 
 
 def _idle_under(rows: pl.DataFrame, idle: Cover) -> pl.DataFrame:
-    return rows.filter(pl.Series(overlap_with(*begin_and_end(rows), idle) > 0))
+    return kept(rows, overlap_with(*begin_and_end(rows), idle) > 0)
 
 
 def _unexplained(rows: pl.DataFrame, given: Ints) -> pl.DataFrame:
     """Leave out the sleeps that end since another thread's wait has ended."""
-    return rows.filter(pl.Series(~_ended_by(*begin_and_end(rows), given)))
+    return kept(rows, ~_ended_by(*begin_and_end(rows), given))
 
 
 def _ended_by(starts: Ints, ends: Ints, given: Ints) -> Bools:
@@ -154,14 +154,14 @@ def _inside_stretches(rows: pl.DataFrame, stretches: pl.DataFrame) -> pl.DataFra
     """Return the rows that lie between two calls of the thread, with the call that ends the stretch."""
     between = stretches.select("gpu", "process", "thread", "call_index", at="start_ns", until="end_ns").sort("at")
     placed = rows.sort("start_ns").join_asof(between, left_on="start_ns", right_on="at", check_sortedness=False)
-    return placed.filter(pl.col("start_ns") < pl.col("until")).with_columns(pl.min_horizontal("end_ns", "until"))
+    return kept(placed, placed["start_ns"] < placed["until"]).with_columns(pl.min_horizontal("end_ns", "until"))
 
 
 def _apart(rows: pl.DataFrame, taken: Cover) -> pl.DataFrame:
     """Leave out the rows that touch what is taken, and those inside another (nested calls)."""
     rows = rows.sort("start_ns", pl.col("end_ns"), descending=[False, True])
     free = overlap_with(*begin_and_end(rows), taken) == 0
-    rows = rows.filter(pl.Series(free))
+    rows = kept(rows, free)
     return rows.filter((pl.col("start_ns") >= pl.col("end_ns").cum_max().shift(1)).fill_null(value=True))
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from bubblefinder.causes.launches import last_submission, next_submission, window_of
-from bubblefinder.lookup import nullable
+from bubblefinder.lookup import kept, nullable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -63,7 +63,9 @@ def frame_chain(timeline: Timeline, call_index: int) -> tuple[str, ...]:
     chain = timeline.calls["callchain"][call_index]
     if chain is None:
         return ()
-    return tuple(timeline.trace.frames.filter(pl.col("callchain") == chain).sort("depth")["symbol"].drop_nulls())
+    return tuple(
+        kept(timeline.trace.frames, timeline.trace.frames["callchain"] == chain).sort("depth")["symbol"].drop_nulls()
+    )
 
 
 def frame_names(timeline: Timeline, call_indices: pl.Series) -> list[str | None]:

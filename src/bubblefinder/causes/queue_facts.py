@@ -11,7 +11,7 @@ from bubblefinder.causes.decode import RankSteps, call_rows, p50
 from bubblefinder.causes.places import general
 from bubblefinder.causes.step_parts import QueueFacts
 from bubblefinder.causes.thresholds import FULL_QUEUE, QUEUE_NS
-from bubblefinder.lookup import nullable
+from bubblefinder.lookup import kept, nullable
 from bubblefinder.timeline.apis import CallRole
 from bubblefinder.timeline.model import IdleClass
 from bubblefinder.trace.model import MEMCPY
@@ -37,7 +37,7 @@ def queue_facts(timeline: Timeline, lane: RankSteps) -> Iterator[QueueFacts]:
         return
     held = _held(timeline, lane.pieces.index[chosen])
     held = held.with_columns(start_ns=lane.pieces.starts[chosen], ns=lane.pieces.ns[chosen])
-    held = held.filter(pl.col("process") == lane.process)
+    held = kept(held, held["process"] == lane.process)
     for (reason, api), mine in held.partition_by("reason", "api", as_dict=True, maintain_order=True).items():
         windows = lane.windows(mine["start_ns"].to_numpy())
         idle = lane.per_step(windows, mine["ns"].to_numpy())
@@ -78,7 +78,7 @@ def _pending(timeline: Timeline, held: pl.DataFrame) -> float | None:
 
 def _range_of(timeline: Timeline, held: pl.DataFrame) -> str | None:
     """Return the innermost range in which most of the held work was launched; None where most was in none."""
-    calls = timeline.calls.select("thread", "start_ns")[held["launch"]]
+    calls = timeline.calls[["thread", "start_ns"]][held["launch"]]
     place = timeline.ranges.innermost(calls["thread"].to_numpy(), calls["start_ns"].to_numpy())
     texts = timeline.ranges.rows["text"][nullable(place)]
     named = pl.DataFrame({"text": texts, "ns": held["ns"]}).group_by(place=general(pl.col("text")))
@@ -89,7 +89,7 @@ def _range_of(timeline: Timeline, held: pl.DataFrame) -> str | None:
 
 def _held(timeline: Timeline, piece_index: np.ndarray[tuple[int], np.dtype[np.int64]]) -> pl.DataFrame:
     """Return for each piece the process, the reason and the call that held the work back, `holder` its position."""
-    gaps = timeline.gaps.select("before_index", "after_index", "call_index")[
+    gaps = timeline.gaps[["before_index", "after_index", "call_index"]][
         timeline.pieces["gap_index"][pl.Series(piece_index, dtype=pl.UInt32)]
     ]
     ended = timeline.calls.select("process", "thread", until="start_ns")[gaps["call_index"]]
@@ -130,4 +130,4 @@ def _holders(timeline: Timeline) -> pl.DataFrame:
     host, event = pl.col("held_by").str.contains(_HOST_FUNCTION), pl.col("role") == CallRole.STREAM_WAIT
     kind = pl.when(host).then(pl.lit(_REASONS[0])).when(event).then(pl.lit(_REASONS[1]))
     placed = calls.with_columns(kind=kind).filter(pl.col("kind").is_not_null())
-    return placed.select("thread", "at", "held_by", "kind", "call").sort("at")
+    return placed[["thread", "at", "held_by", "kind", "call"]].sort("at")

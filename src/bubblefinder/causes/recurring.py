@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
+from bubblefinder.lookup import kept
+
 if TYPE_CHECKING:
     from bubblefinder.causes.decode import RankSteps
     from bubblefinder.causes.model import Causes
@@ -18,9 +20,8 @@ RECURS: Final = 0.5
 
 def recurring_groups(causes: Causes, mine: RankSteps) -> list[tuple[int, ...]]:
     """Return the groups of sites that recur in the steps, in the order of the step."""
-    waits = causes.waits.filter(
-        (pl.col("gpu") == mine.gpu) & (pl.col("process") == mine.process) & (pl.col("thread") == pl.col("launcher"))
-    )
+    waits = mine.rows_of(causes.waits)
+    waits = kept(waits, waits["thread"] == waits["launcher"])
     window = mine.own(waits["window_index"])
     inside = pl.Series((window >= 0) & mine.decode[window])
     rows = waits.with_columns(window=pl.Series(window)).filter(inside & ~waits["joined"])
@@ -29,12 +30,12 @@ def recurring_groups(causes: Causes, mine: RankSteps) -> list[tuple[int, ...]]:
     sites = (
         rows.group_by("site")
         .agg(pl.col("offset").median(), pl.col("cost").sum(), steps=pl.col("window").n_unique())
-        .join(causes.sites.select("site", "group"), on="site")
+        .join(causes.sites[["site", "group"]], on="site")
         .filter(pl.col("steps") >= RECURS * mine.steps)
         .sort("cost", descending=True)
         .head(MOST_SITES)
         .sort("offset", "site")
     )
     groups = sites["group"].unique(maintain_order=True)
-    every = causes.sites.filter((pl.col("gpu") == mine.gpu) & (pl.col("process") == mine.process))
-    return [tuple(every.filter(pl.col("group") == group)["site"]) for group in groups]
+    every = mine.rows_of(causes.sites)
+    return [tuple(kept(every, every["group"] == group)["site"]) for group in groups]

@@ -12,7 +12,7 @@ from bubblefinder.causes.fallbacks import where_it_runs
 from bubblefinder.causes.role_kernels import inside_facts
 from bubblefinder.causes.step_parts import RoleFacts, SeamFacts
 from bubblefinder.intervals import begin_and_end, held_by, last_before
-from bubblefinder.lookup import NOWHERE, changes
+from bubblefinder.lookup import NOWHERE, changes, kept
 from bubblefinder.timeline.apis import CallRole
 from bubblefinder.timeline.model import INTER, IdleClass, on_gpu
 from bubblefinder.trace.model import KERNEL
@@ -67,10 +67,10 @@ def find_spans(timeline: Timeline, causes: Causes, lane: RankSteps) -> pl.DataFr
 
 def _waits_among(causes: Causes, spans: pl.DataFrame) -> pl.Series:
     """Count for each span the waits of its thread that begin between its launch calls."""
-    waits = causes.waits.select("thread", "start_ns")
+    waits = causes.waits[["thread", "start_ns"]]
     counts = np.zeros(len(spans), np.int64)
     for (thread,), mine in spans.with_row_index("span").partition_by("thread", as_dict=True).items():
-        began = waits.filter(pl.col("thread") == thread)["start_ns"].sort().to_numpy()
+        began = kept(waits, waits["thread"] == thread)["start_ns"].sort().to_numpy()
         first, last = (np.searchsorted(began, mine[name].to_numpy()) for name in ("called_ns", "returned_ns"))
         counts[mine["span"].to_numpy()] = last - first
     return pl.Series(counts)
@@ -85,10 +85,10 @@ def role_facts(timeline: Timeline, lane: RankSteps, spans: pl.DataFrame, owner: 
         spans: from `find_spans`.
         owner: from `span_of_pieces`.
     """
-    decode = spans.filter(pl.col("window") >= 0).filter(
+    decode = kept(spans, spans["window"] >= 0).filter(
         pl.Series(lane.decode[spans["window"].filter(spans["window"] >= 0).to_numpy()])
     )
-    replayed = set(decode.filter(~pl.col("eager"))["role"])
+    replayed = set(kept(decode, ~decode["eager"])["role"])
     for mine in decode.partition_by("role", maintain_order=True):
         yield _role(timeline, lane, spans, mine, owner, replayed=replayed)
 
@@ -182,7 +182,7 @@ def seam_facts(
     at_glue = last_before(glue["start_ns"].to_numpy(), starts)
     for pair in seams.drop_nulls().partition_by("after_role", "before_role", maintain_order=True):
         here = pair["seam"].to_numpy()
-        kernels = glue.filter(pl.Series(np.isin(at_glue, here)))
+        kernels = kept(glue, np.isin(at_glue, here))
         idle = lane.idle(free[np.isin(at_piece, here)])
         count = lane.per_step(lane.windows(kernels["start_ns"].to_numpy()), np.ones(len(kernels)))
         if idle.any() or count.any():
@@ -207,7 +207,7 @@ def _between_glue(timeline: Timeline, lane: RankSteps, glue: pl.DataFrame) -> Bo
     the launch that ends it: fusing the chain takes neither away.
     """
     gap = timeline.pieces["gap_index"][lane.pieces.index]
-    around = timeline.gaps.select("before_index", "after_index")[gap]
+    around = timeline.gaps[["before_index", "after_index"]][gap]
     eager = timeline.operations["replay_index"][around["before_index"]].is_null()
     behind = timeline.operations["kind"][around["before_index"]] == KERNEL
     return (eager & behind & around["after_index"].is_in(glue["op_index"].implode())).to_numpy()
@@ -222,6 +222,6 @@ def _glue(timeline: Timeline, causes: Causes, lane: RankSteps) -> pl.DataFrame:
         & pl.col("replay_index").is_null()
         & (pl.col("api_role") == CallRole.LAUNCH_KERNEL),
     )
-    operations = timeline.operations.select("start_ns", "end_ns", "name")[loose["op_index"]]
+    operations = timeline.operations[["start_ns", "end_ns", "name"]][loose["op_index"]]
     kernels = operations.with_columns(op_index=loose["op_index"])
-    return kernels.filter(pl.col("end_ns") - pl.col("start_ns") <= GLUE_NS).sort("start_ns")
+    return kept(kernels, kernels["end_ns"] - kernels["start_ns"] <= GLUE_NS).sort("start_ns")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -12,14 +13,18 @@ from bubblefinder.causes.decode import RankSteps, call_rows, operation_rows, p50
 from bubblefinder.causes.facts import SiteFacts
 from bubblefinder.causes.idle_ranges import idle_ranges
 from bubblefinder.causes.places import frame_chain, nvtx_stack
+from bubblefinder.intervals import begin_and_end
+from bubblefinder.lookup import NOWHERE, kept, places
 from bubblefinder.timeline.apis import CallRole
 from bubblefinder.timeline.launches import LAUNCHES
+from bubblefinder.timeline.model import on_gpu
 from bubblefinder.trace.model import COPY_KINDS, GRAPH, KERNEL, MEMORY_KINDS, number_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from bubblefinder.causes.model import Causes
+    from bubblefinder.intervals import Ints
     from bubblefinder.timeline.model import Timeline
 
 _NEAR_KERNELS: Final = 4
@@ -36,9 +41,10 @@ def site_facts(timeline: Timeline, causes: Causes, lane: RankSteps) -> Iterator[
 
     Sites without a wait in any step (start-up, what lies between requests) lend a group neither words nor figures.
     """
-    mine = causes.sites.filter((pl.col("gpu") == lane.gpu) & (pl.col("process") == lane.process))
-    stepwise = pl.col("site").is_in(_in_steps(causes, lane).implode())
-    costly = mine.filter(pl.col("drained").any().over("group") & stepwise)
+    mine = lane.rows_of(causes.sites)
+    draining = mine["group"].filter(mine["drained"]).to_numpy()
+    stepwise = np.isin(mine["site"].to_numpy(), _in_steps(causes, lane))
+    costly = kept(mine, np.isin(mine["group"].to_numpy(), draining) & stepwise)
     for group in costly.partition_by("group", maintain_order=True):
         members = tuple(_site(timeline, causes, lane, site) for site in group.iter_rows(named=True))
         found = members[0] if len(members) == 1 else _group(timeline, causes, lane, members)
@@ -46,17 +52,18 @@ def site_facts(timeline: Timeline, causes: Causes, lane: RankSteps) -> Iterator[
             yield found
 
 
-def _in_steps(causes: Causes, lane: RankSteps) -> pl.Series:
+def _in_steps(causes: Causes, lane: RankSteps) -> Ints:
     """Return the sites with a wait of their own in some decode step; in any step where none is closed."""
-    waits = causes.waits.filter(~pl.col("joined"))
-    window = lane.own(waits["window_index"])
+    window = lane.own(causes.waits["window_index"])
     steps = lane.decode if lane.steps else lane.counted
-    return waits["site"].filter(pl.Series((window >= 0) & steps[window])).unique()
+    own = ~causes.waits["joined"].to_numpy() & (window >= 0) & steps[window]
+    return np.unique(causes.waits["site"].to_numpy()[own])
 
 
 def facts_of_sites(timeline: Timeline, causes: Causes, lane: RankSteps, sites: tuple[int, ...]) -> SiteFacts:
     """Return the record of some sites together, whether or not they drained the GPU."""
-    rows = causes.sites.filter(pl.col("site").is_in(sites) & pl.col("site").is_in(_in_steps(causes, lane).implode()))
+    known = causes.sites["site"].to_numpy()
+    rows = kept(causes.sites, np.isin(known, sites) & np.isin(known, _in_steps(causes, lane)))
     members = tuple(_site(timeline, causes, lane, row) for row in rows.iter_rows(named=True))
     found = members[0] if len(members) == 1 else _group(timeline, causes, lane, members)
     return replace(found, held=not rows["drained"].any())
@@ -102,11 +109,10 @@ def _group(timeline: Timeline, causes: Causes, lane: RankSteps, members: tuple[S
 
 def _figures(timeline: Timeline, causes: Causes, lane: RankSteps, sites: tuple[int, ...]) -> dict[str, Any]:
     """Return counts, percentiles per affected decode step, shares and evidence of some sites together."""
-    waits = causes.waits.with_row_index("wait_index").filter(pl.col("site").is_in(sites))
-    bubbles, within = _bubbles(causes, lane, waits)
-    # A call that holds two launching threads up is two waits, and one call.
-    waits = waits.sort("drained", descending=True, maintain_order=True).unique("call_index", keep="first")
-    waits = waits.sort("wait_index")
+    index = np.flatnonzero(np.isin(causes.waits["site"].to_numpy(), sites))
+    bubbles, within = _bubbles(causes, lane, index)
+    index = _calls_apart(causes, index)
+    waits = causes.waits[["window_index", "joined", "drained", "blocked_ns"]][index]
     window, joined = lane.own(waits["window_index"]), waits["joined"].to_numpy()
     drained = waits["drained"].to_numpy() if waits["drained"].any() else ~joined
     counted = (window >= 0) & lane.counted[window]
@@ -114,8 +120,7 @@ def _figures(timeline: Timeline, causes: Causes, lane: RankSteps, sites: tuple[i
     affected = hit & lane.decode
     blocked = lane.per_window(window, waits["blocked_ns"].to_numpy())
     in_decode = (window >= 0) & lane.decode[window]
-    shown = spread(waits.filter(pl.Series(drained))["wait_index"])
-    evidence = causes.waits.select("call_index", "copy_index")[shown]
+    evidence = causes.waits[["call_index", "copy_index"]][spread(pl.Series(index[drained]))]
     return {
         "steps": int(lane.counted.sum()),
         "steps_affected": int(hit.sum()),
@@ -127,7 +132,7 @@ def _figures(timeline: Timeline, causes: Causes, lane: RankSteps, sites: tuple[i
         "bubble_p50_ns": p50(bubbles[affected]),
         "bubble_p95_ns": percentile(bubbles[affected], 95),
         "bubble_share": lane.share(within),
-        "idle_in": _idle_in(timeline, causes, lane, waits),
+        "idle_in": _idle_in(timeline, causes, lane, index),
         "evidence": (
             *call_rows(timeline, evidence["call_index"]),
             *operation_rows(timeline, evidence["copy_index"]),
@@ -135,37 +140,52 @@ def _figures(timeline: Timeline, causes: Causes, lane: RankSteps, sites: tuple[i
     }
 
 
-def _idle_in(timeline: Timeline, causes: Causes, lane: RankSteps, waits: pl.DataFrame) -> tuple[str, ...]:
+def _calls_apart(causes: Causes, waits: Ints) -> Ints:
+    """Return the waits with those that are one call once: a call that holds two launching threads up is two waits."""
+    order = waits[np.argsort(~causes.waits["drained"].to_numpy()[waits], kind="stable")]
+    first = np.unique(causes.waits["call_index"].to_numpy()[order], return_index=True)[1]
+    return np.sort(order[first])
+
+
+def _charged(causes: Causes, waits: Ints) -> tuple[Ints, pl.DataFrame]:
+    """Return the idle charged to some waits, and to which of all waits each."""
+    blamed = places(causes.charges["wait_index"])
+    mine = np.isin(blamed, waits)
+    return blamed[mine], kept(causes.charges[["start_ns", "end_ns"]], mine)
+
+
+def _idle_in(timeline: Timeline, causes: Causes, lane: RankSteps, waits: Ints) -> tuple[str, ...]:
     """Return the ranges in which the idle charged to some waits lies."""
-    charged = causes.charges.filter(pl.col("wait_index").is_in(waits["wait_index"].implode())).sort("start_ns")
-    window, launcher = lane.windows(charged["start_ns"].to_numpy()), waits["launcher"].drop_nulls()
-    starts, ends = (charged[side].to_numpy()[(window >= 0) & lane.counted[window]] for side in ("start_ns", "end_ns"))
-    return idle_ranges(timeline, int(launcher[0]), starts, ends) if len(launcher) else ()
+    starts, ends = begin_and_end(_charged(causes, waits)[1].sort("start_ns"))
+    window = lane.windows(starts)
+    counted = (window >= 0) & lane.counted[window]
+    launcher = causes.waits["launcher"][waits].drop_nulls()
+    return idle_ranges(timeline, int(launcher[0]), starts[counted], ends[counted]) if len(launcher) else ()
 
 
-def _bubbles(
-    causes: Causes, lane: RankSteps, waits: pl.DataFrame
-) -> tuple[np.ndarray[Any, np.dtype[np.float64]], float]:
+def _bubbles(causes: Causes, lane: RankSteps, waits: Ints) -> tuple[np.ndarray[Any, np.dtype[np.float64]], float]:
     """Return the idle charged to the waits of each window, wherever it lies, and how much lies in the decode steps.
 
     What a step's waits cost and how long they block are then told of the same waits.
     """
-    charged = causes.charges.filter(pl.col("wait_index").is_in(waits["wait_index"].implode()))
-    charged = charged.join(waits.select("wait_index", "window_index"), on="wait_index", maintain_order="left")
-    starts, lengths = charged["start_ns"].to_numpy(), (charged["end_ns"] - charged["start_ns"]).to_numpy()
-    within = lane.per_step(lane.windows(starts), lengths).sum()
-    return lane.per_window(lane.own(charged["window_index"]), lengths), float(within)
+    blamed, charged = _charged(causes, waits)
+    starts, ends = begin_and_end(charged)
+    within = lane.per_step(lane.windows(starts), ends - starts).sum()
+    return lane.per_window(lane.own(causes.waits["window_index"])[blamed], ends - starts), float(within)
 
 
 def _example(causes: Causes, lane: RankSteps, site: int) -> dict[str, Any]:
     """Return the middle wait of a site in the steps, of those with its commonest size that cost time if any did."""
-    window = lane.own(causes.waits["window_index"])
-    mine = causes.waits.with_columns(stepwise=(window >= 0) & lane.counted[window]).filter(pl.col("site") == site)
-    for wanted in ("stepwise", ~pl.col("joined")):
-        mine = mine.filter(pl.any_horizontal(wanted) | ~pl.any_horizontal(wanted).any())
-    mine = mine.filter(pl.col("drained").any() == pl.col("drained"))
-    usual = mine.filter(pl.col("bytes").eq_missing(pl.lit(mine["bytes"].mode().sort().first(), pl.Int64)))
-    return usual.row(len(usual) // 2, named=True)
+    waits, window = causes.waits, lane.own(causes.waits["window_index"])
+    mine = np.flatnonzero(waits["site"].to_numpy() == site)
+    stepwise = (window >= 0) & lane.counted[window]
+    for wanted in (stepwise, ~waits["joined"].to_numpy(), waits["drained"].to_numpy()):
+        mine = mine[wanted[mine]] if wanted[mine].any() else mine
+    sizes = waits["bytes"][mine].to_list()
+    counts = Counter(sizes)
+    usual = min((size for size in counts if counts[size] == max(counts.values())), key=lambda size: -1 if size is None else size)
+    alike = [place for place, size in zip(mine.tolist(), sizes, strict=True) if size == usual]
+    return waits.row(alike[len(alike) // 2], named=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,80 +198,83 @@ class _Near:
 
 def _surroundings(timeline: Timeline, causes: Causes, wait: dict[str, Any]) -> dict[str, Any]:
     """Return the fields that describe the copy's stream and the eager work around a wait."""
-    near = _near(timeline, causes, wait)
+    mine = _submitted_by(causes, wait)
+    near = _near(timeline, mine, wait)
     copy = wait["copy_index"]
     stream = timeline.operations["stream"][copy] if copy is not None else None
-    following = near.after.filter((pl.col("api_role") != CallRole.COPY).cum_sum() == 0)
-    copies = following.filter((pl.col("stream") == stream) if stream is not None else pl.lit(value=True)).head(
-        _NEAR_COPIES
-    )
-    host = copies.select(pl.when(pl.col("copy_kind").is_in([1, 3])).then("src_kind").otherwise("dst_kind")).to_series()
+    roles = near.after["api_role"].to_numpy()
+    following = kept(near.after, np.logical_and.accumulate(roles == CallRole.COPY))
+    copies = (following if stream is None else kept(following, following["stream"] == stream)).head(_NEAR_COPIES)
+    sides = copies[["copy_kind", "src_kind", "dst_kind"]].rows()
     names = timeline.trace.names
-    kernels = pl.col("api_role") == CallRole.LAUNCH_KERNEL
+    launched = [part["name"].filter(part["api_role"] == CallRole.LAUNCH_KERNEL) for part in (near.before, near.after)]
     return {
         "private_stream": _is_private(timeline, wait, copy),
-        "event_before": _event_before(timeline, causes, wait, stream),
+        "event_before": _event_before(timeline, mine, wait, stream),
         "steps_behind": _steps_behind(causes, wait),
-        "kernels_before": tuple(
-            names.get(name, "") for name in near.before.filter(kernels)["name"].tail(_NEAR_KERNELS)
+        "kernels_before": tuple(names.get(name, "") for name in launched[0].tail(_NEAR_KERNELS)),
+        "kernels_after": tuple(names.get(name, "") for name in launched[1].head(_NEAR_KERNELS)),
+        "copies_after": tuple(COPY_KINDS.get(kind, "unknown") for kind, _, _ in sides),
+        "memory_after": tuple(
+            MEMORY_KINDS.get(source if kind in (1, 3) else target, "unknown") for kind, source, target in sides
         ),
-        "kernels_after": tuple(names.get(name, "") for name in near.after.filter(kernels)["name"].head(_NEAR_KERNELS)),
-        "copies_after": tuple(COPY_KINDS.get(kind, "unknown") for kind in copies["copy_kind"]),
-        "memory_after": tuple(MEMORY_KINDS.get(kind, "unknown") for kind in host),
     }
 
 
-def _near(timeline: Timeline, causes: Causes, wait: dict[str, Any]) -> _Near:
+def _near(timeline: Timeline, mine: pl.DataFrame, wait: dict[str, Any]) -> _Near:
     """Return what the launching thread submitted between the replays around a wait."""
-    mine = _submitted_by(causes, wait, "start_ns", "op_index", "replay_index", "api_role")
-    middle = int(mine["start_ns"].search_sorted(wait["start_ns"], side="left"))
-    past = int(mine["start_ns"].search_sorted(wait["end_ns"], side="left"))
-    replays = mine["replay_index"].is_not_null().arg_true().to_numpy()
+    middle, past = np.searchsorted(mine["start_ns"].to_numpy(), (wait["start_ns"], wait["end_ns"])).tolist()
+    replays = np.flatnonzero(places(mine["replay_index"]) != NOWHERE)
     first = int(np.append(-1, replays[replays < middle])[-1]) + 1
     last = int(np.append(replays[replays >= past], len(mine))[0])
-    columns = timeline.operations.select("name", "stream", "copy_kind", "src_kind", "dst_kind")
+    columns = timeline.operations[["name", "stream", "copy_kind", "src_kind", "dst_kind"]]
     before, after = mine[first:middle], mine[past:last]
     return _Near(*(part.hstack(columns[part["op_index"]]) for part in (before, after)))
 
 
-def _submitted_by(causes: Causes, wait: dict[str, Any], *columns: str) -> pl.DataFrame:
+def _submitted_by(causes: Causes, wait: dict[str, Any]) -> pl.DataFrame:
     """Return what the thread that a wait holds up submitted to its GPU."""
     mine = (causes.submitted["thread"] == wait["launcher"]) & (causes.submitted["gpu"] == wait["gpu"])
-    return causes.submitted.select(columns).filter(mine)
+    return kept(causes.submitted[["start_ns", "end_ns", "op_index", "replay_index", "api_role"]], mine)
 
 
 def _is_private(timeline: Timeline, wait: dict[str, Any], copy: int | None) -> bool | None:
     """Tell whether the copy's stream does nothing but copies; an export may lack contexts."""
-    context, stream = (None, None) if copy is None else timeline.operations.select("context", "stream").row(copy)
+    if copy is None:
+        return None
+    operations = on_gpu(timeline.operations, wait["gpu"])
+    context, stream = (timeline.operations[name][copy] for name in ("context", "stream"))
     if stream is None:
         return None
-    same = (pl.col("gpu") == wait["gpu"]) & (pl.col("process") == wait["process"]) & (pl.col("stream") == stream)
-    work = timeline.operations.lazy().filter(
-        same & pl.col("context").eq_missing(pl.lit(context)) & pl.col("kind").is_in([KERNEL, GRAPH])
-    )
-    return bool(work.select(pl.len() == 0).collect().item())
+    same = (operations["process"] == wait["process"]) & (operations["stream"] == stream)
+    rows = kept(operations[["context", "kind"]], same)
+    return not any(other == context and kind in (KERNEL, GRAPH) for other, kind in rows.unique().iter_rows())
 
 
 def _steps_behind(causes: Causes, wait: dict[str, Any]) -> int | None:
     """Return how many steps lie between the awaited copy and the last work launched before the wait."""
-    made = pl.col("op_index") == pl.lit(wait["copy_index"], pl.UInt32)
-    windows = causes.submitted.filter(made & (pl.col("gpu") == wait["gpu"]))["window_index"].drop_nulls().to_list()
-    return wait["window_index"] - windows[0] if windows and wait["window_index"] is not None else None
+    if wait["copy_index"] is None or wait["window_index"] is None:
+        return None
+    made = (causes.submitted["op_index"] == wait["copy_index"]) & (causes.submitted["gpu"] == wait["gpu"])
+    windows = [window for window in causes.submitted["window_index"].filter(made) if window is not None]
+    return wait["window_index"] - windows[0] if windows else None
 
 
-def _event_before(timeline: Timeline, causes: Causes, wait: dict[str, Any], stream: int | None) -> bool | None:
+def _event_before(timeline: Timeline, mine: pl.DataFrame, wait: dict[str, Any], stream: int | None) -> bool | None:
     """Tell whether the thread made the copy's stream wait for an event between its last launch and the copy."""
-    mine = _submitted_by(causes, wait, "start_ns", "end_ns", "op_index", "api_role")
-    copied = mine.filter(pl.col("op_index").eq_missing(pl.lit(wait["copy_index"])))["start_ns"].to_list()
-    until: int = copied[0] if copied else wait["start_ns"]
-    launches = mine.filter(pl.col("api_role").is_in([int(role) for role in LAUNCHES]) & (pl.col("start_ns") < until))
-    since: int = max(launches["end_ns"].to_list(), default=0)
-    waits_for = (pl.col("thread") == wait["launcher"]) & (pl.col("role") == CallRole.STREAM_WAIT)
-    calls = timeline.calls.lazy().filter(waits_for & pl.col("start_ns").is_between(since, until))
-    asked = calls.select("process", "correlation").collect()
+    asking = timeline.calls["role"] == CallRole.STREAM_WAIT
+    if not asking.any():
+        return False
+    starts, ends = begin_and_end(mine)
+    copied = starts[mine["op_index"].to_numpy() == wait["copy_index"]] if wait["copy_index"] is not None else starts[:0]
+    until = int(copied[0]) if len(copied) else wait["start_ns"]
+    launches = np.isin(mine["api_role"].to_numpy(), LAUNCHES) & (starts < until)
+    asked = kept(timeline.calls[["process", "correlation", "thread", "start_ns"]], asking)
+    within = asked["start_ns"].is_between(int(ends[launches].max(initial=0)), until)
+    asked = kept(asked, (asked["thread"] == wait["launcher"]) & within)
     if asked.is_empty():
         return False
-    streams = asked.join(timeline.trace.syncs.select("process", "correlation", "stream"), on=["process", "correlation"])
+    streams = asked.join(timeline.trace.syncs[["process", "correlation", "stream"]], on=["process", "correlation"])
     if stream is not None and streams["stream"].count() == len(asked):
         return bool((streams["stream"] == stream).any())
     return True if len(asked) == 1 else None

@@ -8,6 +8,7 @@ import polars as pl
 
 from bubblefinder.causes.launches import last_submission
 from bubblefinder.causes.places import general
+from bubblefinder.lookup import kept
 
 if TYPE_CHECKING:
     from bubblefinder.timeline.model import Timeline
@@ -45,7 +46,7 @@ def with_sites(waits: pl.DataFrame, timeline: Timeline, submitted: pl.DataFrame)
     heads = heads.with_columns(where=_group_place(heads, timeline, submitted))
     heads = heads.with_columns(site=_numbered(heads, _SITE), group=_numbered(heads, _GROUP))
     filled = waits.with_row_index("wait_index").join(
-        heads.select("wait_index", "order", "site", "group"), on="wait_index", how="left", maintain_order="left"
+        heads[["wait_index", "order", "site", "group"]], on="wait_index", how="left", maintain_order="left"
     )
     same = pl.col("order", "site", "group").forward_fill().over("gpu", "launcher", "thread")
     return filled.with_columns(same).drop("wait_index", "place", "seam")
@@ -54,7 +55,7 @@ def with_sites(waits: pl.DataFrame, timeline: Timeline, submitted: pl.DataFrame)
 def sites_of(waits: pl.DataFrame) -> pl.DataFrame:
     """Return one row a site with the columns its waits share, by number."""
     return (
-        waits.filter(~pl.col("joined"))
+        kept(waits, ~waits["joined"])
         .group_by("site")
         .agg(*(pl.col(name).first() for name in _SHARED), drained=pl.col("drained").any())
         .sort("site")
@@ -91,8 +92,8 @@ def _seams(waits: pl.DataFrame, submitted: pl.DataFrame) -> pl.Series:
 def _group_place(heads: pl.DataFrame, timeline: Timeline, submitted: pl.DataFrame) -> pl.Series:
     """Return what waits of one group share: an NVTX range that launches no phase of the step, else the seam."""
     index = heads["range_index"].cast(pl.UInt32).drop_nulls().unique()
-    used = timeline.ranges.rows.select("thread", "start_ns", "end_ns")[index].with_columns(index)
-    launched = submitted.select("thread", "start_ns").filter(submitted["role"].is_not_null() & (len(index) > 0))
+    used = timeline.ranges.rows[["thread", "start_ns", "end_ns"]][index].with_columns(index)
+    launched = submitted[["thread", "start_ns"]].filter(submitted["role"].is_not_null() & (len(index) > 0))
     phases = launched.sort("start_ns")
     first = used.sort("start_ns").join_asof(
         phases.with_columns(first_ns="start_ns"),
@@ -101,7 +102,7 @@ def _group_place(heads: pl.DataFrame, timeline: Timeline, submitted: pl.DataFram
         strategy="forward",
         check_sortedness=False,
     )
-    wide = first.filter(pl.col("first_ns") < pl.col("end_ns"))["range_index"].implode()
+    wide = kept(first, first["first_ns"] < first["end_ns"])["range_index"].implode()
     narrow = pl.col("place").is_not_null() & ~pl.col("range_index").is_in(wide)
     seam = pl.format("{} > {}", pl.col("after_role").fill_null(""), pl.col("before_role").fill_null(""))
     return heads.select(where=pl.when(narrow).then(pl.format("[{}]", "place")).otherwise(seam)).to_series()

@@ -19,7 +19,7 @@ from bubblefinder.causes.thresholds import (
     USUALLY,
 )
 from bubblefinder.intervals import Cover, begin_and_end, overlap_with, union
-from bubblefinder.lookup import positions
+from bubblefinder.lookup import kept, positions
 from bubblefinder.timeline.apis import CallRole
 from bubblefinder.timeline.launches import LAUNCHES
 from bubblefinder.timeline.model import IdleClass, on_gpu
@@ -46,7 +46,7 @@ def find_polls(timeline: Timeline) -> pl.DataFrame:
     A run is what one thread asks again and again with no other CUDA call between; its `call_index` is the last. A few
     queries are no poll: allocators ask so, now and then, whether memory is free again.
     """
-    calls = timeline.calls.select("process", "thread", "start_ns", "end_ns", "api", "role", "return_value")
+    calls = timeline.calls[["process", "thread", "start_ns", "end_ns", "api", "role", "return_value"]]
     if not (calls["role"] == CallRole.QUERY).any():
         return _none(timeline)
     asks = pl.col("role") == CallRole.QUERY
@@ -56,7 +56,7 @@ def find_polls(timeline: Timeline) -> pl.DataFrame:
         attempt=done.cast(pl.Int64).shift(1, fill_value=0).cum_sum().over("thread"), done=done
     ).group_by("process", "thread", "run", "attempt", "api", maintain_order=True)
     polls = runs.agg(pl.col("start_ns").first(), pl.col("end_ns", "call_index", "done").last(), asked=pl.len())
-    return _shaped(polls.filter(pl.col("done") & (pl.col("asked") >= FEWEST)))
+    return _shaped(kept(polls, polls["done"] & (polls["asked"] >= FEWEST)))
 
 
 def find_synchronous_launches(timeline: Timeline) -> pl.DataFrame:
@@ -73,10 +73,10 @@ def find_synchronous_launches(timeline: Timeline) -> pl.DataFrame:
         return _none(timeline)
     launched = called.hstack(leads.select("call_index", copy_index="op_index"))
     launched = launched.with_columns(behind=pl.Series(behind), longer=pl.Series(ends - starts >= LONGER_KERNEL_NS))
-    kernels = launched.filter(pl.Series(kernel))
+    kernels = kept(launched, kernel)
     longer = pl.when("longer").then("behind")
     threads = kernels.group_by("thread").agg(share=longer.mean(), count=longer.count())
-    always = threads.filter((pl.col("share") >= SYNCHRONOUS_SHARE) & (pl.col("count") >= FEWEST))["thread"]
+    always = kept(threads, (threads["share"] >= SYNCHRONOUS_SHARE) & (threads["count"] >= FEWEST))["thread"]
     return _shaped(kernels.filter(pl.col("behind") & pl.col("thread").is_in(always.implode())), synchronises=False)
 
 
@@ -92,11 +92,11 @@ def find_long_calls(timeline: Timeline, threads: pl.DataFrame) -> pl.DataFrame:
     """
     calls = timeline.calls[["process", "thread", "start_ns", "end_ns", "api", "role"]].with_row_index("call_index")
     long = (calls["end_ns"] - calls["start_ns"]).to_numpy() >= STALL_NS
-    calls = calls.filter(pl.Series(long)).filter(pl.col("thread").is_in(threads["thread"].unique().implode()))
-    working = calls.filter(pl.Series(np.isin(calls["role"].to_numpy(), _WORKS)))
+    calls = kept(calls, long).filter(pl.col("thread").is_in(threads["thread"].unique().implode()))
+    working = kept(calls, np.isin(calls["role"].to_numpy(), _WORKS))
     found = [part for part in (working, _slow_launches(timeline, calls)) if len(part)]
     parts = [
-        _judged(timeline, part.join(mine.select("thread"), on="thread", how="semi"), int(gpu))
+        _judged(timeline, part.join(mine[["thread"]], on="thread", how="semi"), int(gpu))
         for (gpu,), mine in threads.partition_by("gpu", as_dict=True, maintain_order=True).items()
         for part in found
     ]
@@ -111,15 +111,15 @@ def _slow_launches(timeline: Timeline, calls: pl.DataFrame) -> pl.DataFrame:
     if not (launching & (length.to_numpy() >= SLOW_LAUNCH_NS)).any():
         return calls.clear()
     launches = made.with_columns(length=length).filter(pl.Series(launching))
-    replays = timeline.replays.select("call_index", "graph").drop_nulls("call_index")
+    replays = timeline.replays[["call_index", "graph"]].drop_nulls("call_index")
     replays = replays.unique("call_index", keep="first", maintain_order=True)
     graph = positions(replays["call_index"].to_numpy(), launches["call_index"].to_numpy(), len(timeline.calls))
     kind = ("thread", "role", "graph")
     told = launches.with_columns(replays["graph"][graph])
     usual = told.group_by(kind).agg(usual=pl.col("length").median(), alike=pl.len()).filter(pl.col("alike") >= FEWEST)
-    slow = told.filter(pl.col("length") >= SLOW_LAUNCH_NS).join(usual, on=kind, nulls_equal=True)
-    slow = slow.filter(pl.col("length") >= SLOW_LAUNCH * pl.col("usual"))
-    return calls.join(slow.select("call_index"), on="call_index", how="semi", maintain_order="left")
+    slow = kept(told, told["length"] >= SLOW_LAUNCH_NS).join(usual, on=kind, nulls_equal=True)
+    slow = kept(slow, slow["length"] >= SLOW_LAUNCH * slow["usual"])
+    return calls.join(slow[["call_index"]], on="call_index", how="semi", maintain_order="left")
 
 
 def _judged(timeline: Timeline, calls: pl.DataFrame, gpu: int) -> pl.DataFrame:

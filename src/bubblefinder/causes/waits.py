@@ -9,7 +9,7 @@ import polars as pl
 
 from bubblefinder.causes.handovers import held_up_by_others
 from bubblefinder.causes.stalls import COLUMNS, find_long_calls, find_polls, find_synchronous_launches
-from bubblefinder.lookup import NOWHERE, Timetable, nullable, places
+from bubblefinder.lookup import NOWHERE, Timetable, kept, nullable, places
 from bubblefinder.timeline.apis import CallRole
 from bubblefinder.timeline.launches import LAUNCHES
 from bubblefinder.trace.model import COPY_KINDS, MEMCPY, MEMORY_KINDS
@@ -44,7 +44,7 @@ def find_waits(timeline: Timeline, submitted: pl.DataFrame) -> pl.DataFrame:
         find_long_calls(timeline, launchers),
     )
     calls = _outermost(pl.concat(found))
-    own = calls.join(launchers.select("thread", "gpu"), on="thread").with_columns(launcher="thread")
+    own = calls.join(launchers[["thread", "gpu"]], on="thread").with_columns(launcher="thread")
     others = held_up_by_others(calls, launchers, timeline)
     waits = pl.concat([own, others], how="diagonal").sort("start_ns", "call_index", "gpu")
     return _with_copies(waits, timeline, submitted)
@@ -153,7 +153,7 @@ def _awaited_streams(waits: pl.DataFrame, timeline: Timeline) -> pl.DataFrame:
         )
         .unique(["process", "event", "event_sync"], keep="last")
     )
-    recorded = timeline.calls.filter(pl.col("role") == CallRole.EVENT_RECORD)
+    recorded = kept(timeline.calls, timeline.calls["role"] == CallRole.EVENT_RECORD)
     times = recorded.select("process", recorded_by="correlation", recorded_ns="start_ns").drop_nulls()
     times = times.unique(["process", "recorded_by"])
     syncs = timeline.trace.syncs.select("process", "correlation", "event", "event_sync", awaited_stream="stream")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from bubblefinder.causes.collectives import find_collectives, find_joint_replays
+from bubblefinder.lookup import kept
 from bubblefinder.replay.device_edges import device_edges, inside_edges
 from bubblefinder.replay.host_edges import host_edges, place_waits
 from bubblefinder.replay.model import Model
@@ -26,7 +27,7 @@ def build_model(timeline: Timeline, steps: Steps, causes: Causes) -> Model:
     span = span_of_steps(timeline, steps, causes)
     blocks = find_blocks(timeline, causes, span)
     calls = find_calls(timeline, causes, blocks)
-    numbered = calls.select("call_index").with_row_index("call")
+    numbered = calls[["call_index"]].with_row_index("call")
     blocks = blocks.join(numbered, on="call_index", how="left", maintain_order="left")
     waits = place_waits(causes, calls, blocks)
     meets = _meets(timeline, steps, blocks)
@@ -64,12 +65,12 @@ def _meets(timeline: Timeline, steps: Steps, blocks: pl.DataFrame) -> pl.DataFra
     """Return the collectives inside the blocks: collective, block, start_ns, end_ns; by block and time."""
     found = find_collectives(timeline)
     joint = find_joint_replays(timeline, steps.replays["role"])
-    numbered = blocks.select("op_index", "replay_index").with_row_index("block")
+    numbered = blocks[["op_index", "replay_index"]].with_row_index("block")
     replayed = found.join(numbered.drop("op_index").drop_nulls(), on="replay_index")
     eager = found.filter(pl.col("replay_index").is_null()).join(numbered.drop("replay_index"), on="op_index")
     whole = joint.join(numbered.drop("op_index").drop_nulls(), on="replay_index")
     whole = whole.with_columns(pl.col("collective") + len(timeline.operations))
-    meets = pl.concat([part.select("collective", "block", "start_ns", "end_ns") for part in (replayed, eager, whole)])
+    meets = pl.concat([part[["collective", "block", "start_ns", "end_ns"]] for part in (replayed, eager, whole)])
     several = pl.len().over("collective") > 1
     return meets.filter(several).sort("block", "start_ns")
 
@@ -80,7 +81,7 @@ def _windows(timeline: Timeline, steps: Steps, blocks: pl.DataFrame) -> pl.DataF
     Not on a GPU that several processes use: whether the others would fill what one frees, nothing shows.
     """
     shared = [device.gpu for device in timeline.devices if len(device.processes) > 1]
-    starts = blocks.select("gpu", "process", "start_ns", "begin").unique(["gpu", "process", "start_ns"], keep="first")
+    starts = blocks[["gpu", "process", "start_ns", "begin"]].unique(["gpu", "process", "start_ns"], keep="first")
     timed = (
         steps.windows.filter(pl.col("excluded").is_null() & ~pl.col("gpu").is_in(shared))
         .join(starts, on=["gpu", "process", "start_ns"], how="inner", maintain_order="left")
@@ -92,7 +93,7 @@ def _windows(timeline: Timeline, steps: Steps, blocks: pl.DataFrame) -> pl.DataF
         )
     )
     parts = [
-        _with_gpu_time(timeline, blocks.filter(pl.col("gpu") == gpu), gpu, mine)
+        _with_gpu_time(timeline, kept(blocks, blocks["gpu"] == gpu), gpu, mine)
         for (gpu,), mine in timed.partition_by("gpu", as_dict=True, maintain_order=True).items()
     ]
     empty = timed.clear().with_columns(occupied_ns=pl.lit(0, pl.Int64), alone_ns=pl.lit(0, pl.Int64))

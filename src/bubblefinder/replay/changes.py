@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
-from bubblefinder.lookup import places
+from bubblefinder.lookup import kept, places
 from bubblefinder.replay.model import EdgeKind
 from bubblefinder.replay.record import by_block
 from bubblefinder.timeline.apis import CallRole
@@ -191,7 +191,7 @@ class CaptureEager:
         )
         launched = mine.filter(pl.col("call").is_not_null() & pl.col("phase").is_not_null())
         first = launched.select(pl.col("call").min().over("gpu", "process", "phase")).to_series()
-        rest = launched.filter(pl.col("call") != first)
+        rest = kept(launched, launched["call"] != first)
         heads = first.unique().cast(pl.Int64).to_numpy()
         tails, blocks = places(rest["call"]), places(rest["block"])
         edited.lag[edited.edges(EdgeKind.CALL, heads)] = _graph_launch_ns(edited)
@@ -307,7 +307,7 @@ def kernel_time(
     """Return how long the kernels whose name matches keep each block busy; overlaps among them count once."""
     wanted = [name for name, text in names.items() if re.search(pattern, text)]
     hit = operations["name"].is_in(wanted).arg_true()
-    lost = by_block(operations, blocks, operations.select("start_ns", "end_ns")[hit], hit).sort("block", "start_ns")
+    lost = by_block(operations, blocks, operations[["start_ns", "end_ns"]][hit], hit).sort("block", "start_ns")
     reach = pl.col("end_ns").cum_max().shift(1).over("block").fill_null(0)
     once = lost.with_columns(length=(pl.col("end_ns") - pl.max_horizontal("start_ns", reach)).clip(lower_bound=0))
     total = np.zeros(len(blocks), np.int64)
@@ -355,7 +355,7 @@ def _async_copy_ns(model: Model) -> int:
 
 
 def _graph_launch_ns(edited: EditedGraph) -> int:
-    launches = edited.model.calls.filter(pl.col("api_role") == CallRole.LAUNCH_GRAPH)
+    launches = kept(edited.model.calls, edited.model.calls["api_role"] == CallRole.LAUNCH_GRAPH)
     lengths = (launches["end_ns"] - launches["start_ns"]).to_numpy()
     if len(lengths):
         return int(np.median(lengths))

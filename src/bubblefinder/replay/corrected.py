@@ -71,7 +71,7 @@ def traced_steps(timeline: Timeline, steps: Steps, model: Model, rows: pl.DataFr
         model: the recorded run.
         rows: the decode steps of one process on one GPU: gpu, process, start_ns, end_ns.
     """
-    gpu, process = rows.select("gpu", "process").row(0)
+    gpu, process = rows[["gpu", "process"]].row(0)
     recorded = recorded_steps(timeline, model, rows)
     return TracedSteps(gpu, model, recorded, replays_in(timeline, steps, rows, process), tracing_of(timeline, model))
 
@@ -79,7 +79,7 @@ def traced_steps(timeline: Timeline, steps: Steps, model: Model, rows: pl.DataFr
 def replays_in(timeline: Timeline, steps: Steps, rows: pl.DataFrame, process: int) -> pl.DataFrame:
     """Return start_ns, end_ns, role and step (position in `rows`) of the process's replays in the steps."""
     gpu, starts, ends = int(rows["gpu"][0]), rows["start_ns"].to_numpy(), rows["end_ns"].to_numpy()
-    named = timeline.replays.with_row_index("replay_index").hstack(steps.replays.select("role", "position"))
+    named = timeline.replays.with_row_index("replay_index").hstack(steps.replays[["role", "position"]])
     mine = named.filter((pl.col("gpu") == gpu) & (pl.col("process") == process) & pl.col("role").is_not_null())
     step = np.searchsorted(starts, mine["start_ns"].to_numpy(), side="right") - 1
     within = (step >= 0) & (mine["start_ns"].to_numpy() < ends[np.maximum(step, 0)])
@@ -93,7 +93,7 @@ def without_tracing(steps: TracedSteps, costs: Costs, factor: float = 1.0, host_
     times = replay(steps.model, edited.lag, edited.keep)
     rows = ledger_of(steps.model, steps.recorded, times, removed)
     blocks = steps.replays.join(
-        steps.model.blocks.select("replay_index", "begin", "end").drop_nulls("replay_index"),
+        steps.model.blocks[["replay_index", "begin", "end"]].drop_nulls("replay_index"),
         on="replay_index",
         maintain_order="left",
     )
@@ -110,4 +110,4 @@ def role_medians(replays: pl.DataFrame, lengths: Floats) -> dict[str, int | None
         .agg(pl.col("length").median(), pl.col("position").median())
         .sort("position", nulls_last=True, maintain_order=True)
     )
-    return {role: round(length) for role, length in grouped.select("role", "length").iter_rows()}
+    return {role: round(length) for role, length in grouped[["role", "length"]].iter_rows()}

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from bubblefinder.intervals import distinct, median
-from bubblefinder.lookup import numbered, places
+from bubblefinder.lookup import kept, numbered, places
 from bubblefinder.replay.model import EdgeKind
 from bubblefinder.timeline.apis import CallRole
 
@@ -123,14 +123,12 @@ def _typical(keys: list[Ints], values: Ints, sampled: Bools, fallback: Ints | in
 
 def _event_ties(timeline: Timeline, waiting: pl.DataFrame) -> pl.DataFrame:
     """Return which streams wait for an event of another one: process, both streams, and when each was told."""
-    recorded = timeline.calls.filter(pl.col("role") == CallRole.EVENT_RECORD)
+    recorded = kept(timeline.calls, timeline.calls["role"] == CallRole.EVENT_RECORD)
     made = recorded.select("process", recorded_by="correlation", recorded_ns="start_ns").drop_nulls()
     syncs, events = timeline.trace.syncs, timeline.trace.events
     records = events.select("process", "event", "event_sync", recorded_stream="stream", recorded_by="correlation")
     return (
-        waiting.join(
-            syncs.select("process", "correlation", "stream", "event", "event_sync"), on=["process", "correlation"]
-        )
+        waiting.join(syncs[["process", "correlation", "stream", "event", "event_sync"]], on=["process", "correlation"])
         .join(records.unique(["process", "event", "event_sync"], keep="last"), on=["process", "event", "event_sync"])
         .join(made.unique(["process", "recorded_by"]), on=["process", "recorded_by"])
         .filter(pl.col("stream") != pl.col("recorded_stream"))
@@ -283,7 +281,7 @@ def inside_edges(nodes: Nodes, blocks: pl.DataFrame, meets: pl.DataFrame) -> Non
 def _meet(nodes: Nodes, meets: pl.DataFrame, block: Ints) -> None:
     """A collective ends on every rank a fixed time after the last has arrived."""
     joints = nodes.meets
-    rows = meets.select("collective").with_row_index("mine")
+    rows = meets[["collective"]].with_row_index("mine")
     pairs = rows.join(rows.rename({"mine": "theirs"}), on="collective")
     mine, theirs = pairs["mine"].to_numpy().astype(np.int64), pairs["theirs"].to_numpy().astype(np.int64)
     arrived = np.full(len(meets), np.iinfo(np.int64).min)

@@ -21,7 +21,7 @@ _TOLD_BY: Final = ("kind", "start_ns", "end_ns", "stream", "bytes", "replay_inde
 
 def graph_nodes(timeline: Timeline) -> pl.DataFrame:
     """Return replay_index and node_kind (position in `NODE_KINDS`) of the graph nodes of all GPUs."""
-    operations = timeline.operations.select(*_TOLD_BY)
+    operations = timeline.operations[[*_TOLD_BY]]
     nodes = operations.filter(pl.col("replay_index").is_not_null() & (pl.col("kind") != GRAPH))
     return nodes.select("replay_index", node_kind=_node_kinds(nodes))
 

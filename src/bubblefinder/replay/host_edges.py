@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
+from bubblefinder.lookup import kept
 from bubblefinder.replay.model import EdgeKind
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ CHECK_NS: Final = 2_000
 
 def place_waits(causes: Causes, calls: pl.DataFrame, blocks: pl.DataFrame) -> pl.DataFrame:
     """Return the waits of a replay: wait_index, call, copy_block and what else of `causes.waits` a change needs."""
-    numbered = calls.select("call_index").with_row_index("call")
+    numbered = calls[["call_index"]].with_row_index("call")
     copies = blocks.select(copy_index="op_index").with_row_index("copy_block")
     wanted = (
         "call_index",
@@ -52,7 +53,7 @@ def place_waits(causes: Causes, calls: pl.DataFrame, blocks: pl.DataFrame) -> pl
 def host_edges(nodes: Nodes, calls: pl.DataFrame, blocks: pl.DataFrame, waits: pl.DataFrame) -> int:
     """Add the dependencies of the host; return how many waits had to be told by the order seen alone."""
     _segments(nodes, calls, waits)
-    awaited, guesses = _awaited(calls, blocks, waits.filter("awaits"))
+    awaited, guesses = _awaited(calls, blocks, kept(waits, waits["awaits"]))
     _waiting(nodes, calls, awaited)
     return guesses
 
@@ -78,7 +79,7 @@ def _segments(nodes: Nodes, calls: pl.DataFrame, waits: pl.DataFrame) -> None:
 
 def _handovers(calls: pl.DataFrame, waits: pl.DataFrame) -> tuple[Ints, Ints, Ints]:
     """Return the calls that a thread made after another thread's wait, how long that wait was, and its call."""
-    foreign = waits.filter(pl.col("thread") != pl.col("launcher")).sort("end_ns")
+    foreign = kept(waits, waits["thread"] != waits["launcher"]).sort("end_ns")
     made = calls.select("start_ns", launcher="thread").with_row_index("next").sort("start_ns")
     found = foreign.join_asof(
         made, left_on="end_ns", right_on="start_ns", by="launcher", strategy="forward", check_sortedness=False
@@ -94,19 +95,19 @@ def _handovers(calls: pl.DataFrame, waits: pl.DataFrame) -> tuple[Ints, Ints, In
 def _awaited(calls: pl.DataFrame, blocks: pl.DataFrame, waits: pl.DataFrame) -> tuple[pl.DataFrame, int]:
     """Return which blocks each wait waits for (call, block), and how many waits were told by the order seen alone."""
     unique = waits.unique("call", keep="first", maintain_order=True)
-    copied = unique.filter(~pl.col("synchronises")).select("call", block="copy_block").drop_nulls()
+    copied = kept(unique, ~unique["synchronises"]).select("call", block="copy_block").drop_nulls()
     if unique["synchronises"].not_().all():
         return copied, 0
     submitted = blocks.select(
         "process", "gpu", "stream", "end_ns", at=pl.coalesce(calls["start_ns"][blocks["call"]], "start_ns")
     )
     submitted = submitted.with_row_index("block").sort("at")
-    syncs = unique.filter("synchronises").with_columns(
+    syncs = kept(unique, unique["synchronises"]).with_columns(
         stream="awaited_stream", at=pl.coalesce("recorded_ns", "start_ns")
     )
     whole = pl.col("api").cast(pl.String).str.contains("Device|Ctx|Thread")
     event = pl.col("api").cast(pl.String).str.contains("Event")
-    streams = submitted.select("process", "stream").unique()
+    streams = submitted[["process", "stream"]].unique()
     everything = syncs.filter(whole).drop("stream").join(streams, on="process")
     told = pl.concat(
         [
@@ -116,13 +117,11 @@ def _awaited(calls: pl.DataFrame, blocks: pl.DataFrame, waits: pl.DataFrame) -> 
         how="diagonal",
     )
     told = _last_before(told, submitted, ["process", "stream"])
-    unknown = syncs.join(told.select("call").unique(), on="call", how="anti").filter(
-        pl.col("end_ns") > pl.col("start_ns")
-    )
+    unknown = syncs.join(told[["call"]].unique(), on="call", how="anti").filter(pl.col("end_ns") > pl.col("start_ns"))
     guessed = _last_before(
         unknown.with_columns(at="end_ns"), submitted.with_columns(at="end_ns").sort("at"), ["process"]
     )
-    guessed = guessed.filter(pl.col("block_end_ns") > pl.col("start_ns"))
+    guessed = kept(guessed, guessed["block_end_ns"] > guessed["start_ns"])
     found = [rows.select("call", pl.col("block").cast(pl.UInt32)) for rows in (copied, told, guessed)]
     return pl.concat(found), len(guessed)
 
@@ -131,7 +130,7 @@ def _last_before(waits: pl.DataFrame, submitted: pl.DataFrame, by: list[str]) ->
     """Return the last block submitted to the same stream before each wait, if it ended by the wait's return."""
     candidates = submitted.select("at", "block", *by, block_end_ns="end_ns").with_columns(pl.col("at"))
     found = waits.sort("at").join_asof(candidates, on="at", by=by, check_sortedness=False)
-    return found.filter(pl.col("block_end_ns") <= pl.col("end_ns"))
+    return kept(found, found["block_end_ns"] <= found["end_ns"])
 
 
 def _waiting(nodes: Nodes, calls: pl.DataFrame, awaited: pl.DataFrame) -> None:

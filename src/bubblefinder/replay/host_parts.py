@@ -11,6 +11,7 @@ import polars as pl
 from bubblefinder.causes.decode import lanes
 from bubblefinder.causes.host_time import host_pieces, host_starts, main_thread
 from bubblefinder.causes.places import general
+from bubblefinder.lookup import kept
 from bubblefinder.replay.changes import ShortenHost
 from bubblefinder.replay.islands import replayed_at_once
 from bubblefinder.replay.predict import predict, steps_after
@@ -96,7 +97,7 @@ def shortenings(
         if thread is None or len(starts) < 2:  # noqa: PLR2004 - one step has two edges
             continue
         pieces = host_pieces(timeline, causes, mine, thread, starts)
-        own = _owned(pieces.filter(~pl.col("waiting")), model, thread)
+        own = _owned(kept(pieces, ~pieces["waiting"]), model, thread)
         found[rank] = _worthwhile_parts(own, len(starts) - 1)
     dearest = _dearest(model, found)
     return {rank: tuple(_as_listed(part, hosts.get(rank)) for part in parts) for rank, parts in dearest.items()}
@@ -107,7 +108,7 @@ def _edges(causes: Causes, mine: RankSteps, model: Model, thread: int | None) ->
     starts = np.empty(0, np.int64) if thread is None else host_starts(causes, mine, thread)
     if not len(starts) or not model.left_out:
         return starts
-    calls = model.calls.filter(pl.col("thread") == thread)
+    calls = kept(model.calls, model.calls["thread"] == thread)
     begin, end = calls["start_ns"].to_numpy(), calls["end_ns"].to_numpy()
     replayed: Ints = starts[(starts >= begin.min(initial=_NEVER)) & (starts <= end.max(initial=0))]
     return replayed
@@ -131,8 +132,8 @@ def _place(name: str) -> str:
 
 def _owned(pieces: pl.DataFrame, model: Model, thread: int) -> pl.DataFrame:
     """Return the pieces with `owner`, the call of the model that each belongs to, and `inside` it or before it."""
-    calls = model.calls.select("thread", "start_ns", "end_ns", "waits").with_row_index("owner")
-    mine = calls.filter(pl.col("thread") == thread)
+    calls = model.calls[["thread", "start_ns", "end_ns", "waits"]].with_row_index("owner")
+    mine = kept(calls, calls["thread"] == thread)
     position = np.searchsorted(mine["end_ns"].to_numpy(), pieces["start_ns"].to_numpy(), side="right")
     placed = pieces.with_columns(position=pl.Series(position)).filter(pl.col("position") < len(mine))
     owners = mine[placed["position"]]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
+from bubblefinder.lookup import kept
 from bubblefinder.replay.record import by_block
 from bubblefinder.timeline.ledger import COLUMNS as IDLE_COLUMNS
 from bubblefinder.timeline.ledger import window_ledger
@@ -66,10 +67,10 @@ def recorded_steps(timeline: Timeline, model: Model, rows: pl.DataFrame) -> Reco
     """
     gpu = int(rows["gpu"][0])
     windows = model.windows.with_columns(start_ns=pl.Series(model.recorded[model.windows["begin"].to_numpy()]))
-    windows = windows.join(rows.select("gpu", "process", "start_ns"), on=["gpu", "process", "start_ns"], how="semi")
+    windows = windows.join(rows[["gpu", "process", "start_ns"]], on=["gpu", "process", "start_ns"], how="semi")
     begin, end = (windows[side].to_numpy() for side in ("begin", "end"))
     ledger = window_ledger(timeline, gpu, model.recorded[begin], model.recorded[end])
-    if not timeline.replays.filter(pl.col("gpu") == gpu)["nodes"].count():
+    if not kept(timeline.replays, timeline.replays["gpu"] == gpu)["nodes"].count():
         ledger = ledger.with_columns(intra_graph_ns=pl.lit(None, pl.Int64))
     idle = _idle_before(timeline, model)
     blocks = (model.blocks["gpu"] == gpu).arg_true().to_numpy().astype(np.int64)
@@ -85,7 +86,7 @@ def _idle_before(timeline: Timeline, model: Model) -> Ints:
     rows = by_block(
         timeline.operations, model.blocks, pieces, timeline.gaps["after_index"][timeline.pieces["gap_index"]]
     )
-    rows = rows.filter(pl.col("end_ns") <= model.blocks["start_ns"][rows["block"]])
+    rows = kept(rows, rows["end_ns"] <= model.blocks["start_ns"][rows["block"]])
     result = np.zeros((len(model.blocks), len(IdleClass)), np.int64)
     np.add.at(result, (rows["block"].to_numpy(), rows["idle_class"].to_numpy()), rows["idle_ns"].to_numpy())
     return result

@@ -134,7 +134,7 @@ class Model:
     @cached_property
     def steps(self) -> dict[Rank, RankSteps]:
         """The timed steps of each rank, in the order of `windows`."""
-        columns = self.windows.select("gpu", "process", "begin", "end").with_row_index("row")
+        columns = self.windows[["gpu", "process", "begin", "end"]].with_row_index("row")
         parts = columns.partition_by("gpu", "process", as_dict=True, maintain_order=True)
         return {
             Rank(int(gpu), int(process)): RankSteps(*(mine[name].to_numpy() for name in ("row", "begin", "end")))

@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 
 from bubblefinder.intervals import last_before
-from bubblefinder.lookup import NOWHERE, nullable, places
+from bubblefinder.lookup import NOWHERE, kept, nullable, places
 from bubblefinder.timeline.ledger import cover_of
 from bubblefinder.timeline.model import IdleClass, on_gpu
 
@@ -38,17 +38,17 @@ def find_blocks(timeline: Timeline, causes: Causes, span: tuple[int, int]) -> pl
     singles = singles.with_columns(op_index=loose, kind=_KINDS[singles["kind"]])
     blocks = pl.concat([singles, _replay_blocks(timeline, causes).filter(inside)], how="diagonal")
     launched = pl.col("call_index").is_between(blocks["call_index"].min(), blocks["call_index"].max())
-    roles = causes.submitted.select("gpu", "call_index", "role", "phase").filter(launched)
+    roles = causes.submitted[["gpu", "call_index", "role", "phase"]].filter(launched)
     return blocks.sort("start_ns", "end_ns", maintain_order=True).join(
         roles, on=["gpu", "call_index"], how="left", maintain_order="left"
     )
 
 
 def _replay_blocks(timeline: Timeline, causes: Causes) -> pl.DataFrame:
-    first = causes.submitted.select("replay_index", "op_index").drop_nulls().unique("replay_index", keep="first")
+    first = causes.submitted[["replay_index", "op_index"]].drop_nulls().unique("replay_index", keep="first")
     place = first.hstack(timeline.operations[["context", "stream"]][first["op_index"]])
     return (
-        timeline.replays.select("gpu", "process", "start_ns", "end_ns", "call_index", "nodes")
+        timeline.replays[["gpu", "process", "start_ns", "end_ns", "call_index", "nodes"]]
         .with_row_index("replay_index")
         .join(place, on="replay_index", how="left", maintain_order="left")
         .with_columns(
@@ -63,7 +63,7 @@ def _idle_inside(timeline: Timeline) -> pl.Series:
     idle = [np.zeros(0, np.int64)]
     for device in timeline.devices:
         pieces = on_gpu(timeline.pieces, device.gpu).select("start_ns", "end_ns", "idle_class")
-        inner = cover_of(pieces.filter(pl.col("idle_class") == int(IdleClass.INTRA_GRAPH)))
+        inner = cover_of(kept(pieces, pieces["idle_class"] == int(IdleClass.INTRA_GRAPH)))
         replays = on_gpu(timeline.replays, device.gpu)["start_ns"].to_numpy()
         owner = last_before(inner.starts, replays)
         summed = np.bincount(owner + 1, weights=inner.ends - inner.starts, minlength=len(replays) + 1)
@@ -128,7 +128,7 @@ def span_of_steps(timeline: Timeline, steps: Steps, causes: Causes) -> tuple[int
         return min(device.start_ns for device in timeline.devices), max(
             device.end_ns for device in timeline.devices
         ) + 1
-    lane = windows.filter((pl.col("gpu") == windows["gpu"][0]) & (pl.col("process") == windows["process"][0]))
+    lane = kept(windows, (windows["gpu"] == windows["gpu"][0]) & (windows["process"] == windows["process"][0]))
     first = max(0, (len(lane) - most) // 2)
     last = min(first + most, len(lane)) - 1
     return int(lane["start_ns"][first]), int(lane["end_ns"][last])

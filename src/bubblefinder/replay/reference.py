@@ -11,6 +11,7 @@ import polars as pl
 from bubblefinder.causes.find import find_causes
 from bubblefinder.errors import CannotAnswerError
 from bubblefinder.intervals import covered_before
+from bubblefinder.lookup import kept
 from bubblefinder.overhead.model import Cost, Costs, Overhead
 from bubblefinder.replay.build import build_model
 from bubblefinder.replay.corrected import Corrected, TracedSteps, replays_in, role_medians
@@ -115,9 +116,9 @@ def read_reference(trace: Trace, gpu: int) -> Reference:
         raise CannotAnswerError(
             f"the reference {trace.info.name} holds no decode steps", hint="capture more steps of the same workload"
         )
-    same = decode.filter(pl.col("gpu") == gpu)
+    same = kept(decode, decode["gpu"] == gpu)
     lane = (same if len(same) else decode).partition_by("gpu", "process", maintain_order=True)[0]
-    used, process = lane.select("gpu", "process").row(0)
+    used, process = lane[["gpu", "process"]].row(0)
     ledger = window_ledger(timeline, used, lane["start_ns"].to_numpy(), lane["end_ns"].to_numpy())
     return Reference(timeline, steps, lane.hstack(ledger), replays_in(timeline, steps, lane, process))
 
@@ -138,7 +139,7 @@ def _listed(roles: set[str]) -> str:
 def _idle_by_role(timeline: Timeline, ours: TracedSteps) -> dict[str, tuple[float, float]]:
     """Return median length and median idle time inside the replays of each role of the node capture."""
     pieces = on_gpu(timeline.pieces, ours.gpu).select("start_ns", "end_ns", "idle_class")
-    cover = cover_of(pieces.filter(pl.col("idle_class") == int(IdleClass.INTRA_GRAPH)))
+    cover = cover_of(kept(pieces, pieces["idle_class"] == int(IdleClass.INTRA_GRAPH)))
     starts, ends = ours.replays["start_ns"].to_numpy(), ours.replays["end_ns"].to_numpy()
     idle = covered_before(ends, cover) - covered_before(starts, cover)
     medians = (
@@ -146,7 +147,7 @@ def _idle_by_role(timeline: Timeline, ours: TracedSteps) -> dict[str, tuple[floa
         .group_by("role")
         .agg(pl.col("length").median(), pl.col("idle").median())
     )
-    return {role: (length, gaps) for role, length, gaps in medians.select("role", "length", "idle").iter_rows()}
+    return {role: (length, gaps) for role, length, gaps in medians[["role", "length", "idle"]].iter_rows()}
 
 
 def _filled(

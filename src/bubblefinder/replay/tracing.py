@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
-import polars as pl
 
 from bubblefinder.intervals import overlap_with
+from bubblefinder.lookup import kept
 from bubblefinder.replay.changes import RemoveTracing
 from bubblefinder.replay.graph_nodes import NODE_KINDS, graph_nodes
 from bubblefinder.replay.host_calls import Host, excess_behind, excess_of, host_of
@@ -18,6 +18,7 @@ from bubblefinder.timeline.model import IdleClass
 from bubblefinder.timeline.ranges import function_edges
 
 if TYPE_CHECKING:
+    import polars as pl
     from numpy.typing import NDArray
 
     from bubblefinder.intervals import Bools, Ints
@@ -112,7 +113,7 @@ def _function_edges(timeline: Timeline, model: Model) -> Ints:
 
 def _nodes_of(timeline: Timeline, model: Model) -> Ints:
     """Return how many graph nodes of each kind each block has."""
-    numbered = model.blocks.select("replay_index").with_row_index("block").drop_nulls()
+    numbered = model.blocks[["replay_index"]].with_row_index("block").drop_nulls()
     found = graph_nodes(timeline).join(numbered, on="replay_index")
     both = found["block"].to_numpy().astype(np.int64) * len(NODE_KINDS) + found["node_kind"].to_numpy()
     return np.bincount(both, minlength=len(model.blocks) * len(NODE_KINDS)).reshape(-1, len(NODE_KINDS))
@@ -120,9 +121,9 @@ def _nodes_of(timeline: Timeline, model: Model) -> Ints:
 
 def _windows(timeline: Timeline, model: Model) -> pl.DataFrame:
     """Return block, start_ns and end_ns of the profiler's windows in the idle that each block ended."""
-    pieces = timeline.pieces.filter(pl.col("idle_class") == int(IdleClass.PROFILER))
+    pieces = kept(timeline.pieces, timeline.pieces["idle_class"] == int(IdleClass.PROFILER))
     ending = timeline.gaps["after_index"][pieces["gap_index"]]
-    return by_block(timeline.operations, model.blocks, pieces.select("start_ns", "end_ns"), ending)
+    return by_block(timeline.operations, model.blocks, pieces[["start_ns", "end_ns"]], ending)
 
 
 def _summed(rows: pl.DataFrame, count: int) -> Ints:

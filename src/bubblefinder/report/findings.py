@@ -127,7 +127,7 @@ def benign(analysis: Analysis) -> list[Benign]:
 
 
 def _benign(timeline: Timeline, rows: pl.DataFrame, counts: Mapping[tuple[int, int], int]) -> Benign:
-    lanes = rows.select("gpu", "process").unique(maintain_order=True).rows()
+    lanes = rows[["gpu", "process"]].unique(maintain_order=True).rows()
     blocked = rows.group_by("window_index").agg(pl.col("blocked_ns").sum())["blocked_ns"].to_numpy()
     middle, high = (float(value) for value in np.percentile(blocked, (50, 95)))
     first = rows.row(0, named=True)

@@ -100,7 +100,7 @@ def _of_gpu(analysis: Analysis, gpu: int, rank: Rank | None) -> pl.DataFrame:
     pieces = on_gpu(analysis.timeline.pieces.with_row_index("piece_index"), gpu)
     known = analysis.steps.windows
     windows = known.filter(rank.mine) if rank else known.clear()
-    charges = analysis.causes.charges.join(pieces.select("piece_index"), on="piece_index", how="semi").sort("start_ns")
+    charges = analysis.causes.charges.join(pieces[["piece_index"]], on="piece_index", how="semi").sort("start_ns")
     cuts = pl.concat([frame[side] for frame in (windows, charges) for side in ("start_ns", "end_ns")]).to_numpy()
     starts, ends, parent = split(*begin_and_end(pieces), cuts)
     step, charge = _held(starts, windows), _held(starts, charges)
@@ -130,8 +130,8 @@ def _held(points: Ints, frame: pl.DataFrame) -> pl.Series:
 def _named(rows: pl.DataFrame, analysis: Analysis) -> pl.DataFrame:
     """Put names in the place of positions."""
     timeline, steps, waits = analysis.timeline, analysis.steps, analysis.causes.waits
-    around = timeline.gaps.select("before_index", "after_index", "call_index")[rows["gap_index"]]
-    ended = timeline.operations.select("kind", "name")[around["after_index"]]
+    around = timeline.gaps[["before_index", "after_index", "call_index"]][rows["gap_index"]]
+    ended = timeline.operations[["kind", "name"]][around["after_index"]]
     kernels = {name: kernel_name(name, timeline.trace.names) for name in ended["name"].drop_nulls().unique()}
     found = _found(analysis)
     return rows.with_columns(

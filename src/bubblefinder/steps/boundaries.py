@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 
 from bubblefinder.intervals import distinct
+from bubblefinder.lookup import kept
 from bubblefinder.trace.model import GRAPH, KERNEL
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ def seam_boundaries(timeline: Timeline, lane: RankWork, starts: Ints) -> Ints:
     )
     seams = pl.DataFrame({"cycle": np.arange(len(starts), dtype=np.uint32), "opened_ns": opened})
     widest = (
-        candidates.filter(pl.col("gap_ns") > 0)
+        kept(candidates, candidates["gap_ns"] > 0)
         .join(seams, on="cycle")
         .filter(pl.col("start_ns") >= pl.col("opened_ns"))
         .sort("gap_ns", "start_ns", descending=[True, False])
@@ -56,9 +57,9 @@ def seam_boundaries(timeline: Timeline, lane: RankWork, starts: Ints) -> Ints:
 
 def _first_cut(candidates: pl.DataFrame, first_replay_ns: int) -> int:
     """Begin the first cycle at the first operation that prepares it, if no more precede it than a usual seam has."""
-    eager = candidates.filter("eager")
-    before = eager.filter(pl.col("cycle") == 0)
-    later = eager.filter(pl.col("cycle") > 0).group_by("cycle").len()["len"]
+    eager = kept(candidates, candidates["eager"])
+    before = kept(eager, eager["cycle"] == 0)
+    later = kept(eager, eager["cycle"] > 0).group_by("cycle").len()["len"]
     usual = float(np.median(later.to_numpy())) if len(later) else 0.0
     prepares = 0 < len(before) <= usual
     return int(before["start_ns"][0]) if prepares else first_replay_ns
@@ -68,7 +69,7 @@ def _seam_operations(timeline: Timeline, lane: RankWork, starts: Ints) -> pl.Dat
     """Return the operations at which a seam may be cut: start_ns, eager or else a replay's first, gap_ns it ends."""
     firsts = lane.replays[starts]["replay_index"]
     replay = timeline.operations["replay_index"]
-    gaps = timeline.gaps.filter(pl.col("gpu") == lane.gpu).select(
+    gaps = kept(timeline.gaps, timeline.gaps["gpu"] == lane.gpu).select(
         op_index="after_index",
         gap_ns=pl.col("end_ns") - pl.col("start_ns"),
         start_ns="end_ns",
@@ -77,7 +78,7 @@ def _seam_operations(timeline: Timeline, lane: RankWork, starts: Ints) -> pl.Dat
     ended_by = replay[gaps["op_index"]]
     outside = gaps.with_columns(ended_by).filter(ended_by.ne_missing(replay[gaps["before_index"]]) | ended_by.is_null())
     eager = lane.operations.filter(pl.col("replay_index").is_null()).select("op_index", "start_ns")
-    eager = eager.join(outside.select("op_index", "gap_ns"), on="op_index", how="left", maintain_order="left")
+    eager = eager.join(outside[["op_index", "gap_ns"]], on="op_index", how="left", maintain_order="left")
     replays = outside.filter(pl.col("replay_index").is_in(firsts.implode()))
     return pl.concat(
         [
@@ -185,7 +186,7 @@ def _inside(launches: Launches, marks: pl.DataFrame) -> Iterator[tuple[Launches,
     A mark counts for its own thread; where that thread launches nothing at all, for the whole process. Of marks that
     overlap, the one begun last holds.
     """
-    rows = marks.select("thread", "start_ns", "end_ns").sort("start_ns")
+    rows = marks[["thread", "start_ns", "end_ns"]].sort("start_ns")
     threads, starts, ends = (rows[name].to_numpy() for name in ("thread", "start_ns", "end_ns"))
     of_thread = launches.of_thread
     own = [thread for thread in distinct(threads).tolist() if thread in of_thread]

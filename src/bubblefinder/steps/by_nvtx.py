@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from bubblefinder.errors import UsageError
+from bubblefinder.lookup import kept
 from bubblefinder.steps import thresholds
 from bubblefinder.steps.boundaries import lane_launches, mark_boundaries, weight_inside
 
@@ -51,7 +52,7 @@ def asked_mark(timeline: Timeline, lane: RankWork, pattern: str) -> Mark | None:
     except (re.error, pl.exceptions.ComputeError) as error:
         raise UsageError(f"--step-by nvtx: {pattern!r} is not a regular expression: {error}") from error
     launches = lane_launches(lane, timeline.calls)
-    marks = _outermost(_whole(timeline, launches, ranges.filter(pl.col("process") == lane.process)))
+    marks = _outermost(_whole(timeline, launches, kept(ranges, ranges["process"] == lane.process)))
     boundaries = mark_boundaries(launches, marks)
     return Mark(pattern, boundaries) if len(boundaries) else None
 
@@ -62,7 +63,7 @@ def marks_of(timeline: Timeline, lane: RankWork, since_ns: int) -> list[Mark]:
     A known name speaks for itself. So does a range around nearly all launches, unless a longer one does the same:
     then it may be that of a layer.
     """
-    ranges = timeline.ranges.rows.filter(pl.col("process") == lane.process)
+    ranges = kept(timeline.ranges.rows, timeline.ranges.rows["process"] == lane.process)
     if ranges.is_empty():
         return []
     launches = lane_launches(lane, timeline.calls)
@@ -89,7 +90,7 @@ def _candidates(ranges: pl.DataFrame) -> list[tuple[str, pl.DataFrame, bool]]:
     hits = [texts["text"].filter(texts["text"].str.contains(pattern)) for pattern in KNOWN]
     known = [ranges.filter(pl.col("text").is_in(hit.implode())) for hit in hits if len(hit)]
     named = (
-        texts.filter(pl.col("len") >= thresholds.FEWEST - 1)
+        kept(texts, texts["len"] >= thresholds.FEWEST - 1)
         .sort("length", "text", descending=[True, False])
         .head(thresholds.MOST_NAMES)["text"]
     )

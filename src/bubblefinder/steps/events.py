@@ -15,6 +15,7 @@ import numpy as np
 import polars as pl
 
 from bubblefinder.intervals import distinct
+from bubblefinder.lookup import kept
 from bubblefinder.steps import thresholds
 from bubblefinder.steps.lane import eager_operations
 from bubblefinder.timeline.apis import CallRole
@@ -193,7 +194,7 @@ def set_up_end(timeline: Timeline, events: Events) -> int:
 
     What comes before the graphs exist is set-up: weights, warm-up, and the captures themselves.
     """
-    captured = timeline.calls.filter(pl.col("role") == CallRole.CAPTURE_END)["end_ns"].to_numpy()
+    captured = kept(timeline.calls, timeline.calls["role"] == CallRole.CAPTURE_END)["end_ns"].to_numpy()
     if not len(captured):
         return 0
     first = int(np.searchsorted(events.launch_ns, captured.max()))

@@ -133,8 +133,8 @@ def _none(timeline: Timeline) -> Steps:
 
 def _replay_frame(timeline: Timeline, found: list[Detected], windows: pl.DataFrame) -> pl.DataFrame:
     """Return window_index, role and position of every replay, in the timeline's order."""
-    replays = timeline.replays.select("gpu", "process", "start_ns").with_row_index("replay_index")
-    spans = windows.select("gpu", "process", "start_ns").with_row_index("window_index").sort("start_ns")
+    replays = timeline.replays[["gpu", "process", "start_ns"]].with_row_index("replay_index")
+    spans = windows[["gpu", "process", "start_ns"]].with_row_index("window_index").sort("start_ns")
     placed = replays.sort("start_ns").join_asof(spans, on="start_ns", by=["gpu", "process"], check_sortedness=False)
     empty = pl.DataFrame(schema={"replay_index": pl.UInt32, "role": pl.String, "position": pl.Int64})
     roles = pl.concat(

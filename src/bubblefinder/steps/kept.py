@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 
 from bubblefinder.errors import NotATraceError
+from bubblefinder.lookup import kept
 from bubblefinder.steps.lane import lanes
 from bubblefinder.steps.model import HEAD, REASONS, TAIL, StepDetection, Steps
 from bubblefinder.steps.requests import requests_of
@@ -36,7 +37,7 @@ def lay_down(timeline: Timeline, steps: Steps, selected: tuple[int, int]) -> Par
         (*lane, one.method, one.confidence, one.mark, one.requests_from or _NOTHING)
         for lane, one in steps.detections.items()
     ]
-    roles = timeline.replays.select(*_RANK, "start_ns").hstack(steps.replays.select("role", "position"))
+    roles = timeline.replays[[*_RANK, "start_ns"]].hstack(steps.replays[["role", "position"]])
     return Part(
         mode=timeline.mode.value,
         origin_ns=timeline.trace.info.start_ns,
@@ -67,7 +68,7 @@ def take_up(timeline: Timeline, part: Part) -> Steps:
     ranks = [rank for rank in Rank.in_rows(part.ranks) if rank.gpu in devices]
     found = [_windows(rows, devices[rank.gpu]) for rank in ranks if len(rows := part.steps.filter(rank.mine))]
     windows = pl.concat(found) if found else part.steps.clear().with_columns(end_ns="start_ns")
-    windows = windows.select("index", *_RANK, "start_ns", "end_ns", "excluded", "regime", "requests")
+    windows = windows[["index", *_RANK, "start_ns", "end_ns", "excluded", "regime", "requests"]]
     if part.ranks["requests_from"].null_count():
         windows, part = _with_requests(timeline, windows, part)
     told = {
@@ -86,11 +87,11 @@ def _with_requests(timeline: Timeline, windows: pl.DataFrame, part: Part) -> tup
         return windows, replace(part, ranks=part.ranks.with_columns(requests_from=pl.lit("nvtx")))
     numbers, said = [], {}
     for lane in lanes(timeline):
-        mine = windows.filter((pl.col("gpu") == lane.gpu) & (pl.col("process") == lane.process))
+        mine = kept(windows, (windows["gpu"] == lane.gpu) & (windows["process"] == lane.process))
         told = requests_of(timeline, lane, mine["start_ns"].to_numpy())
         numbers.append(mine.with_columns(requests=told.numbers))
         said[lane.gpu, lane.process] = told.told_by or _NOTHING
-    names = [said.get((gpu, process), _NOTHING) for gpu, process in part.ranks.select(*_RANK).iter_rows()]
+    names = [said.get((gpu, process), _NOTHING) for gpu, process in part.ranks[[*_RANK]].iter_rows()]
     ranks = part.ranks.with_columns(requests_from=pl.Series(names, dtype=pl.String))
     return pl.concat(numbers), replace(part, ranks=ranks)
 
@@ -101,14 +102,7 @@ def _check(part: Part) -> None:
     methods = set(part.ranks["method"].unique()) - set(_METHODS)
     said = set(part.ranks["requests_from"].drop_nulls().unique()) - set(_REQUESTS_FROM)
     negative = part.steps.select(pl.any_horizontal(pl.col("regime", "requests") < 0).any()).item()
-    if (
-        reasons
-        or confidences
-        or methods
-        or said
-        or negative
-        or part.steps.select(*_RANK, "index").is_duplicated().any()
-    ):
+    if reasons or confidences or methods or said or negative or part.steps[[*_RANK, "index"]].is_duplicated().any():
         raise NotATraceError("the slice says of its steps what can't be", hint="slice the capture again")
 
 
@@ -127,9 +121,9 @@ def _windows(rows: pl.DataFrame, device: Device) -> pl.DataFrame:
 
 def _replays(timeline: Timeline, part: Part, windows: pl.DataFrame) -> pl.DataFrame:
     """Return window_index, role and position of every replay, in the timeline's order."""
-    spans = windows.select(*_RANK, "start_ns").with_row_index("window_index").sort("start_ns")
+    spans = windows[[*_RANK, "start_ns"]].with_row_index("window_index").sort("start_ns")
     known = part.roles.unique([*_RANK, "start_ns"], keep="first", maintain_order=True)
-    replays = timeline.replays.select(*_RANK, "start_ns").with_row_index("replay_index")
+    replays = timeline.replays[[*_RANK, "start_ns"]].with_row_index("replay_index")
     return (
         replays.sort("start_ns")
         .join_asof(spans, on="start_ns", by=_RANK, check_sortedness=False)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
+from bubblefinder.lookup import kept
 from bubblefinder.steps import thresholds
 from bubblefinder.timeline.apis import CallRole
 from bubblefinder.timeline.model import on_gpu
@@ -78,7 +79,7 @@ def lanes(timeline: Timeline) -> Iterator[RankWork]:
         for process in device.processes:
             work, graphs = (on_gpu(rows, device.gpu) for rows in (operations, replays))
             if len(device.processes) > 1:
-                work, graphs = (rows.filter(pl.col("process") == process) for rows in (work, graphs))
+                work, graphs = (kept(rows, rows["process"] == process) for rows in (work, graphs))
             yield RankWork(device.gpu, process, device.start_ns, device.end_ns, work, graphs)
 
 
@@ -118,7 +119,7 @@ def _waited(waits: pl.DataFrame, threads: Ints, until: Ints) -> Ints:
     """Return how long each thread has spent in waits that ended by then."""
     total = np.zeros(len(threads), np.int64)
     for thread in np.unique(threads):
-        rows = waits.filter(pl.col("thread") == thread)
+        rows = kept(waits, waits["thread"] == thread)
         summed = np.concatenate(([0], np.cumsum(rows["length"].to_numpy())))
         mine = threads == thread
         total[mine] = summed[np.searchsorted(rows["end_ns"].to_numpy(), until[mine], side="right")]

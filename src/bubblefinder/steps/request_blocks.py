@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
+from bubblefinder.lookup import kept
 from bubblefinder.steps.lane import eager_operations
 from bubblefinder.trace.model import KERNEL
 from bubblefinder.trace.request_kernels import Counts, request_kernels
@@ -37,7 +38,7 @@ def by_blocks(timeline: Timeline, lane: RankWork, starts: Ints) -> Ints:
     kernels = kernels.with_columns(
         window=pl.Series(np.searchsorted(starts, kernels["start_ns"].to_numpy(), side="right").astype(np.int64) - 1)
     ).filter(pl.col("window") >= 0)
-    slots = kernels.filter(pl.col("counts") == Counts.SLOTS).group_by("window").agg(most=pl.col("number").min())
+    slots = kept(kernels, kernels["counts"] == Counts.SLOTS).group_by("window").agg(most=pl.col("number").min())
     plain = kernels.filter(pl.col("counts").is_in([Counts.SLOTS, Counts.NOTHING]))["window"].unique()
     counting = (pl.col("counts") == Counts.REQUESTS) | (
         (pl.col("counts") == Counts.ROWS) & pl.col("window").is_in(plain.implode())
@@ -88,7 +89,7 @@ def _kernels(timeline: Timeline, lane: RankWork) -> pl.DataFrame:
         .filter((pl.col("y") > 1) | ~pl.col("split"))
         .select("start_ns", "counts", "side", number=pl.col("x") - pl.col("beside"))
     )
-    return found.filter(pl.col("counts") != Counts.ROWS) if _drafts(timeline, lane) else found
+    return kept(found, found["counts"] != Counts.ROWS) if _drafts(timeline, lane) else found
 
 
 def _drafts(timeline: Timeline, lane: RankWork) -> bool:

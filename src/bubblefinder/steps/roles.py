@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
-from bubblefinder.lookup import NOWHERE, nullable
+from bubblefinder.lookup import NOWHERE, kept, nullable
 from bubblefinder.steps import thresholds
 from bubblefinder.steps.by_cadence import FOREIGN
 from bubblefinder.trace.programs import is_llm
@@ -83,7 +83,7 @@ def _by_nvtx(
     wide = np.append(_around_several(levels, cadence.phases, ranges["text"]), True)  # NOWHERE's
     around = {str(depth): nullable(np.where(wide[level], NOWHERE, level)) for depth, level in enumerate(levels)}
     stacks = pl.DataFrame({"phase": cadence.phases} | {name: ranges["text"][at] for name, at in around.items()})
-    alike = stacks.filter(pl.col("phase") != FOREIGN).group_by(pl.all(), maintain_order=True).len()
+    alike = kept(stacks, stacks["phase"] != FOREIGN).group_by(pl.all(), maintain_order=True).len()
     for phase, *stack, count in alike.iter_rows():
         votes[phase][telling([text for text in stack if text is not None]) or ""] += count
     return [vote.most_common(1)[0][0] if vote else "" for vote in votes]

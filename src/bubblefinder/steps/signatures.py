@@ -107,7 +107,7 @@ def _split_by_names(lane: RankWork, kinds: Ints, ids: Ints) -> Ints:
     chosen = fullest.unique("graph", keep="first", maintain_order=True).select("replay_index", "graph")
     nodes = lane.operations.filter(pl.col("replay_index").is_in(chosen["replay_index"].implode()))
     named = nodes.group_by("replay_index", "name").len().join(chosen, on="replay_index")
-    contents = {graph: dict(rows.select("name", "len").iter_rows()) for (graph,), rows in named.group_by("graph")}
+    contents = {graph: dict(rows[["name", "len"]].iter_rows()) for (graph,), rows in named.group_by("graph")}
     models: list[tuple[int, dict[int, int]]] = []
     kind_of: dict[int, int] = {}
     for first in np.sort(np.unique(ids, return_index=True)[1]).tolist():

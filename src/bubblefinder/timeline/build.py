@@ -12,6 +12,7 @@ import polars as pl
 
 from bubblefinder.errors import CannotAnswerError, InternalError
 from bubblefinder.intervals import Cover, Ints, begin_and_end, empty, union, union_of
+from bubblefinder.lookup import kept
 from bubblefinder.timeline import gaps as gaps_module
 from bubblefinder.timeline.gaps import NEVER, Gaps, Pieces
 from bubblefinder.timeline.launches import (
@@ -183,7 +184,7 @@ def _analyse(gpu: int, trace: Trace, operations: pl.DataFrame, launches: Launche
 
     gaps = gaps_module.find_gaps(starts, ends, began)
     processes = tuple(mine["process"].unique().sort().to_list())
-    spans = replays.filter(pl.col("gpu") == gpu)
+    spans = kept(replays, replays["gpu"] == gpu)
     lost = _lost_calls(launches.calls, processes)
     beyond = outlived(operations, launches.calls, processes)
     pieces = gaps_module.classify(
@@ -202,7 +203,7 @@ def _analyse(gpu: int, trace: Trace, operations: pl.DataFrame, launches: Launche
         _gap_frame(gpu, gaps, mine, offset),
         _piece_frame(gpu, pieces),
         _busy_frame(gpu, busy),
-        gaps_module.running_end(launches.runs.filter(pl.col("gpu") == gpu)["end_ns"].to_numpy()),
+        gaps_module.running_end(kept(launches.runs, launches.runs["gpu"] == gpu)["end_ns"].to_numpy()),
         beyond,
     )
 
@@ -242,7 +243,7 @@ def profiler_windows(overheads: pl.DataFrame, processes: Sequence[int]) -> Cover
 def _device(
     gpu: int, processes: tuple[int, ...], busy: Cover, spans: pl.DataFrame, launches: Launches, lost: pl.DataFrame
 ) -> Device:
-    used = launches.runs.filter(pl.col("gpu") == gpu)["call_index"].drop_nulls().unique()
+    used = kept(launches.runs, launches.runs["gpu"] == gpu)["call_index"].drop_nulls().unique()
     recorded = launches.expected[used].sum()
     return Device(
         gpu=gpu,
@@ -258,7 +259,7 @@ def _device(
 
 
 def _with_run_ahead(device: Device, leads: pl.DataFrame) -> Device:
-    mine = leads.filter((pl.col("gpu") == device.gpu) & ~pl.col("blocking"))["lead_ns"].drop_nulls()
+    mine = kept(leads, (leads["gpu"] == device.gpu) & ~leads["blocking"])["lead_ns"].drop_nulls()
     return replace(device, run_ahead_share=float(np.mean(mine.to_numpy() > 0)) if len(mine) else None)
 
 

@@ -62,7 +62,7 @@ def _captured(calls: pl.DataFrame, graph_nodes: pl.DataFrame) -> Bools:
     captured = (depth.to_numpy() > 0) if len(calls) else np.zeros(0, np.bool_)
     if graph_nodes.is_empty() or calls.is_empty():
         return captured
-    made = calls.select("thread", "start_ns", "end_ns").with_row_index("index")
+    made = calls[["thread", "start_ns", "end_ns"]].with_row_index("index")
     hits = (
         graph_nodes.sort("start_ns")
         .join_asof(made.sort("start_ns"), left_on="start_ns", right_on="start_ns", by="thread", check_sortedness=False)
@@ -108,9 +108,7 @@ def find_launches(runs: pl.DataFrame, calls: pl.DataFrame, ambiguous: pl.Series)
 def _joined(runs: pl.DataFrame, calls: pl.DataFrame, ambiguous: pl.Series) -> pl.Series:
     """Return the same by joins, whatever the ids are."""
     keyed = (
-        calls.select("start_ns", "end_ns", *_KEY)
-        .with_row_index("call_index")
-        .filter(pl.col("correlation").is_not_null())
+        calls[["start_ns", "end_ns", *_KEY]].with_row_index("call_index").filter(pl.col("correlation").is_not_null())
     )
     keys = _keys(runs, calls)
     if ambiguous.is_empty():

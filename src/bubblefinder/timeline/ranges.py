@@ -91,7 +91,7 @@ class Ranges:
     @cached_property
     def _of_thread(self) -> dict[int, Ints]:
         """The positions of each thread's ranges."""
-        grouped = self.rows.select("thread").with_row_index("position").group_by("thread").agg("position")
+        grouped = self.rows[["thread"]].with_row_index("position").group_by("thread").agg("position")
         return {thread: positions.cast(pl.Int64).to_numpy() for thread, positions in _columns(grouped)}
 
     @cached_property

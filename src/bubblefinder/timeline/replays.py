@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
+from bubblefinder.lookup import kept
 from bubblefinder.timeline.apis import CallRole
 from bubblefinder.timeline.model import CaptureMode
 from bubblefinder.trace.model import GRAPH, KERNEL
@@ -20,10 +21,10 @@ _LAUNCH = ("process", "correlation")
 
 def drop_doubled_graphs(operations: pl.DataFrame) -> pl.DataFrame:
     """Leave out GRAPH_TRACE rows whose launch has its nodes recorded too: the nodes tell more."""
-    graphs = operations.filter(pl.col("kind") == GRAPH).select("kind", "row", *_LAUNCH)
+    graphs = kept(operations, operations["kind"] == GRAPH).select("kind", "row", *_LAUNCH)
     if graphs.is_empty():
         return operations
-    nodes = operations.select("graph_node", *_LAUNCH).filter(pl.col("graph_node").is_not_null())
+    nodes = operations[["graph_node", *_LAUNCH]].filter(pl.col("graph_node").is_not_null())
     doubled = graphs.join(nodes.select(_LAUNCH).unique(), on=_LAUNCH, how="semi").select("kind", "row")
     if doubled.is_empty():
         return operations
@@ -67,7 +68,7 @@ def launch_runs(operations: pl.DataFrame, repeated: pl.Series) -> LaunchRuns:
     first = np.flatnonzero(new)
     counts = np.diff(np.append(first, len(operations)))
     ends = operations["end_ns"].to_numpy()
-    runs = operations.select("gpu", "process", "correlation", "start_ns", "graph")[first].with_columns(
+    runs = operations[["gpu", "process", "correlation", "start_ns", "graph"]][first].with_columns(
         end_ns=pl.Series(np.maximum.reduceat(ends, first)) if len(first) else pl.Series([], dtype=pl.Int64),
         operations=pl.Series(counts),
         replayed=pl.Series(values["replayed"][first]),

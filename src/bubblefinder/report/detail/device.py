@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
-from bubblefinder.lookup import NOWHERE, numbered
+from bubblefinder.lookup import NOWHERE, kept, numbered
 from bubblefinder.report.charts import TimelineBar
 from bubblefinder.report.detail.kernels import kernel_name
 from bubblefinder.report.detail.tables import class_name
@@ -102,7 +102,7 @@ def _stream_bars(
     bars: list[TimelineBar] = []
     known = [(-1 if stream is None else stream, place) for place, (stream,) in enumerate(streams)]
     for stream, place in sorted(sorted(known, key=lambda one: (-took[one[1]], one))[:MAX_STREAMS]):
-        mine = operations.filter(pl.Series(number == place))
+        mine = kept(operations, number == place)
         rows = merged(mine, ["replay_index"], span)
         does = timeline.operations[["kind", "name", "bytes"]][rows["first"]]
         track = f"GPU {rank.gpu} · " + ("unknown stream" if stream < 0 else f"stream {stream}")

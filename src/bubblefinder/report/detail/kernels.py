@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 
 from bubblefinder.intervals import begin_and_end
-from bubblefinder.lookup import NOWHERE, previous
+from bubblefinder.lookup import NOWHERE, kept, previous
 from bubblefinder.report.charts import KernelRow, KernelRun
 from bubblefinder.report.detail.windows import inside
 from bubblefinder.report.sentences import plain
@@ -46,7 +46,7 @@ def kernel_rows(
     """Return the kernel names that run longest in a step, of equals the first; overlapping times count twice."""
     length = pl.col("end_ns") - pl.col("start_ns")
     grouped = (
-        work.filter(pl.col("kind") == KERNEL)
+        kept(work, work["kind"] == KERNEL)
         .group_by("role", "name", maintain_order=True)
         .agg(count=pl.len(), total=length.sum(), p50_ns=length.median())
         .sort("total", descending=True, maintain_order=True)
