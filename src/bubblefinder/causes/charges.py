@@ -47,14 +47,16 @@ def find_charges(timeline: Timeline, waits: pl.DataFrame, pauses: pl.DataFrame) 
         blamed[gaps.gap_index] = np.where(charged == NOBODY, lead_lost(gaps, mine, charged), charged)
         opened[gaps.gap_index] = culprit != NOBODY
         thread[gaps.gap_index] = gaps.thread
-    chargeable = timeline.pieces["idle_class"].is_in([int(idle_class) for idle_class in CHARGEABLE]).arg_true()
-    gap = timeline.pieces["gap_index"][chargeable].to_numpy()
-    pieces = timeline.pieces[["gpu", "start_ns", "end_ns", "idle_class"]][chargeable].with_columns(
-        piece_index=chargeable,
-        wait_index=blamed[gap],
-        pause_index=pl.lit(NOBODY, pl.Int64),
-        opened=opened[gap],
-        thread=thread[gap],
+    chargeable = np.flatnonzero(np.isin(timeline.pieces["idle_class"].to_numpy(), CHARGEABLE))
+    gap = timeline.pieces["gap_index"].to_numpy()[chargeable]
+    pieces = timeline.pieces[["gpu", "start_ns", "end_ns", "idle_class"]][chargeable].hstack(
+        [
+            pl.Series("piece_index", chargeable, pl.UInt32),
+            pl.Series("wait_index", blamed[gap]),
+            pl.Series("pause_index", np.full(len(gap), NOBODY)),
+            pl.Series("opened", opened[gap]),
+            pl.Series("thread", thread[gap]),
+        ]
     )
     shared = _shared(pieces, _claims(waits, pauses))
     found = kept(shared, (shared["wait_index"] != NOBODY) | (shared["pause_index"] != NOBODY))
@@ -92,6 +94,8 @@ def _no_longer_than_the_call(charged: pl.DataFrame, waits: pl.DataFrame) -> pl.D
 
     A wait has no such bound: the host can start on what follows only when it returns.
     """
+    if waits["awaits"].all():
+        return charged
     busy = kept(waits, ~waits["awaits"]).select(
         pl.col("wait_index").cast(pl.Int64), left=pl.col("end_ns") - pl.col("start_ns")
     )

@@ -34,6 +34,8 @@ def collective_costs(timeline: Timeline, lane: RankSteps, met: pl.DataFrame) -> 
         met: from `collectives.find_collectives`.
     """
     names = {name: kernel_name(text) for name, text in timeline.trace.names.items() if is_collective(text)}
+    if not names:
+        return {}
     rows = timeline.operations[["gpu", "process", "name", "start_ns", "end_ns"]].with_row_index("op_index")
     rows = on_gpu(rows, lane.gpu)
     mine = (pl.col("process") == lane.process) & pl.col("name").is_in(list(names))

@@ -83,9 +83,9 @@ def _leave_together(pairs: pl.DataFrame) -> bool:
 
 def _paired(events: pl.DataFrame) -> pl.DataFrame:
     """Number the events that overlap each other most on every GPU that has any, in order of time."""
-    ranks = events.sort("gpu", "start_ns").partition_by("gpu", maintain_order=True)
-    if len(ranks) < 2:  # noqa: PLR2004 - it takes at least two ranks to meet
+    if events["gpu"].n_unique() < 2:  # noqa: PLR2004 - it takes at least two ranks to meet
         return events.clear().with_columns(collective=pl.lit(0, dtype=pl.Int64))
+    ranks = events.sort("gpu", "start_ns").partition_by("gpu", maintain_order=True)
     first = ranks[0].with_columns(collective=pl.int_range(pl.len(), dtype=pl.Int64))
     rest = [rank.with_columns(collective=_partners(rank, first)) for rank in ranks[1:]]
     joined = pl.concat([first, *rest]).drop_nulls("collective")

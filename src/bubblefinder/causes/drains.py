@@ -10,14 +10,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
-import polars as pl
 
 from bubblefinder.causes.thresholds import COVERS, OWN_COPY_NS, STALL_NS
-from bubblefinder.lookup import kept
+from bubblefinder.intervals import begin_and_end, distinct
+from bubblefinder.lookup import NOWHERE, kept, places
 from bubblefinder.timeline.apis import CallRole
 from bubblefinder.timeline.model import CaptureMode, IdleClass, on_gpu
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from bubblefinder.intervals import Bools, Ints
     from bubblefinder.timeline.model import Timeline
 
@@ -46,33 +48,33 @@ class OpenGaps:
 def open_gaps(timeline: Timeline, gpu: int) -> OpenGaps:
     """Return the gaps of a GPU that are not wholly inside replays or profiler time."""
     pieces = on_gpu(timeline.pieces, gpu)
-    outside = pieces["idle_class"].is_in([int(name) for name in _OUTSIDE])
-    index = pieces["gap_index"].filter(outside).unique().sort()
+    outside = np.isin(pieces["idle_class"].to_numpy(), _OUTSIDE)
+    index = distinct(pieces["gap_index"].to_numpy()[outside].astype(np.int64))
     gaps = timeline.gaps[["start_ns", "end_ns", "call_index"]][index]
-    known = gaps["call_index"].is_not_null().to_numpy()
-    starts = gaps["start_ns"].to_numpy()
-    numbers = index.to_numpy().astype(np.int64)
+    starts, ends = begin_and_end(gaps)
+    number = places(gaps["call_index"])
+    known = number != NOWHERE
     if not known.any():
         zeros = np.zeros(len(index), np.int64)
-        return OpenGaps(numbers, starts, zeros, zeros, zeros, known)
-    call = timeline.calls[["start_ns", "end_ns", "thread", "role"]][gaps["call_index"].fill_null(0)]
+        return OpenGaps(index, starts, zeros, zeros, zeros, known)
+    call = timeline.calls[["start_ns", "end_ns", "thread", "role"]][np.maximum(number, 0)]
     launched = call["start_ns"].to_numpy()
     stretched = timeline.mode is CaptureMode.NODE and (call["role"] == CallRole.LAUNCH_GRAPH).to_numpy()
-    due = np.where(stretched, launched, np.minimum(call["end_ns"].to_numpy(), gaps["end_ns"].to_numpy()))
-    return OpenGaps(numbers, starts, launched, due, call["thread"].fill_null(0).to_numpy(), known)
+    due = np.where(stretched, launched, np.minimum(call["end_ns"].to_numpy(), ends))
+    return OpenGaps(index, starts, launched, due, call["thread"].fill_null(0).to_numpy(), known)
 
 
 def waiting_for_others(timeline: Timeline, waits: pl.DataFrame) -> pl.DataFrame:
     """Leave out the short copies on a GPU that was idle when their call began: they wait for nothing but themselves."""
-    copies = waits["copy_index"].drop_nulls().unique()
-    idle = timeline.gaps.select(copy_index="after_index", idle_ns="start_ns").filter(
-        pl.col("copy_index").is_in(copies.implode())
-    )
-    idle = idle.unique("copy_index", keep="first", maintain_order=True)
-    found = waits.join(idle, on="copy_index", how="left", maintain_order="left")
-    short = pl.Series(timeline.operations["end_ns"] - timeline.operations["start_ns"])[waits["copy_index"]]
-    alone = ~pl.col("synchronises") & (pl.col("idle_ns") <= pl.col("start_ns")) & (short < OWN_COPY_NS)
-    return found.filter(~alone.fill_null(value=False)).drop("idle_ns")
+    copy = places(waits["copy_index"])
+    copies = timeline.operations[["start_ns", "end_ns"]][np.maximum(copy, 0)]
+    ended = timeline.gaps["after_index"].to_numpy()
+    gap = np.searchsorted(ended, copy)
+    idle = (copy != NOWHERE) & (np.append(ended, 0)[gap] == copy)
+    since = np.append(timeline.gaps["start_ns"].to_numpy(), 0)[gap]
+    short = (copies["end_ns"] - copies["start_ns"]).to_numpy() < OWN_COPY_NS
+    alone = ~waits["synchronises"].to_numpy() & idle & (since <= waits["start_ns"].to_numpy()) & short
+    return kept(waits, ~alone)
 
 
 def to_blame(gaps: OpenGaps, waits: pl.DataFrame) -> Ints:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
 import polars as pl
 
 from bubblefinder.causes.charges import find_charges
@@ -13,6 +14,7 @@ from bubblefinder.causes.pauses import find_pauses
 from bubblefinder.causes.places import with_places
 from bubblefinder.causes.sites import sites_of, with_sites
 from bubblefinder.causes.waits import find_waits
+from bubblefinder.lookup import places
 from bubblefinder.timeline.model import CaptureMode
 
 if TYPE_CHECKING:
@@ -37,10 +39,12 @@ def find_causes(timeline: Timeline, steps: Steps) -> Causes:
 
 
 def _with_bubbles(waits: pl.DataFrame, charges: pl.DataFrame) -> pl.DataFrame:
-    charged = charges.group_by("wait_index").agg(bubble_ns=(pl.col("end_ns") - pl.col("start_ns")).sum())
-    bubbles = (
-        waits.select(wait_index=pl.int_range(pl.len(), dtype=pl.Int64))
-        .join(charged, on="wait_index", how="left", maintain_order="left")["bubble_ns"]
-        .fill_null(0)
+    lengths = (charges["end_ns"] - charges["start_ns"]).to_numpy()
+    bubbles = np.bincount(places(charges["wait_index"]) + 1, lengths, len(waits) + 1)[1:].astype(np.int64)
+    return waits.hstack(
+        [
+            pl.Series("bubble_ns", bubbles),
+            pl.Series("drained", bubbles > 0),
+            (waits["end_ns"] - waits["start_ns"]).rename("blocked_ns"),
+        ]
     )
-    return waits.with_columns(bubble_ns=bubbles, drained=bubbles > 0, blocked_ns=pl.col("end_ns") - pl.col("start_ns"))

@@ -8,12 +8,16 @@ import numpy as np
 import polars as pl
 
 from bubblefinder.causes.places import general
-from bubblefinder.lookup import nullable
+from bubblefinder.lookup import NOWHERE
 from bubblefinder.units import share
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from bubblefinder.intervals import Ints
     from bubblefinder.timeline.model import Timeline
+
+    Floats = NDArray[np.float64]
 
 MOST: Final = 3
 _MOMENTS: Final = 32
@@ -31,18 +35,16 @@ def idle_ranges(timeline: Timeline, thread: int, starts: Ints, ends: Ints) -> tu
     if timeline.ranges.rows.is_empty() or not len(starts):
         return ()
     lengths = ends - starts
-    held = _ranges_at_moments(timeline, thread, starts, lengths)
-    texts = held.with_columns(timeline.ranges.rows["text"][held["range"]])
-    texts = texts.group_by("text", maintain_order=True).agg(pl.col("ns").sum())
+    held, ns = _ranges_at_moments(timeline, thread, starts, lengths)
     whole = float(lengths.sum())
-    named = texts.group_by(place=general(pl.col("text")))
-    told = named.agg(pl.col("text").first(), pl.col("ns").sum()).filter(pl.col("ns") >= LEAST * whole)
-    ordered = told.sort("ns", "place", descending=[True, False]).head(MOST)
-    return tuple(f"{text} ({share(ns / whole, 0)})" for _, text, ns in ordered.rows())
+    named = pl.DataFrame({"text": timeline.ranges.rows["text"][held], "ns": ns}).group_by(place=general(pl.col("text")))
+    told = named.agg(pl.col("text").first(), pl.col("ns").sum()).rows()
+    ordered = sorted((-ns, place, text) for place, text, ns in told if ns >= LEAST * whole)
+    return tuple(f"{text} ({share(-ns / whole, 0)})" for ns, _, text in ordered[:MOST])
 
 
-def _ranges_at_moments(timeline: Timeline, thread: int, starts: Ints, lengths: Ints) -> pl.DataFrame:
-    """Return `range`, a position, and `ns`, how much idle time its moments stand for, in the order of the moments.
+def _ranges_at_moments(timeline: Timeline, thread: int, starts: Ints, lengths: Ints) -> tuple[Ints, Floats]:
+    """Return the ranges in the order of the moments, and for how much idle time each one's moments stand.
 
     One moment stands for all of a stretch during which no range opens or closes.
     """
@@ -54,5 +56,8 @@ def _ranges_at_moments(timeline: Timeline, thread: int, starts: Ints, lengths: I
     moving = ~still
     times[np.repeat(moving, each)] = (starts[moving, None] + lengths[moving, None] * parts // (2 * _MOMENTS)).ravel()
     inside = timeline.ranges.innermost(np.full(len(times), thread), times)
-    held = pl.DataFrame({"range": nullable(inside), "ns": np.repeat(lengths / each, each)}).drop_nulls()
-    return held.group_by("range", maintain_order=True).agg(pl.col("ns").sum())
+    open_then = inside != NOWHERE
+    held, first, place = np.unique(inside[open_then], return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    ns: Floats = np.bincount(place, np.repeat(lengths / each, each)[open_then], minlength=len(held)).astype(np.float64)
+    return held[order], ns[order]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
-from bubblefinder.lookup import NOWHERE, Timetable, changes, nullable, order_of
+from bubblefinder.lookup import NOWHERE, Timetable, changes, nullable, order_of, places
 from bubblefinder.timeline.launches import LAUNCHES
 
 if TYPE_CHECKING:
@@ -32,32 +32,31 @@ def find_submissions(timeline: Timeline, steps: Steps) -> pl.DataFrame:
         memsets) and role (of the replay or the eager phase, null for glue). Sorted by gpu, thread,
         start_ns.
     """
-    leads = timeline.leads.select("gpu", "call_index", "op_index")
-    calls = timeline.calls.select("process", "thread", "start_ns", "end_ns", api_role="role")
-    submitted = leads.hstack(calls[leads["call_index"]])
+    leads = timeline.leads[["gpu", "call_index", "op_index"]]
+    calls = timeline.calls[["process", "thread", "start_ns", "end_ns", "role"]]
+    submitted = leads.hstack(calls[leads["call_index"]].rename({"role": "api_role"}))
     order = order_of([submitted[name].to_numpy() for name in (*_LANE, "start_ns")])
     submitted = submitted if order is None else submitted[order]
-    operations = timeline.operations.select("start_ns", "replay_index")[submitted["op_index"]]
-    windows = window_of(steps, submitted.select(_RANK).with_columns(operations["start_ns"]), "start_ns")
-    submitted = submitted.with_columns(operations["replay_index"], windows)
-    return submitted.with_columns(_phases(submitted, steps.replays["role"]))
+    operations = timeline.operations[["start_ns", "replay_index"]][submitted["op_index"]]
+    windows = window_of(steps, submitted, operations["start_ns"].to_numpy())
+    submitted = submitted.hstack([operations["replay_index"], windows])
+    return submitted.hstack(_phases(submitted, steps.replays["role"]))
 
 
-def window_of(steps: Steps, rows: pl.DataFrame, time: str) -> pl.Series:
+def window_of(steps: Steps, rows: pl.DataFrame, times: Ints) -> pl.Series:
     """Return the position in `steps.windows` of each row's (gpu, process) at a time; null outside them."""
-    windows = steps.windows.select(*_RANK, "start_ns", "end_ns").with_row_index("window_index")
+    windows = steps.windows[[*_RANK, "start_ns", "end_ns"]].with_row_index("window_index")
     windows = windows.sort(*_RANK, "start_ns", maintain_order=True)
-    times = rows[time].fill_null(_NEVER).to_numpy()
-    found = Timetable.of(windows, _RANK, "start_ns").last(rows.select(_RANK), times)
+    found = Timetable.of(windows, _RANK, "start_ns").last(rows[list(_RANK)], times)
     inside = (found != NOWHERE) & (times < np.append(windows["end_ns"].to_numpy(), _NEVER)[found])
     return windows["window_index"][nullable(np.where(inside, found, NOWHERE))]
 
 
 def _phases(submitted: pl.DataFrame, roles: pl.Series) -> list[pl.Series]:
     """Return phase and role: a replay is a phase, and so is a run of kernel launches with no replay between."""
-    launching = submitted["api_role"].is_in([int(role) for role in LAUNCHES]).arg_true().to_numpy()
-    launches = submitted.select(*_LANE, "replay_index", "window_index")[launching]
-    replay, window = (launches[name].cast(pl.Int64).fill_null(NOWHERE).to_numpy() for name in launches.columns[2:])
+    launching = np.flatnonzero(np.isin(submitted["api_role"].to_numpy(), LAUNCHES))
+    launches = submitted[[*_LANE, "replay_index", "window_index"]][launching]
+    replay, window = (places(launches[name]) for name in launches.columns[2:])
     eager = replay == NOWHERE
     beginning = changes(*(launches[name].to_numpy() for name in _LANE))
     new = ~eager | beginning | changes(window)
@@ -69,19 +68,19 @@ def _phases(submitted: pl.DataFrame, roles: pl.Series) -> list[pl.Series]:
     place = np.full(len(submitted), NOWHERE)
     place[launching] = np.arange(len(number))
     rows = nullable(place)
-    return [pl.Series("phase", number).gather(rows), role.gather(rows)]
+    return [pl.Series("phase", number)[rows], role[rows]]
 
 
 def _roles(roles: pl.Series, replay: Ints, beginning: Bools, phase: Bools) -> pl.Series:
     """Return the role of each launch: that of its replay; of an eager phase, what the lane replayed last before it."""
     known = roles.drop_nulls().unique().sort()
-    number = roles.cast(pl.Enum(known)).to_physical().cast(pl.Int64).fill_null(NOWHERE).to_numpy()
+    number = places(roles.cast(pl.Enum(known)).to_physical())
     own = np.append(number, NOWHERE)[replay]
     position = np.arange(len(own))
     last = np.maximum.accumulate(np.where((own != NOWHERE) | beginning, position, 0))
     behind = np.where(phase, len(known) + 1 + own[last], own)
     names = [*known, "eager", *(f"eager after {role}" for role in known)]
-    return pl.Series("role", names, dtype=pl.Categorical).gather(nullable(behind))
+    return pl.Series("role", names, dtype=pl.Categorical)[nullable(behind)]
 
 
 def last_submission(submitted: pl.DataFrame, waits: pl.DataFrame, chosen: pl.Series | None = None) -> pl.Series:
@@ -92,11 +91,11 @@ def last_submission(submitted: pl.DataFrame, waits: pl.DataFrame, chosen: pl.Ser
         waits: with gpu, launcher and start_ns.
         chosen: which submissions count; null for all.
     """
-    points = waits.select("gpu", thread="launcher")
+    points = waits[["gpu", "launcher"]].rename({"launcher": "thread"})
     return nullable(Timetable.of(submitted, _LANE, "start_ns", chosen).last(points, waits["start_ns"].to_numpy()))
 
 
 def next_submission(submitted: pl.DataFrame, waits: pl.DataFrame, chosen: pl.Series) -> pl.Series:
     """Return the same of what was submitted first after each wait had ended."""
-    points = waits.select("gpu", thread="launcher")
+    points = waits[["gpu", "launcher"]].rename({"launcher": "thread"})
     return nullable(Timetable.of(submitted, _LANE, "start_ns", chosen).first(points, waits["end_ns"].to_numpy()))

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from bubblefinder.causes.launches import last_submission, next_submission, window_of
-from bubblefinder.lookup import kept, nullable
+from bubblefinder.lookup import kept, nullable, places
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -113,7 +113,8 @@ def _with_roles(waits: pl.DataFrame, submitted: pl.DataFrame) -> pl.DataFrame:
 def _with_steps(waits: pl.DataFrame, steps: Steps, submitted: pl.DataFrame, timeline: Timeline) -> pl.DataFrame:
     """Add window_index: the step of a wait's own copy, else of the last work launched before the wait."""
     found = submitted["window_index"][last_submission(submitted, waits)]
-    copied = waits.select("gpu", "process", at=timeline.operations["start_ns"][waits["copy_index"]])
-    own = window_of(steps, copied, "at")
-    blocking = waits.select(pl.when(~pl.col("synchronises")).then(own)).to_series()
+    copy = places(waits["copy_index"])
+    begun = np.append(timeline.operations["start_ns"].to_numpy(), np.iinfo(np.int64).min)[copy]
+    own = window_of(steps, waits, begun)
+    blocking = pl.when(~pl.col("synchronises")).then(own)
     return waits.with_columns(window_index=pl.coalesce(blocking, found))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-import polars as pl
+import numpy as np
 
-from bubblefinder.lookup import kept
+from bubblefinder.intervals import distinct, median
 
 if TYPE_CHECKING:
     from bubblefinder.causes.decode import RankSteps
@@ -21,21 +21,18 @@ RECURS: Final = 0.5
 def recurring_groups(causes: Causes, mine: RankSteps) -> list[tuple[int, ...]]:
     """Return the groups of sites that recur in the steps, in the order of the step."""
     waits = mine.rows_of(causes.waits)
-    waits = kept(waits, waits["thread"] == waits["launcher"])
     window = mine.own(waits["window_index"])
-    inside = pl.Series((window >= 0) & mine.decode[window])
-    rows = waits.with_columns(window=pl.Series(window)).filter(inside & ~waits["joined"])
-    begin = pl.Series(mine.starts[rows["window"].to_numpy()])
-    rows = rows.with_columns(offset=rows["start_ns"] - begin, cost=pl.col("blocked_ns") + pl.col("bubble_ns"))
-    sites = (
-        rows.group_by("site")
-        .agg(pl.col("offset").median(), pl.col("cost").sum(), steps=pl.col("window").n_unique())
-        .join(causes.sites[["site", "group"]], on="site")
-        .filter(pl.col("steps") >= RECURS * mine.steps)
-        .sort("cost", descending=True)
-        .head(MOST_SITES)
-        .sort("offset", "site")
-    )
-    groups = sites["group"].unique(maintain_order=True)
-    every = mine.rows_of(causes.sites)
-    return [tuple(kept(every, every["group"] == group)["site"]) for group in groups]
+    own = (waits["thread"] == waits["launcher"]) & ~waits["joined"]
+    counted = own.to_numpy() & (window >= 0) & mine.decode[window]
+    site, window = waits["site"].to_numpy()[counted], window[counted]
+    offset = waits["start_ns"].to_numpy()[counted] - mine.starts[window]
+    cost = (waits["blocked_ns"] + waits["bubble_ns"]).to_numpy()[counted]
+    found = []
+    for one in distinct(np.sort(site)).tolist():
+        at = site == one
+        if len(np.unique(window[at])) >= RECURS * mine.steps:
+            found.append((int(cost[at].sum()), median(offset[at]), one))
+    dearest = sorted(found, key=lambda one: -one[0])[:MOST_SITES]
+    group_of = dict(mine.rows_of(causes.sites)[["site", "group"]].iter_rows())
+    groups = dict.fromkeys(group_of[one] for _, _, one in sorted(dearest, key=lambda one: one[1:]))
+    return [tuple(site for site, group in group_of.items() if group == wanted) for wanted in groups]

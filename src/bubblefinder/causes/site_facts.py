@@ -183,7 +183,9 @@ def _example(causes: Causes, lane: RankSteps, site: int) -> dict[str, Any]:
         mine = mine[wanted[mine]] if wanted[mine].any() else mine
     sizes = waits["bytes"][mine].to_list()
     counts = Counter(sizes)
-    usual = min((size for size in counts if counts[size] == max(counts.values())), key=lambda size: -1 if size is None else size)
+    usual = min(
+        (size for size in counts if counts[size] == max(counts.values())), key=lambda size: -1 if size is None else size
+    )
     alike = [place for place, size in zip(mine.tolist(), sizes, strict=True) if size == usual]
     return waits.row(alike[len(alike) // 2], named=True)
 

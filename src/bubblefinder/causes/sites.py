@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+import numpy as np
 import polars as pl
 
 from bubblefinder.causes.launches import last_submission
 from bubblefinder.causes.places import general
-from bubblefinder.lookup import kept
+from bubblefinder.intervals import begin_and_end
+from bubblefinder.lookup import NOWHERE, Timetable, kept, numbered, places
 
 if TYPE_CHECKING:
     from bubblefinder.timeline.model import Timeline
@@ -44,7 +46,8 @@ def with_sites(waits: pl.DataFrame, timeline: Timeline, submitted: pl.DataFrame)
         order=pl.int_range(pl.len()).over([*kind, "seam", "window_index"]).clip(upper_bound=MOST_ALIKE - 1)
     )
     heads = heads.with_columns(where=_group_place(heads, timeline, submitted))
-    heads = heads.with_columns(site=_numbered(heads, _SITE), group=_numbered(heads, _GROUP))
+    site, group = (numbered(heads[list(key)])[1] for key in (_SITE, _GROUP))
+    heads = heads.with_columns(site=pl.Series(site), group=pl.Series(group))
     filled = waits.with_row_index("wait_index").join(
         heads[["wait_index", "order", "site", "group"]], on="wait_index", how="left", maintain_order="left"
     )
@@ -59,16 +62,6 @@ def sites_of(waits: pl.DataFrame) -> pl.DataFrame:
         .group_by("site")
         .agg(*(pl.col(name).first() for name in _SHARED), drained=pl.col("drained").any())
         .sort("site")
-    )
-
-
-def _numbered(rows: pl.DataFrame, key: tuple[str, ...]) -> pl.Series:
-    """Number the values of a key in the order of their first row."""
-    numbered = rows.select(key).unique(maintain_order=True).with_row_index("number")
-    return (
-        rows.select(key)
-        .join(numbered, on=list(key), how="left", nulls_equal=True, maintain_order="left")["number"]
-        .cast(pl.Int64)
     )
 
 
@@ -91,18 +84,15 @@ def _seams(waits: pl.DataFrame, submitted: pl.DataFrame) -> pl.Series:
 
 def _group_place(heads: pl.DataFrame, timeline: Timeline, submitted: pl.DataFrame) -> pl.Series:
     """Return what waits of one group share: an NVTX range that launches no phase of the step, else the seam."""
-    index = heads["range_index"].cast(pl.UInt32).drop_nulls().unique()
-    used = timeline.ranges.rows[["thread", "start_ns", "end_ns"]][index].with_columns(index)
-    launched = submitted[["thread", "start_ns"]].filter(submitted["role"].is_not_null() & (len(index) > 0))
-    phases = launched.sort("start_ns")
-    first = used.sort("start_ns").join_asof(
-        phases.with_columns(first_ns="start_ns"),
-        on="start_ns",
-        by="thread",
-        strategy="forward",
-        check_sortedness=False,
-    )
-    wide = kept(first, first["first_ns"] < first["end_ns"])["range_index"].implode()
-    narrow = pl.col("place").is_not_null() & ~pl.col("range_index").is_in(wide)
+    place = places(heads["range_index"])
+    used = np.unique(place[place != NOWHERE])
+    wide = np.zeros(len(timeline.ranges.rows) + 1, np.bool_)
+    if len(used):
+        ranges = timeline.ranges.rows[["thread", "start_ns", "end_ns"]][used]
+        launched = kept(submitted[["thread", "start_ns"]], submitted["role"].is_not_null()).sort("thread", "start_ns")
+        starts, ends = begin_and_end(ranges)
+        first = Timetable.of(launched, ("thread",), "start_ns").first(ranges, starts)
+        wide[used] = np.append(launched["start_ns"].to_numpy(), np.iinfo(np.int64).max)[first] < ends
+    narrow = pl.col("place").is_not_null() & pl.Series(~wide[place])
     seam = pl.format("{} > {}", pl.col("after_role").fill_null(""), pl.col("before_role").fill_null(""))
     return heads.select(where=pl.when(narrow).then(pl.format("[{}]", "place")).otherwise(seam)).to_series()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from bubblefinder.causes.model import Causes
     from bubblefinder.steps.model import Steps
     from bubblefinder.timeline.model import Timeline
+
+
+_MEETS: Final = {"collective": pl.Int64, "block": pl.UInt32, "start_ns": pl.Int64, "end_ns": pl.Int64}
 
 
 def build_model(timeline: Timeline, steps: Steps, causes: Causes) -> Model:
@@ -63,6 +66,8 @@ def _left_out(steps: Steps, span: tuple[int, int]) -> int:
 
 def _meets(timeline: Timeline, steps: Steps, blocks: pl.DataFrame) -> pl.DataFrame:
     """Return the collectives inside the blocks: collective, block, start_ns, end_ns; by block and time."""
+    if len(timeline.devices) < 2:  # noqa: PLR2004 - it takes at least two ranks to meet
+        return pl.DataFrame(schema=_MEETS)
     found = find_collectives(timeline)
     joint = find_joint_replays(timeline, steps.replays["role"])
     numbered = blocks[["op_index", "replay_index"]].with_row_index("block")
