@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from bubblefinder.compare.limit_syntax import format_limit
 from bubblefinder.compare.sentences import place
 from bubblefinder.compare.trend import SHORTEST
-from bubblefinder.render.kit.chart import HEIGHT, WIDTH, chart
+from bubblefinder.render.kit.chart import chart
 from bubblefinder.render.kit.html import environment, page
 from bubblefinder.render.kit.sheet import Sheet
 from bubblefinder.render.kit.table import Table
@@ -45,8 +45,6 @@ def html(trend: Trend) -> str:
         .render(
             sheet=shown,
             drawn=drawn,
-            width=WIDTH,
-            height=HEIGHT,
             ticks=[(y, format_limit(value, unit)) for y, value in drawn.ticks],
             runs=[(p.run.state, f"run {p.run.id}: {format_limit(p.value, unit)}") for p in trend.points],
         )

@@ -20,7 +20,7 @@ from bubblefinder.web.safety import address, same, session
 from bubblefinder.web.service import service
 from bubblefinder.web.shelf import SORTS
 from bubblefinder.web.store import OPEN_STATES
-from bubblefinder.web.trend import HEIGHT, METRICS, MOST_RUNS, WIDTH, Chart, Move, Point, chart, commits, moves
+from bubblefinder.web.trend import METRICS, MOST_RUNS, Chart, Move, Point, chart, commits, moves, words
 from bubblefinder.web.uploads import said
 from bubblefinder.web.worker import BODY, WAITING
 
@@ -148,8 +148,8 @@ async def show_trend(request: Request) -> Pieced:
     blocks = {"dots": _dots(here, points, drawn, moved, metric), "rows": _point_rows(here, points, metric)}
     return pieced_page(
         request, "trend.html", blocks=blocks, pieces=here.pieces, labels=labels, label=label, metrics=METRICS,
-        metric=metric, points=points, moves=moved, chart=drawn, commits=commits(points, drawn, moved),
-        width=WIDTH, height=HEIGHT, most=MOST_RUNS,
+        metric=metric, points=points, moves=moved, chart=drawn, commits=commits(points, drawn, moved), most=MOST_RUNS,
+        ticks=[(y, words(number, metric)) for y, number in drawn.ticks],
     )  # fmt: skip
 
 

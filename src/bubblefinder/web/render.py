@@ -74,11 +74,11 @@ def _rendered(request: Request, template: str, values: Mapping[str, Any]) -> str
 
 @cache
 def environment() -> Environment:
-    """Return the templates, with escaping on for all of them and unknown names an error."""
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+    """Return the templates, with those of other pages, escaping on for all of them and unknown names an error."""
+    from jinja2 import ChoiceLoader, Environment, FileSystemLoader, PackageLoader, StrictUndefined
 
     made = Environment(
-        loader=FileSystemLoader(HERE / "templates"),
+        loader=ChoiceLoader([FileSystemLoader(HERE / "templates"), PackageLoader("bubblefinder.render.kit")]),
         autoescape=True,
         auto_reload=False,
         undefined=StrictUndefined,

@@ -14,7 +14,7 @@ from bubblefinder.compare.noise import Setting
 from bubblefinder.compare.sentences import value
 from bubblefinder.compare.trend import MOST_RUNS
 from bubblefinder.compare.trend import moves as found
-from bubblefinder.render.kit.chart import HEIGHT, WIDTH, Chart
+from bubblefinder.render.kit.chart import WIDTH, Chart
 from bubblefinder.render.kit.chart import chart as draw
 from bubblefinder.units import printable
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from bubblefinder.web.shelf import StoredRun
 
-__all__ = ["HEIGHT", "METRICS", "MOST_RUNS", "WIDTH", "Chart", "Move", "Point", "chart", "commits", "moves", "words"]
+__all__ = ["METRICS", "MOST_RUNS", "Chart", "Move", "Point", "chart", "commits", "moves", "words"]
 
 METRICS: Final = {
     metric: KNOWN[metric].meaning.rstrip(".")

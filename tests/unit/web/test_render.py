@@ -26,7 +26,7 @@ def test_only_what_this_program_rendered_itself_is_put_on_a_page_unescaped() -> 
         for path in (HERE / "templates").iterdir()
         for one in re.findall(r"\{\{([^}|]*)\|\s*safe", path.read_text())
     }
-    assert raw == {("run.html", "body"), ("diff.html", "body"), ("diff.html", "style")}
+    assert raw == {("run.html", "body"), ("diff.html", "body")}
 
 
 def test_no_template_has_a_script_or_a_handler_of_its_own() -> None:

@@ -5,8 +5,9 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bubblefinder.render.kit.chart import Chart
 from bubblefinder.web.shelf import StoredRun
-from bubblefinder.web.trend import HEIGHT, WIDTH, Move, Point, chart, commits, moves, words
+from bubblefinder.web.trend import Move, Point, chart, commits, moves, words
 
 
 def points(*numbers: float | None, waiting: float | None = None) -> list[Point]:
@@ -17,7 +18,7 @@ def test_a_higher_value_is_drawn_higher_and_later_further_right() -> None:
     low, high = chart(points(1e6, 2e6)).dots
     assert high.y < low.y
     assert high.x > low.x
-    assert all(0 < mark.x < WIDTH and 0 < mark.y < HEIGHT for mark in (low, high))
+    assert all(0 < mark.x < Chart.width and 0 < mark.y < Chart.height for mark in (low, high))
 
 
 def test_the_axis_speaks_the_metrics_unit_and_fits_the_data() -> None:
@@ -29,7 +30,7 @@ def test_the_axis_speaks_the_metrics_unit_and_fits_the_data() -> None:
 
 def test_noise_of_a_thousandth_is_drawn_flat() -> None:
     low, high = chart(points(7.000e6, 7.007e6)).dots
-    assert 0 < low.y - high.y < HEIGHT / 8
+    assert 0 < low.y - high.y < Chart.height / 8
 
 
 def test_a_move_beyond_the_noise_is_marked_and_noise_is_not() -> None:

@@ -5,15 +5,15 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 WIDTH: Final = 860
-HEIGHT: Final = 240
-LEFT: Final = 84
-RIGHT: Final = 16
+_HEIGHT: Final = 240
+_LEFT: Final = 84
+_RIGHT: Final = 16
 _TOP, _BOTTOM = 16, 34
 _TICKS: Final = 5
 _ROUND: Final = (1, 2, 5, 10)
@@ -43,7 +43,12 @@ class Level:
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """What to draw: dots, the line through them in pieces, levels, and (y, value) of the ticks."""
+    """What to draw: dots, the line through them in pieces, levels, and (y, value) of the ticks, between the margins."""
+
+    width: ClassVar = WIDTH
+    height: ClassVar = _HEIGHT
+    left: ClassVar = _LEFT
+    right: ClassVar = WIDTH - _RIGHT
 
     dots: list[Dot]
     lines: list[str]
@@ -61,9 +66,9 @@ def chart(values: Sequence[float | None], edges: Sequence[int] = (), *, zero: bo
     """
     known = [value for value in values if value is not None]
     axis = _Axis.over([0.0, *known] if zero or not known else known)
-    step = (WIDTH - LEFT - RIGHT) / max(len(values) - 1, 1)
+    step = (WIDTH - _LEFT - _RIGHT) / max(len(values) - 1, 1)
     dots = [
-        Dot(LEFT + step * place, axis.height(value), place) for place, value in enumerate(values) if value is not None
+        Dot(_LEFT + step * place, axis.height(value), place) for place, value in enumerate(values) if value is not None
     ]
     return Chart(dots, _lines(dots, len(values)), _levels(dots, values, edges, axis), axis.ticks())
 
@@ -86,7 +91,7 @@ class _Axis:
     def height(self, value: float) -> float:
         """Return the place of a value, from the top of the drawing."""
         share = (value / self.tick - self.first) / (self.last - self.first)
-        return HEIGHT - _BOTTOM - (HEIGHT - _TOP - _BOTTOM) * share
+        return _HEIGHT - _BOTTOM - (_HEIGHT - _TOP - _BOTTOM) * share
 
     def ticks(self) -> list[tuple[float, float]]:
         """Return the place and the value of every tick."""

@@ -7,7 +7,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bubblefinder.render.kit.chart import HEIGHT, LEFT, RIGHT, WIDTH, chart
+from bubblefinder.render.kit.chart import chart
 
 NUMBERS = st.lists(st.none() | st.floats(-1e12, 1e12).filter(lambda x: x == 0 or abs(x) > 1e-9), max_size=20)
 
@@ -16,7 +16,7 @@ NUMBERS = st.lists(st.none() | st.floats(-1e12, 1e12).filter(lambda x: x == 0 or
 def test_every_dot_lies_between_the_ticks_and_higher_means_more(values: list[float | None], zero: bool) -> None:
     drawn = chart(values, zero=zero)
     assert [dot.index for dot in drawn.dots] == [n for n, value in enumerate(values) if value is not None]
-    assert all(LEFT <= dot.x <= WIDTH - RIGHT and 0 <= dot.y <= HEIGHT for dot in drawn.dots)
+    assert all(drawn.left <= dot.x <= drawn.right and 0 <= dot.y <= drawn.height for dot in drawn.dots)
     assert all(drawn.ticks[-1][0] - 1e-6 <= dot.y <= drawn.ticks[0][0] + 1e-6 for dot in drawn.dots)
     assert all(low[0] > high[0] and low[1] < high[1] for low, high in pairwise(drawn.ticks))
     placed = sorted((value, -dot.y) for dot in drawn.dots if (value := values[dot.index]) is not None)
