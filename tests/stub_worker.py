@@ -52,7 +52,7 @@ def say(what: Any) -> None:
 def compare(out: Path) -> int:
     """Write files as a comparison does, which takes a moment."""
     time.sleep(0.3)
-    for name in ("body.html", "style.css", "diff.json", "diff.html", "diff.md"):
+    for name in ("body.html", "diff.json", "diff.html", "diff.md"):
         (out / name).write_text(f"{name} of a comparison")
     say({"done": {}})
     return 0

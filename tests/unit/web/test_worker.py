@@ -108,7 +108,6 @@ def test_two_reports_become_a_comparison(sample: Sample, tmp_path: Path) -> None
         "diff.html",
         "diff.json",
         "diff.md",
-        "style.css",
     ]
 
 
