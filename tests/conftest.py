@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 Report = TypeVar("Report", pytest.TestReport, pytest.CollectReport)
 
 ROOT = Path(__file__).parent.parent
+UNITS = ROOT / "tests" / "unit"
 IN_CI = bool(os.environ.get("CI"))
 ENDED_IN_S = 60
 CHROMIUM_FLAGS = [
@@ -98,12 +99,15 @@ def pytest_unconfigure() -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Marks browser tests and runs them last: while Playwright is up, an event loop occupies the main thread.
 
-    Workers take files in an order of their own, so `make tests` runs browser tests by themselves.
+    Workers take files in an order of their own, so `make tests` runs browser tests by themselves. Coverage is what the
+    tests of modules reach: watching the others, which take most of the time, too would make it half as long again.
     """
     opens_browser = {item: "browser" in getattr(item, "fixturenames", ()) for item in items}
     for item, opens in opens_browser.items():
         if opens:
             item.add_marker("browser")
+        if not item.path.is_relative_to(UNITS):
+            item.add_marker("no_cover")
     items.sort(key=opens_browser.__getitem__)
 
 

@@ -27,9 +27,8 @@ NOT_THE_HOSTS = [IdleClass.PROFILER, IdleClass.INTRA_GRAPH, IdleClass.UNRECORDED
 DAY = 86_400 * 10**9
 
 
-def check_charges(trace: Trace) -> None:
+def check_charges(analysis: Analysis) -> None:
     """Every piece is charged once at most, only the host's pieces, and a wait's bubble is the sum of its pieces."""
-    analysis = Analysis(trace)
     timeline, causes = analysis.timeline, analysis.causes
     charged = timeline.pieces[causes.charges["piece_index"].to_list()]
     assert causes.charges["piece_index"].n_unique() == len(causes.charges)
@@ -40,9 +39,14 @@ def check_charges(trace: Trace) -> None:
 
 
 @cache
+def analysis_of(seed: int) -> Analysis:
+    return Analysis(disturbed(seed).sketch.trace())
+
+
+@cache
 def reported(seed: int) -> tuple[Trace, Report]:
-    trace = disturbed(seed).sketch.trace()
-    return trace, analyze_trace(trace)
+    analysis = analysis_of(seed)
+    return analysis.trace, report_of(analysis)
 
 
 def said(report: Report) -> list[tuple[object, ...]]:
@@ -52,12 +56,12 @@ def said(report: Report) -> list[tuple[object, ...]]:
 
 @given(captures())
 def test_no_idle_time_is_charged_twice_in_any_capture(trace: Trace) -> None:
-    check_charges(trace)
+    check_charges(Analysis(trace))
 
 
 @pytest.mark.parametrize("seed", range(8))
 def test_no_idle_time_is_charged_twice_in_a_loop(seed: int) -> None:
-    check_charges(disturbed(seed).sketch.trace())
+    check_charges(analysis_of(seed))
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -89,9 +93,10 @@ def of_all(report: Report) -> tuple[object, ...]:
 
 @given(captures())
 def test_the_rank_asked_for_changes_nothing_that_is_told_of_all(trace: Trace) -> None:
-    ranks = ranks_of(Analysis(trace).timeline)
-    told = [of_all(analyze_trace(trace, Options(gpu=rank.gpu, pid=rank.pid))) for rank in ranks]
-    assert told == [of_all(analyze_trace(trace))] * len(ranks)
+    analysis = Analysis(trace)
+    ranks = ranks_of(analysis.timeline)
+    told = [of_all(report_of(analysis, Options(gpu=rank.gpu, pid=rank.pid))) for rank in ranks]
+    assert told == [of_all(report_of(analysis))] * len(ranks)
 
 
 @pytest.mark.parametrize("name", ["tp2_before.node", "seeded/tp2_slowrank.node"])
@@ -119,7 +124,7 @@ def test_a_window_around_everything_changes_nothing_of_a_real_capture(name: str)
 
 @pytest.mark.parametrize("seed", range(4))
 def test_what_threads_without_cuda_ask_of_the_system_changes_nothing(seed: int) -> None:
-    trace = disturbed(seed).sketch.trace()
+    trace, report = reported(seed)
     gaps = trace.calls.select(
         "row", start_ns="end_ns", end_ns=pl.col("start_ns").shift(-1), thread=pl.col("thread") + 99
     )
@@ -127,4 +132,4 @@ def test_what_threads_without_cuda_ask_of_the_system_changes_nothing(seed: int) 
     assert len(beside)
     assert not beside["thread"].is_in(trace.calls["thread"].implode()).any()
     os_calls = pl.concat([trace.os_calls, beside.select(trace.os_calls.columns)]).sort("start_ns", "end_ns")
-    assert analyze_trace(replace(trace, os_calls=os_calls)) == analyze_trace(trace)
+    assert analyze_trace(replace(trace, os_calls=os_calls)) == report
