@@ -7,7 +7,6 @@ from typing import Annotated
 
 import typer
 
-from bubblefinder.ending import end_by_exception
 from bubblefinder.errors import EXIT_INPUT, UsageError
 
 
@@ -45,7 +44,6 @@ def batch(
     if workers and scheduler:
         raise UsageError("--workers and --scheduler exclude each other", hint="a scheduler has workers of its own")
     paths = find_captures(places)
-    end_by_exception()
     fleet = run(
         paths, output, Workers(number=workers, scheduler=scheduler), lambda done: None if quiet else say(line(done))
     )

@@ -5,11 +5,14 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
+import os
+import signal
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from bubblefinder.ending import begun, temporary_folder
 from bubblefinder.errors import InputError, UsageError
 from bubblefinder.fleet.analyse import Analysed, analyse, side_by_side
 from bubblefinder.fleet.model import Failure, Row
@@ -17,7 +20,7 @@ from bubblefinder.fleet.model import Failure, Row
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from distributed import Client
+    from distributed import Client, LocalCluster
 
     from bubblefinder.fleet.model import Fleet
 
@@ -31,6 +34,10 @@ _PER_BYTE: Final = 7.0
 """Bytes of memory a byte of an export takes while it is analysed: 4 (2 M kernels) to 7 (0.4 M) were measured."""
 _USABLE: Final = 0.8
 """Share of the free memory that captures may take together."""
+_DEAF: Final = "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)"
+"""Run by each worker: a terminal sends Ctrl-C to workers too, which end without a word when this program does."""
+_CLEANED: Final = "ignore:resource_tracker"
+"""What Python's own helper would say of the workers' semaphores, which it takes away behind an ended program."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,6 +119,7 @@ def report_name(path: str) -> str:
 @contextmanager
 def _client(workers: Workers) -> Iterator[Client]:
     try:
+        import dask
         from distributed import Client, LocalCluster
     except ImportError as error:
         raise UsageError(
@@ -129,12 +137,21 @@ def _client(workers: Workers) -> Iterator[Client]:
         with client:
             yield client
         return
-    cluster = LocalCluster(
-        n_workers=workers.number, threads_per_worker=1, processes=True, memory_limit=0, dashboard_address="127.0.0.1:0",
-        silence_logs=logging.CRITICAL,
-    )  # fmt: skip
-    with cluster, Client(cluster) as client:
-        yield client
+    os.environ["PYTHONWARNINGS"] = ",".join(filter(None, (os.environ.get("PYTHONWARNINGS"), _CLEANED)))
+    with temporary_folder() as scratch, dask.config.set({"temporary-directory": str(scratch)}):
+        cluster = LocalCluster(
+            n_workers=workers.number, threads_per_worker=1, processes=True, memory_limit=0, preload=_DEAF,
+            env={"TMPDIR": str(scratch)}, dashboard_address="127.0.0.1:0", silence_logs=logging.CRITICAL,
+        )  # fmt: skip
+        with cluster, begun(lambda: _kill(cluster)), Client(cluster) as client:
+            yield client
+
+
+def _kill(cluster: LocalCluster) -> None:
+    """End the workers before their folder is taken away: they would write to it until they see that they are alone."""
+    for nanny in cluster.workers.values():
+        if nanny.pid:
+            os.kill(nanny.pid, signal.SIGKILL)
 
 
 def _memory() -> int:

@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import json
 import os
+import signal
+import subprocess
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,7 +14,6 @@ import pytest
 from tests import processes
 
 if TYPE_CHECKING:
-    import subprocess
     from collections.abc import Callable
 
 PROGRAM = Path(sys.executable).with_name("bubblefinder")
@@ -82,3 +83,27 @@ def test_a_scheduler_that_isn_t_there(runs: Path, tmp_path: Path) -> None:
     assert "Traceback" not in done.stderr
     both = run(str(runs), "-o", str(tmp_path / "out"), "--scheduler", "tcp://x:1", "--workers", "2")
     assert both.returncode == 2
+
+
+def test_ctrl_c_ends_workers_too_without_a_word_and_what_is_done_is_kept(
+    sample: Callable[[str], Path], tmp_path: Path
+) -> None:
+    out, scratch = tmp_path / "out", tmp_path / "scratch"
+    scratch.mkdir()
+    captures = [tmp_path / f"{number}.sqlite.xz" for number in range(6)]
+    for capture in captures:
+        capture.symlink_to(sample("null_gpu_1.graph"))
+    process = subprocess.Popen(
+        [sys.executable, "-m", "bubblefinder", "batch", *map(str, captures), "-o", str(out), "--workers", "1"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+        env={**os.environ, "TMPDIR": str(scratch)},
+    )
+    assert process.stdout
+    assert process.stdout.readline()
+    os.killpg(process.pid, signal.SIGINT)  # as a terminal does it
+    _, errors = process.communicate(timeout=60)
+    assert (process.returncode, errors) == (-signal.SIGINT, b"")
+    assert not list(scratch.iterdir())
+    assert len((out / "captures.jsonl").read_text().splitlines()) >= 1
