@@ -120,7 +120,17 @@ def kept(rows: pl.DataFrame, mask: pl.Series | Bools) -> pl.DataFrame:
     chosen = pl.Series(mask) if isinstance(mask, np.ndarray) else mask
     if len(rows) > _SMALL:
         return rows.filter(chosen)
-    return pl.DataFrame([column.filter(chosen) for column in rows])
+    first, *others = rows
+    return first.filter(chosen).to_frame().hstack([column.filter(chosen) for column in others])
+
+
+def taken(rows: pl.DataFrame, at: pl.Series | Ints) -> pl.DataFrame:
+    """Return rows by their positions, null for NOWHERE; of a small frame quicker than by its own index."""
+    index = nullable(at) if isinstance(at, np.ndarray) else at
+    if len(index) > _SMALL:
+        return rows[index]
+    first, *others = rows
+    return first[index].to_frame().hstack([column[index] for column in others])
 
 
 def places(column: pl.Series) -> Ints:

@@ -9,7 +9,7 @@ import polars as pl
 
 from bubblefinder.causes.drains import CHARGEABLE, NOBODY, chains, lead_lost, open_gaps, to_blame, waiting_for_others
 from bubblefinder.intervals import begin_and_end, split
-from bubblefinder.lookup import kept
+from bubblefinder.lookup import kept, taken
 from bubblefinder.timeline.model import IdleClass
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def find_charges(timeline: Timeline, waits: pl.DataFrame, pauses: pl.DataFrame) 
         thread[gaps.gap_index] = gaps.thread
     chargeable = np.flatnonzero(np.isin(timeline.pieces["idle_class"].to_numpy(), CHARGEABLE))
     gap = timeline.pieces["gap_index"].to_numpy()[chargeable]
-    pieces = timeline.pieces[["gpu", "start_ns", "end_ns", "idle_class"]][chargeable].hstack(
+    pieces = taken(timeline.pieces[["gpu", "start_ns", "end_ns", "idle_class"]], chargeable).hstack(
         [
             pl.Series("piece_index", chargeable, pl.UInt32),
             pl.Series("wait_index", blamed[gap]),

@@ -10,7 +10,7 @@ import numpy as np
 
 from bubblefinder.causes.evidence import Evidence
 from bubblefinder.intervals import begin_and_end, inside, last_before, median, split, union_of
-from bubblefinder.lookup import kept, places
+from bubblefinder.lookup import kept, places, taken
 from bubblefinder.steps.model import HEAD, NO_LOAD, OTHER_WORK, PREFILL, SET_UP
 from bubblefinder.timeline.model import on_gpu
 from bubblefinder.trace.schema import CALLS_TABLE, KIND_TABLES
@@ -196,13 +196,13 @@ def percentile(values: NDArray[np.int64] | NDArray[np.float64], q: float) -> flo
 
 def call_rows(timeline: Timeline, call_indices: pl.Series) -> tuple[Evidence, ...]:
     """Return the rows of some API calls, spread over all of them."""
-    calls = timeline.calls[["row", "start_ns", "end_ns"]][spread(call_indices.drop_nulls())]
+    calls = taken(timeline.calls[["row", "start_ns", "end_ns"]], spread(call_indices.drop_nulls()))
     return tuple(Evidence(CALLS_TABLE, *row) for row in calls.rows())
 
 
 def operation_rows(timeline: Timeline, op_indices: pl.Series) -> tuple[Evidence, ...]:
     """Return the rows of some operations, spread over all of them."""
-    operations = timeline.operations[["kind", "row", "start_ns", "end_ns"]][spread(op_indices.drop_nulls())]
+    operations = taken(timeline.operations[["kind", "row", "start_ns", "end_ns"]], spread(op_indices.drop_nulls()))
     return tuple(Evidence(KIND_TABLES[kind], row, start, end) for kind, row, start, end in operations.rows())
 
 

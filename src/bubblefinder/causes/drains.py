@@ -13,7 +13,7 @@ import numpy as np
 
 from bubblefinder.causes.thresholds import COVERS, OWN_COPY_NS, STALL_NS
 from bubblefinder.intervals import begin_and_end, distinct
-from bubblefinder.lookup import NOWHERE, kept, places
+from bubblefinder.lookup import NOWHERE, kept, places, taken
 from bubblefinder.timeline.apis import CallRole
 from bubblefinder.timeline.model import CaptureMode, IdleClass, on_gpu
 
@@ -50,14 +50,14 @@ def open_gaps(timeline: Timeline, gpu: int) -> OpenGaps:
     pieces = on_gpu(timeline.pieces, gpu)
     outside = np.isin(pieces["idle_class"].to_numpy(), _OUTSIDE)
     index = distinct(pieces["gap_index"].to_numpy()[outside].astype(np.int64))
-    gaps = timeline.gaps[["start_ns", "end_ns", "call_index"]][index]
+    gaps = taken(timeline.gaps[["start_ns", "end_ns", "call_index"]], index)
     starts, ends = begin_and_end(gaps)
     number = places(gaps["call_index"])
     known = number != NOWHERE
     if not known.any():
         zeros = np.zeros(len(index), np.int64)
         return OpenGaps(index, starts, zeros, zeros, zeros, known)
-    call = timeline.calls[["start_ns", "end_ns", "thread", "role"]][np.maximum(number, 0)]
+    call = taken(timeline.calls[["start_ns", "end_ns", "thread", "role"]], np.maximum(number, 0))
     launched = call["start_ns"].to_numpy()
     stretched = timeline.mode is CaptureMode.NODE and (call["role"] == CallRole.LAUNCH_GRAPH).to_numpy()
     due = np.where(stretched, launched, np.minimum(call["end_ns"].to_numpy(), ends))
@@ -67,7 +67,7 @@ def open_gaps(timeline: Timeline, gpu: int) -> OpenGaps:
 def waiting_for_others(timeline: Timeline, waits: pl.DataFrame) -> pl.DataFrame:
     """Leave out the short copies on a GPU that was idle when their call began: they wait for nothing but themselves."""
     copy = places(waits["copy_index"])
-    copies = timeline.operations[["start_ns", "end_ns"]][np.maximum(copy, 0)]
+    copies = taken(timeline.operations[["start_ns", "end_ns"]], np.maximum(copy, 0))
     ended = timeline.gaps["after_index"].to_numpy()
     gap = np.searchsorted(ended, copy)
     idle = (copy != NOWHERE) & (np.append(ended, 0)[gap] == copy)

@@ -16,7 +16,7 @@ import polars as pl
 from bubblefinder.causes.host_record import HostCall, HostPhase, HostRange, HostTime
 from bubblefinder.causes.places import general
 from bubblefinder.intervals import begin_and_end, distinct
-from bubblefinder.lookup import NOWHERE, nullable, numbered, places
+from bubblefinder.lookup import NOWHERE, nullable, numbered, places, taken
 from bubblefinder.timeline.apis import CallRole
 from bubblefinder.timeline.launches import LAUNCHES
 from bubblefinder.units import duration, plural
@@ -175,8 +175,8 @@ def host_pieces(timeline: Timeline, causes: Causes, rank: RankSteps, thread: int
     columns = {"step": np.searchsorted(edges, starts, side="right") - 1, "start_ns": starts, "ns": lengths}
     return pl.DataFrame(
         columns
-        | phases[["after_role", "before_role"]][phase].to_dict()
-        | calls[["api", "api_role"]][nullable(call)].to_dict()
+        | taken(phases[["after_role", "before_role"]], phase).to_dict()
+        | taken(calls[["api", "api_role"]], nullable(call)).to_dict()
         | {"waiting": np.append(calls["waiting"].to_numpy(), False)[call], "call": nullable(call)}
         | {"nvtx": timeline.ranges.rows["text"][place], "range_index": place}
     )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
-from bubblefinder.lookup import NOWHERE, Timetable, changes, nullable, order_of, places
+from bubblefinder.lookup import NOWHERE, Timetable, changes, nullable, order_of, places, taken
 from bubblefinder.timeline.launches import LAUNCHES
 
 if TYPE_CHECKING:
@@ -37,10 +37,10 @@ def find_submissions(timeline: Timeline, steps: Steps) -> pl.DataFrame:
     submitted = leads.hstack(calls[leads["call_index"]].rename({"role": "api_role"}))
     order = order_of([submitted[name].to_numpy() for name in (*_LANE, "start_ns")])
     submitted = submitted if order is None else submitted[order]
-    operations = timeline.operations[["start_ns", "replay_index"]][submitted["op_index"]]
+    operations = taken(timeline.operations[["start_ns", "replay_index"]], submitted["op_index"])
     windows = window_of(steps, submitted, operations["start_ns"].to_numpy())
     submitted = submitted.hstack([operations["replay_index"], windows])
-    return submitted.hstack(_phases(submitted, steps.replays["role"]))
+    return submitted.hstack(_phases(submitted, steps))
 
 
 def window_of(steps: Steps, rows: pl.DataFrame, times: Ints) -> pl.Series:
@@ -52,17 +52,17 @@ def window_of(steps: Steps, rows: pl.DataFrame, times: Ints) -> pl.Series:
     return windows["window_index"][nullable(np.where(inside, found, NOWHERE))]
 
 
-def _phases(submitted: pl.DataFrame, roles: pl.Series) -> list[pl.Series]:
+def _phases(submitted: pl.DataFrame, steps: Steps) -> list[pl.Series]:
     """Return phase and role: a replay is a phase, and so is a run of kernel launches with no replay between."""
     launching = np.flatnonzero(np.isin(submitted["api_role"].to_numpy(), LAUNCHES))
-    launches = submitted[[*_LANE, "replay_index", "window_index"]][launching]
+    launches = taken(submitted[[*_LANE, "replay_index", "window_index"]], launching)
     replay, window = (places(launches[name]) for name in launches.columns[2:])
     eager = replay == NOWHERE
     beginning = changes(*(launches[name].to_numpy() for name in _LANE))
     new = ~eager | beginning | changes(window)
     new[1:] |= ~eager[:-1]
     number = np.cumsum(new, dtype=np.uint32)
-    role = _roles(roles, replay, beginning, eager & (np.bincount(number)[number] >= PHASE_LAUNCHES))
+    role = _roles(steps, replay, beginning, eager & (np.bincount(number)[number] >= PHASE_LAUNCHES))
     if len(number) == len(submitted):
         return [pl.Series("phase", number), role]
     place = np.full(len(submitted), NOWHERE)
@@ -71,11 +71,10 @@ def _phases(submitted: pl.DataFrame, roles: pl.Series) -> list[pl.Series]:
     return [pl.Series("phase", number)[rows], role[rows]]
 
 
-def _roles(roles: pl.Series, replay: Ints, beginning: Bools, phase: Bools) -> pl.Series:
+def _roles(steps: Steps, replay: Ints, beginning: Bools, phase: Bools) -> pl.Series:
     """Return the role of each launch: that of its replay; of an eager phase, what the lane replayed last before it."""
-    known = roles.drop_nulls().unique().sort()
-    number = places(roles.cast(pl.Enum(known)).to_physical())
-    own = np.append(number, NOWHERE)[replay]
+    known = steps.role_names
+    own = np.append(steps.role_numbers, NOWHERE)[replay]
     position = np.arange(len(own))
     last = np.maximum.accumulate(np.where((own != NOWHERE) | beginning, position, 0))
     behind = np.where(phase, len(known) + 1 + own[last], own)

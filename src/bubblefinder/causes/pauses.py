@@ -10,7 +10,7 @@ import polars as pl
 from bubblefinder.causes.stalls import late_idle
 from bubblefinder.causes.thresholds import COVERS, FEWEST, HOLE_FACTOR, HOLE_NS, PAUSE_NS
 from bubblefinder.intervals import Cover, begin_and_end, overlap_with, union, union_of
-from bubblefinder.lookup import changes, kept, positions
+from bubblefinder.lookup import changes, kept, positions, taken
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -94,13 +94,13 @@ def _stretches(timeline: Timeline, submitted: pl.DataFrame, gpu: int, thread: in
     """
     index = timeline.calls.select(pl.col("thread") == thread).to_series().arg_true()
     mine = (pl.col("thread") == thread) & (pl.col("gpu") == gpu) & pl.col("role").is_not_null()
-    launched = submitted[["call_index", "role", "phase"]][submitted.select(mine).to_series().arg_true()]
+    launched = taken(submitted[["call_index", "role", "phase"]], submitted.select(mine).to_series().arg_true())
     launch = positions(launched["call_index"].to_numpy(), index.to_numpy(), len(timeline.calls))
     last = launch.forward_fill().shift(1)
     run = changes(launched["phase"][last].fill_null(0).to_numpy())
     position = np.arange(len(run), dtype=np.uint32)
     number = position - np.maximum.accumulate(np.where(run, position, 0))
-    calls = timeline.calls[["start_ns", "end_ns", "api"]][index]
+    calls = taken(timeline.calls[["start_ns", "end_ns", "api"]], index)
     reach = calls["end_ns"].cum_max().shift(1)
     stretches = calls.select(
         "api",

@@ -11,7 +11,7 @@ from bubblefinder.causes.decode import RankSteps, call_rows, p50
 from bubblefinder.causes.places import general
 from bubblefinder.causes.step_parts import QueueFacts
 from bubblefinder.causes.thresholds import FULL_QUEUE, QUEUE_NS
-from bubblefinder.lookup import kept, nullable
+from bubblefinder.lookup import kept, nullable, taken
 from bubblefinder.timeline.apis import CallRole
 from bubblefinder.timeline.model import IdleClass
 from bubblefinder.trace.model import MEMCPY
@@ -78,7 +78,7 @@ def _pending(timeline: Timeline, held: pl.DataFrame) -> float | None:
 
 def _range_of(timeline: Timeline, held: pl.DataFrame) -> str | None:
     """Return the innermost range in which most of the held work was launched; None where most was in none."""
-    calls = timeline.calls[["thread", "start_ns"]][held["launch"]]
+    calls = taken(timeline.calls[["thread", "start_ns"]], held["launch"])
     place = timeline.ranges.innermost(calls["thread"].to_numpy(), calls["start_ns"].to_numpy())
     texts = timeline.ranges.rows["text"][nullable(place)]
     named = pl.DataFrame({"text": texts, "ns": held["ns"]}).group_by(place=general(pl.col("text")))
@@ -89,9 +89,10 @@ def _range_of(timeline: Timeline, held: pl.DataFrame) -> str | None:
 
 def _held(timeline: Timeline, piece_index: np.ndarray[tuple[int], np.dtype[np.int64]]) -> pl.DataFrame:
     """Return for each piece the process, the reason and the call that held the work back, `holder` its position."""
-    gaps = timeline.gaps[["before_index", "after_index", "call_index"]][
-        timeline.pieces["gap_index"][pl.Series(piece_index, dtype=pl.UInt32)]
-    ]
+    gaps = taken(
+        timeline.gaps[["before_index", "after_index", "call_index"]],
+        timeline.pieces["gap_index"][pl.Series(piece_index, dtype=pl.UInt32)],
+    )
     ended = timeline.calls.select("process", "thread", until="start_ns")[gaps["call_index"]]
     before = timeline.operations["call_index"][gaps["before_index"]]
     since = timeline.calls["start_ns"][before]

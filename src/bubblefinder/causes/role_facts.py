@@ -12,7 +12,7 @@ from bubblefinder.causes.fallbacks import where_it_runs
 from bubblefinder.causes.role_kernels import inside_facts
 from bubblefinder.causes.step_parts import RoleFacts, SeamFacts
 from bubblefinder.intervals import begin_and_end, held_by, last_before
-from bubblefinder.lookup import NOWHERE, changes, kept
+from bubblefinder.lookup import NOWHERE, changes, kept, places, taken
 from bubblefinder.timeline.apis import CallRole
 from bubblefinder.timeline.model import INTER, IdleClass, on_gpu
 from bubblefinder.trace.model import KERNEL
@@ -42,10 +42,10 @@ def find_spans(timeline: Timeline, causes: Causes, lane: RankSteps) -> pl.DataFr
     submitted = causes.submitted
     own = (pl.col("gpu") == lane.gpu) & (pl.col("process") == lane.process) & pl.col("role").is_not_null()
     mine = submitted.select(own).to_series().arg_true()
-    called, returned = begin_and_end(submitted[["start_ns", "end_ns"]][mine])
-    starts, ends = begin_and_end(timeline.operations[["start_ns", "end_ns"]][submitted["op_index"][mine]])
+    called, returned = begin_and_end(taken(submitted[["start_ns", "end_ns"]], mine))
+    starts, ends = begin_and_end(taken(timeline.operations[["start_ns", "end_ns"]], submitted["op_index"][mine]))
     first = np.flatnonzero(changes(submitted["phase"][mine].to_numpy()))
-    firsts = submitted[["thread", "role", "replay_index", "call_index"]][mine[first]]
+    firsts = taken(submitted[["thread", "role", "replay_index", "call_index"]], mine[first])
     replays = timeline.replays.select(replay_start_ns="start_ns", replay_end_ns="end_ns", nodes="nodes")
     spans = firsts.hstack(replays[firsts["replay_index"]]).select(
         "thread",
@@ -154,9 +154,11 @@ def _operations_of(timeline: Timeline, lane: RankSteps, spans: pl.DataFrame) -> 
     else:
         place = np.full(len(timeline.replays) + 1, NOWHERE)
         place[spans["replay_index"].to_numpy()] = np.arange(len(spans))
-        span = place[here["replay_index"].cast(pl.Int64).fill_null(NOWHERE).to_numpy()]
+        span = place[places(here["replay_index"])]
     inside = np.flatnonzero(span != NOWHERE)
-    return here[["kind", "start_ns", "end_ns", "stream", "name"]][inside].with_columns(span=pl.Series(span[inside]))
+    return taken(here[["kind", "start_ns", "end_ns", "stream", "name"]], inside).with_columns(
+        span=pl.Series(span[inside])
+    )
 
 
 def seam_facts(
@@ -207,7 +209,7 @@ def _between_glue(timeline: Timeline, lane: RankSteps, glue: pl.DataFrame) -> Bo
     the launch that ends it: fusing the chain takes neither away.
     """
     gap = timeline.pieces["gap_index"][lane.pieces.index]
-    around = timeline.gaps[["before_index", "after_index"]][gap]
+    around = taken(timeline.gaps[["before_index", "after_index"]], gap)
     eager = timeline.operations["replay_index"][around["before_index"]].is_null()
     behind = timeline.operations["kind"][around["before_index"]] == KERNEL
     return (eager & behind & around["after_index"].is_in(glue["op_index"].implode())).to_numpy()
@@ -222,6 +224,6 @@ def _glue(timeline: Timeline, causes: Causes, lane: RankSteps) -> pl.DataFrame:
         & pl.col("replay_index").is_null()
         & (pl.col("api_role") == CallRole.LAUNCH_KERNEL),
     )
-    operations = timeline.operations[["start_ns", "end_ns", "name"]][loose["op_index"]]
+    operations = taken(timeline.operations[["start_ns", "end_ns", "name"]], loose["op_index"])
     kernels = operations.with_columns(op_index=loose["op_index"])
     return kept(kernels, kernels["end_ns"] - kernels["start_ns"] <= GLUE_NS).sort("start_ns")

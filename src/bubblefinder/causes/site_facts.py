@@ -14,7 +14,7 @@ from bubblefinder.causes.facts import SiteFacts
 from bubblefinder.causes.idle_ranges import idle_ranges
 from bubblefinder.causes.places import frame_chain, nvtx_stack
 from bubblefinder.intervals import begin_and_end
-from bubblefinder.lookup import NOWHERE, kept, places
+from bubblefinder.lookup import NOWHERE, kept, places, taken
 from bubblefinder.timeline.apis import CallRole
 from bubblefinder.timeline.launches import LAUNCHES
 from bubblefinder.timeline.model import on_gpu
@@ -112,7 +112,7 @@ def _figures(timeline: Timeline, causes: Causes, lane: RankSteps, sites: tuple[i
     index = np.flatnonzero(np.isin(causes.waits["site"].to_numpy(), sites))
     bubbles, within = _bubbles(causes, lane, index)
     index = _calls_apart(causes, index)
-    waits = causes.waits[["window_index", "joined", "drained", "blocked_ns"]][index]
+    waits = taken(causes.waits[["window_index", "joined", "drained", "blocked_ns"]], index)
     window, joined = lane.own(waits["window_index"]), waits["joined"].to_numpy()
     drained = waits["drained"].to_numpy() if waits["drained"].any() else ~joined
     counted = (window >= 0) & lane.counted[window]
@@ -120,7 +120,7 @@ def _figures(timeline: Timeline, causes: Causes, lane: RankSteps, sites: tuple[i
     affected = hit & lane.decode
     blocked = lane.per_window(window, waits["blocked_ns"].to_numpy())
     in_decode = (window >= 0) & lane.decode[window]
-    evidence = causes.waits[["call_index", "copy_index"]][spread(pl.Series(index[drained]))]
+    evidence = taken(causes.waits[["call_index", "copy_index"]], spread(pl.Series(index[drained])))
     return {
         "steps": int(lane.counted.sum()),
         "steps_affected": int(hit.sum()),

@@ -10,7 +10,7 @@ import polars as pl
 from bubblefinder.causes.launches import last_submission
 from bubblefinder.causes.places import general
 from bubblefinder.intervals import begin_and_end
-from bubblefinder.lookup import NOWHERE, Timetable, kept, numbered, places
+from bubblefinder.lookup import NOWHERE, Timetable, kept, numbered, places, taken
 
 if TYPE_CHECKING:
     from bubblefinder.timeline.model import Timeline
@@ -88,7 +88,7 @@ def _group_place(heads: pl.DataFrame, timeline: Timeline, submitted: pl.DataFram
     used = np.unique(place[place != NOWHERE])
     wide = np.zeros(len(timeline.ranges.rows) + 1, np.bool_)
     if len(used):
-        ranges = timeline.ranges.rows[["thread", "start_ns", "end_ns"]][used]
+        ranges = taken(timeline.ranges.rows[["thread", "start_ns", "end_ns"]], used)
         launched = kept(submitted[["thread", "start_ns"]], submitted["role"].is_not_null()).sort("thread", "start_ns")
         starts, ends = begin_and_end(ranges)
         first = Timetable.of(launched, ("thread",), "start_ns").first(ranges, starts)

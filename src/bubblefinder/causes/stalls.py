@@ -19,7 +19,7 @@ from bubblefinder.causes.thresholds import (
     USUALLY,
 )
 from bubblefinder.intervals import Cover, begin_and_end, overlap_with, union
-from bubblefinder.lookup import kept, positions
+from bubblefinder.lookup import kept, positions, taken
 from bubblefinder.timeline.apis import CallRole
 from bubblefinder.timeline.launches import LAUNCHES
 from bubblefinder.timeline.model import IdleClass, on_gpu
@@ -65,7 +65,7 @@ def find_synchronous_launches(timeline: Timeline) -> pl.DataFrame:
     CUDA_LAUNCH_BLOCKING=1 leaves them. `copy_index` is the first operation of the launch.
     """
     leads, operations = timeline.leads, timeline.operations
-    called = timeline.calls[["process", "thread", "start_ns", "end_ns", "api", "role"]][leads["call_index"]]
+    called = taken(timeline.calls[["process", "thread", "start_ns", "end_ns", "api", "role"]], leads["call_index"])
     starts, ends = (operations[side][leads["op_index"]].to_numpy() for side in ("start_ns", "end_ns"))
     behind = called["end_ns"].to_numpy() >= ends
     kernel = called["role"].to_numpy() == CallRole.LAUNCH_KERNEL

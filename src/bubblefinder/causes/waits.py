@@ -9,7 +9,7 @@ import polars as pl
 
 from bubblefinder.causes.handovers import held_up_by_others
 from bubblefinder.causes.stalls import COLUMNS, find_long_calls, find_polls, find_synchronous_launches
-from bubblefinder.lookup import NOWHERE, Timetable, kept, nullable, places
+from bubblefinder.lookup import NOWHERE, Timetable, kept, nullable, places, taken
 from bubblefinder.timeline.apis import CallRole
 from bubblefinder.timeline.launches import LAUNCHES
 from bubblefinder.trace.model import COPY_KINDS, MEMCPY, MEMORY_KINDS
@@ -70,7 +70,7 @@ def _waiting_calls(timeline: Timeline) -> pl.DataFrame:
     copy = np.full(len(index), NOWHERE)
     copy[np.searchsorted(index, copying)] = copies
     return (
-        calls[["process", "thread", "start_ns", "end_ns", "api"]][index]
+        taken(calls[["process", "thread", "start_ns", "end_ns", "api"]], index)
         .with_columns(
             call_index=pl.Series(index, dtype=pl.UInt32),
             copy_index=nullable(copy),
@@ -97,7 +97,7 @@ def _with_copies(waits: pl.DataFrame, timeline: Timeline, submitted: pl.DataFram
         awaited = np.full(len(waits), NOWHERE)
         awaited[asking] = places(_awaited_copies(waits[asking], timeline, submitted))
         waits = waits.with_columns(copy_index=pl.coalesce("copy_index", nullable(awaited)))
-    copies = timeline.operations[["copy_kind", "src_kind", "dst_kind", "bytes"]][waits["copy_index"]]
+    copies = taken(timeline.operations[["copy_kind", "src_kind", "dst_kind", "bytes"]], waits["copy_index"])
     host_side = pl.when(pl.col("copy_kind").is_in([1, 3])).then("src_kind").otherwise("dst_kind")
     return waits.hstack(copies).select(
         *waits.columns,
@@ -114,7 +114,7 @@ def _awaited_copies(waits: pl.DataFrame, timeline: Timeline, submitted: pl.DataF
     """
     copying = submitted["api_role"] == CallRole.COPY
     issued = submitted[["thread", "gpu", "op_index", "end_ns"]].filter(copying)
-    issued = issued.hstack(timeline.operations[["kind", "copy_kind", "stream"]][issued["op_index"]])
+    issued = issued.hstack(taken(timeline.operations[["kind", "copy_kind", "stream"]], issued["op_index"]))
     host = (pl.col("kind") == MEMCPY) & pl.col("copy_kind").is_in([1, 2, 3, 4])
     copied = issued.filter(host).select(
         "thread", "gpu", at="end_ns", awaited_stream="stream", copied_ns="end_ns", awaited="op_index"

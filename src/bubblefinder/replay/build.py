@@ -60,8 +60,8 @@ def build_model(timeline: Timeline, steps: Steps, causes: Causes) -> Model:
 def _left_out(steps: Steps, span: tuple[int, int]) -> int:
     """Return how many decode steps don't lie in a span of time."""
     start, end = span
-    inside = (pl.col("start_ns") >= start) & (pl.col("end_ns") < end)
-    return steps.windows.filter(pl.col("excluded").is_null() & ~inside).height
+    inside = (steps.windows["start_ns"] >= start) & (steps.windows["end_ns"] < end)
+    return int((steps.decode & ~inside).sum())
 
 
 def _meets(timeline: Timeline, steps: Steps, blocks: pl.DataFrame) -> pl.DataFrame:

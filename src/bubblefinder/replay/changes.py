@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
-from bubblefinder.lookup import kept, places
+from bubblefinder.lookup import kept, places, taken
 from bubblefinder.replay.model import EdgeKind
 from bubblefinder.replay.record import by_block
 from bubblefinder.timeline.apis import CallRole
@@ -307,7 +307,7 @@ def kernel_time(
     """Return how long the kernels whose name matches keep each block busy; overlaps among them count once."""
     wanted = [name for name, text in names.items() if re.search(pattern, text)]
     hit = operations["name"].is_in(wanted).arg_true()
-    lost = by_block(operations, blocks, operations[["start_ns", "end_ns"]][hit], hit).sort("block", "start_ns")
+    lost = by_block(operations, blocks, taken(operations[["start_ns", "end_ns"]], hit), hit).sort("block", "start_ns")
     reach = pl.col("end_ns").cum_max().shift(1).over("block").fill_null(0)
     once = lost.with_columns(length=(pl.col("end_ns") - pl.max_horizontal("start_ns", reach)).clip(lower_bound=0))
     total = np.zeros(len(blocks), np.int64)

@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 
 from bubblefinder.intervals import last_before
-from bubblefinder.lookup import NOWHERE, kept, nullable, places
+from bubblefinder.lookup import NOWHERE, kept, nullable, places, taken
 from bubblefinder.timeline.ledger import cover_of
 from bubblefinder.timeline.model import IdleClass, on_gpu
 
@@ -46,7 +46,7 @@ def find_blocks(timeline: Timeline, causes: Causes, span: tuple[int, int]) -> pl
 
 def _replay_blocks(timeline: Timeline, causes: Causes) -> pl.DataFrame:
     first = causes.submitted[["replay_index", "op_index"]].drop_nulls().unique("replay_index", keep="first")
-    place = first.hstack(timeline.operations[["context", "stream"]][first["op_index"]])
+    place = first.hstack(taken(timeline.operations[["context", "stream"]], first["op_index"]))
     return (
         timeline.replays[["gpu", "process", "start_ns", "end_ns", "call_index", "nodes"]]
         .with_row_index("replay_index")
@@ -103,7 +103,7 @@ def find_calls(timeline: Timeline, causes: Causes, blocks: pl.DataFrame) -> pl.D
     waiting = causes.waits[["call_index", "start_ns", "awaits"]].filter(late)
     waited, first = np.unique(waiting["call_index"].to_numpy(), return_index=True)
     index = np.union1d(submit, waited)
-    calls = timeline.calls[["thread", "process", "start_ns", "end_ns", "role"]][index]
+    calls = taken(timeline.calls[["thread", "process", "start_ns", "end_ns", "role"]], index)
     starts, waits = calls["start_ns"].to_numpy().copy(), np.zeros(len(index), np.bool_)
     at = np.searchsorted(index, waited)
     starts[at], waits[at] = (waiting[name].to_numpy()[first] for name in ("start_ns", "awaits"))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from bubblefinder._version import __version__
 from bubblefinder.causes.accepted import with_accept_length
 from bubblefinder.errors import CannotAnswerError
+from bubblefinder.lookup import kept
 from bubblefinder.overhead.model import Source
 from bubblefinder.pipeline import Analysis, with_names_of
 from bubblefinder.replay.correct import correct
@@ -157,7 +158,7 @@ def _steps(analysis: Analysis, windows: pl.DataFrame, rank: Rank | None) -> Step
     timeline, steps = analysis.timeline, analysis.steps
     by_device = [(one, decode_rows(windows, one)) for one in Rank.in_rows(windows)]
     rows = _decode(windows, rank)
-    mine = windows.filter(rank.is_of(windows)) if rank else windows
+    mine = kept(windows, rank.is_of(windows)) if rank else windows
     excluded: dict[str, list[int]] = {}
     for reason, length in mine[["excluded", "duration_ns"]].iter_rows():
         if reason is not None:

@@ -10,7 +10,7 @@ import polars as pl
 
 from bubblefinder.causes.facts import SiteFacts, StepFacts
 from bubblefinder.causes.step_parts import HoleFacts, QueueFacts, RoleFacts, SkewFacts
-from bubblefinder.lookup import places
+from bubblefinder.lookup import kept, places
 from bubblefinder.replay.doubt import Doubt
 from bubblefinder.report.chains import chain_words, in_turn
 from bubblefinder.report.found import Benign, DeviceRef, Expected, Finding, Joint, Quantiles, Site
@@ -113,11 +113,11 @@ def _site(subject: Any) -> Site:  # noqa: ANN401 - any of the rules' subjects
 def benign(analysis: Analysis) -> list[Benign]:
     """Return the waits that cost no GPU time in the decode steps, nor those of their group, longest first."""
     windows, waits = analysis.steps.windows, analysis.causes.waits
-    decode = windows["excluded"].is_null()
+    decode = analysis.steps.decode
     inside = np.append(decode.to_numpy(), False)[places(waits["window_index"])]
-    waits = waits.filter(pl.Series(inside) & ~waits["joined"])
+    waits = kept(waits, pl.Series(inside) & ~waits["joined"])
     costly = np.isin(waits["group"].to_numpy(), waits["group"].filter(waits["drained"]).to_numpy())
-    fed = waits.filter(waits["awaits"] & ~pl.Series(costly))
+    fed = kept(waits, waits["awaits"] & ~pl.Series(costly))
     if fed.is_empty():
         return []
     counts = Counter(windows[["gpu", "process"]].filter(decode).iter_rows())

@@ -9,7 +9,7 @@ import polars as pl
 from bubblefinder.causes.step_parts import HoleFacts
 from bubblefinder.errors import CannotAnswerError
 from bubblefinder.intervals import begin_and_end, held_by, split
-from bubblefinder.lookup import nullable
+from bubblefinder.lookup import nullable, taken
 from bubblefinder.report.detail.kernels import kernel_name
 from bubblefinder.report.detail.tables import class_name, labels
 from bubblefinder.rules.config import Config
@@ -130,8 +130,8 @@ def _held(points: Ints, frame: pl.DataFrame) -> pl.Series:
 def _named(rows: pl.DataFrame, analysis: Analysis) -> pl.DataFrame:
     """Put names in the place of positions."""
     timeline, steps, waits = analysis.timeline, analysis.steps, analysis.causes.waits
-    around = timeline.gaps[["before_index", "after_index", "call_index"]][rows["gap_index"]]
-    ended = timeline.operations[["kind", "name"]][around["after_index"]]
+    around = taken(timeline.gaps[["before_index", "after_index", "call_index"]], rows["gap_index"])
+    ended = taken(timeline.operations[["kind", "name"]], around["after_index"])
     kernels = {name: kernel_name(name, timeline.trace.names) for name in ended["name"].drop_nulls().unique()}
     found = _found(analysis)
     return rows.with_columns(

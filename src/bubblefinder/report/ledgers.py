@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from bubblefinder.intervals import begin_and_end, covered_before
-from bubblefinder.lookup import places
+from bubblefinder.lookup import NOWHERE, kept, places
 from bubblefinder.report.model import DeviceReport, InterGraph, Launches, Regime, Role, Stats, StepRow
 from bubblefinder.steps.model import REGIME
 from bubblefinder.timeline.ledger import COLUMNS, cover_of, device_ledger, window_ledger
@@ -26,12 +26,13 @@ _NS: Final = tuple(f"{name}_ns" for name in STEP_CLASSES)
 
 
 def windows_with_ledger(timeline: Timeline, steps: Steps) -> pl.DataFrame:
-    """Return the step windows with their position as `window_index`, duration_ns and one column a ledger class.
+    """Return the step windows with `window_index`, `decode`, duration_ns and one column a ledger class.
 
     A class is null where it isn't measured.
     """
     windows = steps.windows.with_row_index("window_index")
-    windows = windows.with_columns(duration_ns=windows["end_ns"] - windows["start_ns"])
+    lengths = (windows["end_ns"] - windows["start_ns"]).rename("duration_ns")
+    windows = windows.hstack([lengths, steps.decode.rename("decode")])
     parts = []
     for rows in windows.partition_by("gpu", maintain_order=True):
         gpu = int(rows["gpu"][0])
@@ -76,7 +77,7 @@ def device_report(timeline: Timeline, device: Device) -> DeviceReport:
 
 def decode_rows(windows: pl.DataFrame, rank: Rank) -> pl.DataFrame:
     """Return the decode steps of a rank."""
-    return windows.filter(rank.is_of(windows) & windows["excluded"].is_null())
+    return kept(windows, rank.is_of(windows) & windows["decode"])
 
 
 def per_step(rows: pl.DataFrame) -> dict[str, Stats]:
@@ -137,11 +138,11 @@ def regimes(timeline: Timeline, steps: Steps, windows: pl.DataFrame, rank: Rank)
 def roles(timeline: Timeline, steps: Steps, rows: pl.DataFrame, rank: Rank) -> list[Role]:
     """Return the roles of a decode step in the order in which they come: how often, how long, how idle inside."""
     pieces = on_gpu(timeline.pieces, rank.gpu)[["start_ns", "end_ns", "idle_class"]]
-    cover = cover_of(pieces.filter(pieces["idle_class"] == int(IdleClass.INTRA_GRAPH)))
+    cover = cover_of(kept(pieces, pieces["idle_class"] == int(IdleClass.INTRA_GRAPH)))
     decode = np.zeros(len(steps.windows) + 1, np.bool_)
     decode[rows["window_index"].to_numpy()] = True
     inside = pl.Series(decode[places(steps.replays["window_index"])])
-    mine = timeline.replays.hstack(steps.replays).filter(inside & steps.replays["role"].is_not_null())
+    mine = kept(timeline.replays.hstack(steps.replays), inside & pl.Series(steps.role_numbers != NOWHERE))
     idle = covered_before(mine["end_ns"].to_numpy(), cover) - covered_before(mine["start_ns"].to_numpy(), cover)
     grouped = (
         mine.with_columns(idle_ns=pl.when(pl.col("nodes").is_not_null()).then(pl.Series(idle)))

@@ -15,7 +15,7 @@ import numpy as np
 import polars as pl
 
 from bubblefinder.intervals import distinct
-from bubblefinder.lookup import kept
+from bubblefinder.lookup import kept, taken
 from bubblefinder.steps import thresholds
 from bubblefinder.steps.lane import eager_operations
 from bubblefinder.timeline.apis import CallRole
@@ -100,7 +100,7 @@ def lane_events(timeline: Timeline, lane: RankWork, signatures: Signatures | Non
     calls = timeline.calls.select("thread", "role", "process", launch_ns="start_ns", returned_ns="end_ns", call="name")
     parts = [_eager(lane), *([_replays(lane, signatures)] if signatures else [])]
     work = pl.concat(parts)
-    launched = calls[["launch_ns", "returned_ns", "thread"]][work["call_index"]]
+    launched = taken(calls[["launch_ns", "returned_ns", "thread"]], work["call_index"])
     work = work.hstack(launched).with_columns(
         pl.col("launch_ns").fill_null(pl.col("start_ns")), pl.col("returned_ns", "thread").fill_null(-1)
     )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
-from bubblefinder.lookup import kept
+from bubblefinder.lookup import kept, taken
 from bubblefinder.steps import thresholds
 from bubblefinder.timeline.apis import CallRole
 from bubblefinder.timeline.model import on_gpu
@@ -95,7 +95,7 @@ def host_work_before(timeline: Timeline, lane: RankWork) -> Ints:
     call is unknown, and for the first replay.
     """
     work = np.full(len(lane.replays), -1, np.int64)
-    launches = timeline.calls[["start_ns", "end_ns", "thread"]][lane.replays["call_index"]]
+    launches = taken(timeline.calls[["start_ns", "end_ns", "thread"]], lane.replays["call_index"])
     known = launches["thread"].is_not_null().to_numpy()
     if not known.all():
         launches = launches.fill_null(0)

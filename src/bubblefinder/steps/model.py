@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Final, Literal
 
-if TYPE_CHECKING:
-    import polars as pl
+import polars as pl
 
+from bubblefinder.lookup import places
+
+if TYPE_CHECKING:
+    from bubblefinder.intervals import Ints
     from bubblefinder.timeline.rank import Rank
     from bubblefinder.trace.model import QualityNote
 
@@ -57,7 +61,7 @@ class StepDetection:
     requests_from: RequestsFrom | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Steps:
     """The windows of every (GPU, process) with a cadence.
 
@@ -75,6 +79,26 @@ class Steps:
     windows: pl.DataFrame
     replays: pl.DataFrame
     notes: tuple[QualityNote, ...] = ()
+
+    @cached_property
+    def decode(self) -> pl.Series:
+        """Which windows are closed decode steps, in the statistics."""
+        return self.windows["excluded"].is_null()
+
+    @cached_property
+    def role_names(self) -> tuple[str, ...]:
+        """The roles that there are, by name."""
+        return tuple(sorted(set(self.replays["role"].unique()) - {None}))
+
+    @cached_property
+    def roles(self) -> pl.Series:
+        """The role of every replay, as one of `role_names`."""
+        return self.replays["role"].cast(pl.Enum(self.role_names))
+
+    @cached_property
+    def role_numbers(self) -> Ints:
+        """The position of each replay's role in `role_names`; NOWHERE for null."""
+        return places(self.roles.to_physical())
 
     def of(self, rank: Rank | None = None) -> StepDetection:
         """Return how the steps of a rank were found, or those of the first one."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from bubblefinder.lookup import kept
+from bubblefinder.lookup import kept, taken
 from bubblefinder.timeline.apis import CallRole
 from bubblefinder.timeline.model import CaptureMode
 from bubblefinder.trace.model import GRAPH, KERNEL
@@ -68,7 +68,7 @@ def launch_runs(operations: pl.DataFrame, repeated: pl.Series) -> LaunchRuns:
     first = np.flatnonzero(new)
     counts = np.diff(np.append(first, len(operations)))
     ends = operations["end_ns"].to_numpy()
-    runs = operations[["gpu", "process", "correlation", "start_ns", "graph"]][first].with_columns(
+    runs = taken(operations[["gpu", "process", "correlation", "start_ns", "graph"]], first).with_columns(
         end_ns=pl.Series(np.maximum.reduceat(ends, first)) if len(first) else pl.Series([], dtype=pl.Int64),
         operations=pl.Series(counts),
         replayed=pl.Series(values["replayed"][first]),

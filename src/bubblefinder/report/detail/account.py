@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from bubblefinder.intervals import begin_and_end, every_position, within
-from bubblefinder.lookup import places
+from bubblefinder.lookup import kept, places
 from bubblefinder.report.account import Account, EagerAccount, RoleAccount, Shapes
 from bubblefinder.report.detail.host_account import calls_of, idle_of
 from bubblefinder.report.detail.kernels import kernel_name
@@ -50,16 +50,16 @@ def accounts(
     """
     if timeline.mode is CaptureMode.UNSEEN:
         return []
-    ranks = Rank.in_rows(steps.windows.filter(steps.windows["excluded"].is_null()))
+    ranks = Rank.in_rows(kept(steps.windows, steps.decode))
     return [_account(timeline, steps, causes, rank, shapes) for rank in ranks]
 
 
 def _account(
     timeline: Timeline, steps: Steps, causes: Causes | None, rank: Rank, shapes: pl.DataFrame | None
 ) -> Account:
-    windows = steps.windows.filter(rank.is_of(steps.windows))
-    counted = windows["excluded"].is_null()
-    decode = windows.filter(counted)
+    mine = rank.is_of(steps.windows)
+    windows, counted = kept(steps.windows, mine), steps.decode.filter(mine)
+    decode = kept(windows, counted)
     seen = decode[:: -(-len(decode) // MOST_STEPS)]
     work = _with_shapes(_work(timeline, steps, rank, seen), shapes)
     times, replayed = len(decode) / len(seen), work["replay_index"].is_not_null()
@@ -69,8 +69,8 @@ def _account(
         pid=rank.pid,
         steps=len(decode),
         duration_ns=int((decode["end_ns"] - decode["start_ns"]).sum()),
-        roles=_roles(work.filter(replayed), times, timeline, texts),
-        eager=_eager(work.filter(~replayed), times, timeline, texts),
+        roles=_roles(kept(work, replayed), times, timeline, texts),
+        eager=_eager(kept(work, ~replayed), times, timeline, texts),
         idle=idle_of(timeline, steps, causes, rank, windows["start_ns"].to_numpy(), counted.to_numpy()),
         calls=calls_of(timeline, steps, rank, (int(decode["start_ns"][0]), int(decode["end_ns"][-1]))),
         names=[],
@@ -101,24 +101,20 @@ def _work(timeline: Timeline, steps: Steps, rank: Rank, seen: pl.DataFrame) -> p
     gaps = _ended(timeline, rank, low, high, len(starts))
     counted = np.zeros(len(starts), np.bool_)
     counted[every_position(np.searchsorted(starts, low), np.searchsorted(starts, high))[0]] = True
-    kept = np.flatnonzero(counted | (own > 0) | (gaps > 0))
-    frame = operations[list(_TOLD_BY)][kept]
-    replays = timeline.replays[["graph", "start_ns"]].hstack([_as_enum(steps.replays["role"])])[frame["replay_index"]]
+    shown = np.flatnonzero(counted | (own > 0) | (gaps > 0))
+    frame = operations[list(_TOLD_BY)][shown]
+    replays = timeline.replays[["graph", "start_ns"]].hstack([steps.roles])[frame["replay_index"]]
     return frame.with_columns(
         replays["role"],
         replays["graph"],
-        count=pl.Series(counted[kept].astype(np.int64)),
-        own_ns=pl.Series(own[kept]),
-        gap_ns=pl.Series(gaps[kept]),
-        ran_ns=pl.Series((ends - starts)[kept] * counted[kept]),
-        early_ns=pl.Series(_early(frame, starts[kept], ends[kept]) * counted[kept]),
-        offset=pl.Series(starts[kept]) - replays["start_ns"],
+        count=pl.Series(counted[shown].astype(np.int64)),
+        own_ns=pl.Series(own[shown]),
+        gap_ns=pl.Series(gaps[shown]),
+        ran_ns=pl.Series((ends - starts)[shown] * counted[shown]),
+        early_ns=pl.Series(_early(frame, starts[shown], ends[shown]) * counted[shown]),
+        offset=pl.Series(starts[shown]) - replays["start_ns"],
         foreign=frame["process"] != rank.process,
     )
-
-
-def _as_enum(roles: pl.Series) -> pl.Series:
-    return roles.cast(pl.Enum(roles.drop_nulls().unique().sort()))
 
 
 def _summed(owner: Ints, lengths: Ints, count: int) -> Ints:
@@ -129,7 +125,7 @@ def _summed(owner: Ints, lengths: Ints, count: int) -> Ints:
 def _ended(timeline: Timeline, rank: Rank, low: Ints, high: Ints, count: int) -> Ints:
     """Return the idle time inside replays that each operation of the GPU ended, in some windows."""
     pieces = on_gpu(timeline.pieces, rank.gpu)
-    pieces = pieces.filter(pieces["idle_class"] == int(IdleClass.INTRA_GRAPH))
+    pieces = kept(pieces, pieces["idle_class"] == int(IdleClass.INTRA_GRAPH))
     position, lengths, _ = within(*begin_and_end(pieces), low, high)
     first = int(timeline.operations["gpu"].search_sorted(rank.gpu))
     gap = pieces["gap_index"].to_numpy()[position]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
-from bubblefinder.lookup import NOWHERE, kept, numbered
+from bubblefinder.lookup import NOWHERE, kept, numbered, taken
 from bubblefinder.report.charts import TimelineBar
 from bubblefinder.report.detail.kernels import kernel_name
 from bubblefinder.report.detail.tables import class_name
@@ -41,7 +41,7 @@ def device_bars(
     replays = _within(timeline.replays.hstack(steps.replays), rank.gpu, span)
     columns = ["gpu", "kind", "start_ns", "end_ns", "stream", "replay_index", "call_index"]
     operations = _within(timeline.operations[columns].with_row_index("label"), rank.gpu, span)
-    streams, streams_dropped = _stream_bars(operations.filter(operations["kind"] != GRAPH), timeline, rank, span)
+    streams, streams_dropped = _stream_bars(kept(operations, operations["kind"] != GRAPH), timeline, rank, span)
     gaps, gaps_dropped = _gap_bars(timeline, steps, rank, span)
     shown = _longest(replays, MAX_REPLAYS)
     bars = [*_replay_bars(shown, rank), *streams, *_drains(timeline, analysis.causes, rank, span), *gaps]
@@ -104,7 +104,7 @@ def _stream_bars(
     for stream, place in sorted(sorted(known, key=lambda one: (-took[one[1]], one))[:MAX_STREAMS]):
         mine = kept(operations, number == place)
         rows = merged(mine, ["replay_index"], span)
-        does = timeline.operations[["kind", "name", "bytes"]][rows["first"]]
+        does = taken(timeline.operations[["kind", "name", "bytes"]], rows["first"])
         track = f"GPU {rank.gpu} · " + ("unknown stream" if stream < 0 else f"stream {stream}")
         bars += [
             _operation_bar(timeline.trace.names, track, row, one)
@@ -142,7 +142,7 @@ def _fill(row: dict[str, int]) -> float:
 def _gap_bars(timeline: Timeline, steps: Steps, rank: Rank, span: tuple[int, int]) -> tuple[list[TimelineBar], int]:
     pieces = _within(timeline.pieces, rank.gpu, span)
     inner = pieces["idle_class"] == int(IdleClass.INTRA_GRAPH)
-    outer = _longest(pieces.filter(~inner), MAX_GAPS)
+    outer = _longest(kept(pieces, ~inner), MAX_GAPS)
     run = pl.Series("run", np.cumsum(~inner.to_numpy()))
     thin = merged(pieces.select("start_ns", "end_ns", run, label="gap_index").filter(inner), ["run"], span)
     track = f"GPU {rank.gpu} · idle"
@@ -170,7 +170,7 @@ def _gap_bars(timeline: Timeline, steps: Steps, rank: Rank, span: tuple[int, int
 
 def _seams(timeline: Timeline, steps: Steps, gaps: pl.Series) -> Iterator[str]:
     """Yield the name of each gap: the roles of the operations around it."""
-    around = timeline.gaps[["before_index", "after_index"]][gaps]
+    around = taken(timeline.gaps[["before_index", "after_index"]], gaps)
     roles = steps.replays["role"]
     sides = [roles[timeline.operations["replay_index"][around[side]]] for side in around.columns]
     for before, after in zip(*sides, strict=True):
@@ -178,7 +178,7 @@ def _seams(timeline: Timeline, steps: Steps, gaps: pl.Series) -> Iterator[str]:
 
 
 def _drains(timeline: Timeline, causes: Causes, rank: Rank, span: tuple[int, int]) -> list[TimelineBar]:
-    opened = causes.charges.filter(causes.charges["opened"])
+    opened = kept(causes.charges, causes.charges["opened"])
     gap = timeline.pieces["gap_index"][opened["piece_index"]].to_numpy()
     mine = _within(timeline.gaps[["gpu", "start_ns"]].with_row_index("gap_index"), rank.gpu, span)
     drained, first = np.unique(gap, return_index=True)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
+from bubblefinder.lookup import kept
 from bubblefinder.report.charts import TimelineBar
 from bubblefinder.report.sentences import plain
 from bubblefinder.timeline.apis import CallRole
@@ -40,7 +41,7 @@ def host_bars(
     """
     timeline = analysis.timeline
     columns = timeline.calls[["process", "thread", "start_ns", "end_ns", "api", "role"]].with_row_index("call_index")
-    calls = columns.filter((columns["process"] == rank.process) & _overlaps(columns, span))
+    calls = kept(columns, (columns["process"] == rank.process) & _overlaps(columns, span))
     kinds = _kinds(calls, analysis.causes)
     calls = calls.with_columns(kind=pl.Series(kinds, dtype=pl.String))
     counts = Counter(thread for thread, kind in zip(calls["thread"], kinds, strict=True) if kind != "api")
@@ -49,8 +50,8 @@ def host_bars(
     for thread in sorted(counts, key=lambda thread: (-counts[thread], thread))[:MAX_THREADS]:
         title = thread_title(timeline, thread)
         nvtx = timeline.trace.nvtx[["thread", "start_ns", "end_ns", "text"]]
-        ranges = nvtx.filter((nvtx["thread"] == thread) & _overlaps(nvtx, span))
-        mine = calls.filter(calls["thread"] == thread)
+        ranges = kept(nvtx, (nvtx["thread"] == thread) & _overlaps(nvtx, span))
+        mine = kept(calls, calls["thread"] == thread)
         bars += _range_bars(f"{title} · NVTX", _longest(ranges, MAX_RANGES))
         bars += _call_bars(f"{title} · CUDA calls", _longest(mine, MAX_CALLS), launches)
         dropped += max(len(ranges) - MAX_RANGES, 0) + max(len(mine) - MAX_CALLS, 0)
@@ -67,7 +68,7 @@ def thread_title(timeline: Timeline, thread: int) -> str:
 def _kinds(calls: pl.DataFrame, causes: Causes) -> list[str]:
     """Tell of each call what it is drawn as."""
     waits = causes.waits[["call_index", "drained"]]
-    waits = waits.filter(waits["call_index"].is_between(*_ends(calls["call_index"])))
+    waits = kept(waits, waits["call_index"].is_between(*_ends(calls["call_index"])))
     drained: dict[int, bool] = {}
     for call, dry in waits.iter_rows():
         drained[call] = drained.get(call, False) or dry

@@ -9,7 +9,7 @@ import polars as pl
 
 from bubblefinder.causes.places import general
 from bubblefinder.intervals import begin_and_end, split
-from bubblefinder.lookup import NOWHERE, Timetable, nullable, numbered, positions
+from bubblefinder.lookup import NOWHERE, Timetable, kept, nullable, numbered, positions, taken
 from bubblefinder.report.account import CallAccount, IdleAccount
 from bubblefinder.report.detail.tables import class_name, labels
 from bubblefinder.report.sentences import plain
@@ -49,7 +49,7 @@ def idle_of(
         decode: which of them are decode steps.
     """
     pieces = on_gpu(timeline.pieces.with_row_index("piece_index"), lane.gpu)
-    pieces = pieces.filter(pieces["idle_class"] != int(IdleClass.INTRA_GRAPH))
+    pieces = kept(pieces, pieces["idle_class"] != int(IdleClass.INTRA_GRAPH))
     charges = _charges(causes, pieces)
     parts = _parts(timeline, pieces, np.concatenate([starts, *begin_and_end(charges)]))
     window = np.searchsorted(starts, parts["start_ns"].to_numpy(), side="right") - 1
@@ -100,15 +100,15 @@ def _charges(causes: Causes | None, pieces: pl.DataFrame) -> pl.DataFrame:
 
 def _parts(timeline: Timeline, pieces: pl.DataFrame, starts: Ints) -> pl.DataFrame:
     """Cut pieces at the times given and where their launching thread begins or ends a call or a range."""
-    ended = timeline.gaps[["call_index", "after_index"]][pieces["gap_index"]]
+    ended = taken(timeline.gaps[["call_index", "after_index"]], pieces["gap_index"])
     pieces = pieces.hstack([*ended, timeline.calls["thread"][ended["call_index"]]])
-    kept = ["piece_index", "idle_class", "call_index", "thread", "after_index"]
+    columns = ["piece_index", "idle_class", "call_index", "thread", "after_index"]
     cut = []
     for mine in pieces.partition_by("thread", maintain_order=True):
         edges = np.concatenate((starts, *_edges(timeline, mine["thread"][0])))
         lower, upper, owner = split(*begin_and_end(mine), edges)
-        cut.append(mine[kept][owner].hstack([pl.Series("start_ns", lower), pl.Series("ns", upper - lower)]))
-    return pl.concat(cut) if cut else pieces.select(*kept, "start_ns", ns="end_ns")
+        cut.append(mine[columns][owner].hstack([pl.Series("start_ns", lower), pl.Series("ns", upper - lower)]))
+    return pl.concat(cut) if cut else pieces.select(*columns, "start_ns", ns="end_ns")
 
 
 def _edges(timeline: Timeline, thread: int | None) -> list[Ints]:
@@ -171,7 +171,7 @@ def _waits(causes: Causes | None, charges: pl.DataFrame, parts: pl.DataFrame) ->
     """Return the wait that each part of a piece of one GPU is charged to, in words."""
     if causes is None or charges.is_empty():
         return pl.Series([None] * len(parts), dtype=pl.Categorical)
-    told = causes.waits[["api", "copy_kind", "nvtx"]][charges["wait_index"].cast(pl.UInt32)]
+    told = taken(causes.waits[["api", "copy_kind", "nvtx"]], charges["wait_index"].cast(pl.UInt32))
     named = told.select(name=wait_name(general(pl.col("nvtx"))).cast(pl.Categorical))["name"]
     begun, until = (np.append(charges[side].to_numpy(), 0) for side in ("start_ns", "end_ns"))
     times = parts["start_ns"].to_numpy()
@@ -197,7 +197,7 @@ def calls_of(timeline: Timeline, steps: Steps, lane: Rank, span: tuple[int, int]
         pl.col("thread").is_in(launchers.implode()) & pl.col("start_ns").is_between(*span, closed="left")
     )
     launched = positions(firsts["call_index"].to_numpy(), calls["call_index"].to_numpy(), len(timeline.calls))
-    told = calls.hstack(firsts[["on", "blocking"]][launched]).select(
+    told = calls.hstack(taken(firsts[["on", "blocking"]], launched)).select(
         "api",
         "on",
         waits=(pl.col("role") == CallRole.WAIT) | pl.col("blocking").fill_null(value=False),
@@ -218,7 +218,7 @@ def _first_operations(timeline: Timeline, steps: Steps, lane: Rank) -> pl.DataFr
     leads = timeline.leads[["call_index", "op_index"]].filter(timeline.leads["gpu"] == lane.gpu)
     operations = timeline.operations[["process", "copy_kind", "replay_index", "blocking"]]
     firsts = operations[leads["op_index"]].hstack([leads["call_index"]])
-    firsts = firsts.filter(firsts["process"] == lane.process)
+    firsts = kept(firsts, firsts["process"] == lane.process)
     roles = steps.replays["role"][firsts["replay_index"]]
     copied = pl.col("copy_kind").replace_strict(COPY_KINDS, default=None, return_dtype=pl.String)
     return firsts.select("call_index", "blocking", on=pl.coalesce(pl.lit(roles), copied).cast(pl.Categorical))

@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 
 from bubblefinder.intervals import begin_and_end
-from bubblefinder.lookup import NOWHERE, kept, previous
+from bubblefinder.lookup import NOWHERE, kept, places, previous
 from bubblefinder.report.charts import KernelRow, KernelRun
 from bubblefinder.report.detail.windows import inside
 from bubblefinder.report.sentences import plain
@@ -32,12 +32,10 @@ NAME_LENGTH: Final = 400
 
 def decode_operations(timeline: Timeline, steps: Steps, decode: pl.DataFrame, rank: Rank) -> pl.DataFrame:
     """Return the operations of the decode steps with `role` and `window_index`, by start."""
-    roles = pl.Enum(steps.replays["role"].drop_nulls().unique().sort())
-    replays = steps.replays["role"].cast(roles).to_frame()
     told = ("kind", "start_ns", "end_ns", "stream", "name", "call_index", "replay_index")
     within = inside(on_gpu(timeline.operations[["gpu", "process", *told]], rank.gpu), decode)
-    mine = within.filter(within["process"] == rank.process)
-    return mine.hstack(replays[mine["replay_index"]])
+    mine = kept(within, within["process"] == rank.process)
+    return mine.hstack([steps.roles[mine["replay_index"]]])
 
 
 def kernel_rows(
@@ -68,7 +66,7 @@ def kernel_rows(
 def kernel_runs(work: pl.DataFrame, steps: int, names: Mapping[int, str]) -> list[KernelRun]:
     """Return the runs of three or more consecutive small kernels of one replay, the costliest, then the first."""
     rows = work[["kind", "start_ns", "end_ns", "name", "replay_index", "role"]]
-    rows = rows.filter((rows["kind"] == KERNEL) & rows["replay_index"].is_not_null())
+    rows = kept(rows, (rows["kind"].to_numpy() == KERNEL) & (places(rows["replay_index"]) != NOWHERE))
     rows = rows.sort("replay_index", maintain_order=True)
     starts, ends = begin_and_end(rows)
     small, replay = ends - starts <= SMALL_NS, rows["replay_index"].to_numpy()
@@ -115,7 +113,8 @@ def overlap_share(work: pl.DataFrame) -> float | None:
     On one stream only programmatic dependent launch allows that. Null without two kernels to compare.
     """
     rows = work[["kind", "start_ns", "end_ns", "replay_index", "stream"]]
-    rows = rows.filter((rows["kind"] == KERNEL) & rows["replay_index"].is_not_null() & rows["stream"].is_not_null())
+    known = (places(rows["replay_index"]) != NOWHERE) & (places(rows["stream"]) != NOWHERE)
+    rows = kept(rows, (rows["kind"].to_numpy() == KERNEL) & known)
     starts, ends = begin_and_end(rows)
     before = previous(rows["stream"].to_numpy())
     replay = rows["replay_index"].to_numpy()

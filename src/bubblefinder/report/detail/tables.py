@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
-from bubblefinder.lookup import NOWHERE, places, positions
+from bubblefinder.lookup import NOWHERE, kept, places, positions, taken
 from bubblefinder.report.charts import GapRow, Histogram, IdleSpan, LeadRow
 from bubblefinder.report.detail.windows import inside
 from bubblefinder.timeline.apis import CallRole
@@ -49,14 +49,14 @@ def gap_rows(timeline: Timeline, steps: Steps, pieces: pl.DataFrame, count: int)
     inside a replay counts apart.
     """
     inner = pieces["idle_class"] == int(IdleClass.INTRA_GRAPH)
-    inside = pieces.filter(inner)
+    inside = kept(pieces, inner)
     outer = (
-        pieces.filter(~inner)
+        kept(pieces, ~inner)
         .group_by("gap_index")
         .agg(pl.col("idle_class").sort_by("length").last(), pl.col("length").sum())
     )
     gaps = pl.concat([inside[outer.columns], outer])
-    around = timeline.gaps[["before_index", "after_index", "call_index", "start_ns"]][gaps["gap_index"]]
+    around = taken(timeline.gaps[["before_index", "after_index", "call_index", "start_ns"]], gaps["gap_index"])
     sides = gaps.hstack([around["start_ns"]]).with_columns(
         after_role=labels(timeline, steps, around["before_index"]),
         before_role=labels(timeline, steps, around["after_index"]),
@@ -85,17 +85,15 @@ def labels(timeline: Timeline, steps: Steps, op_index: pl.Series) -> pl.Series:
     """Return what to call some operations: their role in a replay, else what they do."""
     does = ["kernel", "copy", "memset", "replay"]
     copies = {kind: f"{text} copy" for kind, text in COPY_KINDS.items()}
-    roles = steps.replays["role"].unique().to_list()
-    texts = list(dict.fromkeys([*(role for role in roles if role), *does, *copies.values()]))
-    label = pl.Enum(texts)
-    rows = timeline.operations[["kind", "copy_kind", "replay_index"]][op_index]
+    texts = list(dict.fromkeys([*steps.role_names, *does, *copies.values()]))
+    rows = taken(timeline.operations[["kind", "copy_kind", "replay_index"]], op_index)
     copied = np.full(max(copies) + 2, NOWHERE)
     copied[list(copies)] = [texts.index(text) for text in copies.values()]
     copy = copied[np.minimum(places(rows["copy_kind"]), len(copied) - 1)]
     kind = np.array([texts.index(text) for text in does])[rows["kind"].to_numpy()]
-    other = pl.Series("label", texts, dtype=label)[np.where(copy != NOWHERE, copy, kind)]
-    role = steps.replays["role"].cast(label)[rows["replay_index"]]
-    return role.zip_with(role.is_not_null(), other).rename("label")
+    role = np.append(steps.role_numbers, NOWHERE)[places(rows["replay_index"])]
+    number = np.where(role != NOWHERE, role, np.where(copy != NOWHERE, copy, kind))
+    return pl.Series("label", texts, dtype=pl.Enum(texts))[number]
 
 
 def histograms(pieces: pl.DataFrame) -> list[Histogram]:
@@ -121,16 +119,17 @@ def histograms(pieces: pl.DataFrame) -> list[Histogram]:
 def lead_rows(timeline: Timeline, steps: Steps, rank: Rank) -> list[LeadRow]:
     """Return the launch lead of each graph launch of a lane, evenly thinned; windows of all kinds."""
     replays = timeline.replays[["start_ns", "end_ns", "call_index"]].hstack(steps.replays[["role", "window_index"]])
-    replays = replays.filter(rank.is_of(timeline.replays) & replays["window_index"].is_not_null())
+    inside = pl.Series(places(replays["window_index"]) != NOWHERE)
+    replays = kept(replays, rank.is_of(timeline.replays) & inside)
     leads, calls = timeline.leads, timeline.calls
     known = (leads["gpu"] == rank.gpu) & leads["lead_ns"].is_not_null()
-    leads = leads.filter(known & (calls["role"][leads["call_index"]] == CallRole.LAUNCH_GRAPH))
+    leads = kept(leads, known & (calls["role"][leads["call_index"]] == CallRole.LAUNCH_GRAPH))
     lead = positions(leads["call_index"].to_numpy(), places(replays["call_index"]), len(calls))
-    replays = replays.with_columns(lead_ns=leads["lead_ns"][lead]).filter(lead.is_not_null())
-    kept = replays[:: math.ceil(len(replays) / MAX_LEADS) or 1]
-    called = calls[["start_ns", "end_ns"]][kept["call_index"]]
-    index = steps.windows["index"][kept["window_index"]]
-    columns = (index, *kept[["role", "start_ns", "end_ns"]], *called, kept["lead_ns"])
+    replays = kept(replays.hstack([leads["lead_ns"][lead]]), places(lead) != NOWHERE)
+    shown = replays[:: math.ceil(len(replays) / MAX_LEADS) or 1]
+    called = taken(calls[["start_ns", "end_ns"]], shown["call_index"])
+    index = steps.windows["index"][shown["window_index"]]
+    columns = (index, *shown[["role", "start_ns", "end_ns"]], *called, shown["lead_ns"])
     names = ("index", "role", "start_ns", "end_ns", "call_start_ns", "call_end_ns", "lead_ns")
     return [
         LeadRow(gpu=rank.gpu, pid=rank.pid, **dict(zip(names, row, strict=True))) for row in zip(*columns, strict=True)
@@ -140,14 +139,14 @@ def lead_rows(timeline: Timeline, steps: Steps, rank: Rank) -> list[LeadRow]:
 def launches_per_step(timeline: Timeline, decode: pl.DataFrame, rank: Rank) -> float:
     """Return how many calls of the lane's process put work on the GPU in a decode step."""
     op_index = timeline.leads["op_index"].filter(timeline.leads["gpu"] == rank.gpu)
-    first = timeline.operations[["start_ns", "process"]][op_index]
-    return len(inside(first.filter(first["process"] == rank.process), decode)) / len(decode)
+    first = taken(timeline.operations[["start_ns", "process"]], op_index)
+    return len(inside(kept(first, first["process"] == rank.process), decode)) / len(decode)
 
 
 def idle_spans(timeline: Timeline, rank: Rank) -> tuple[list[IdleSpan], int]:
     """Return the longest idle pieces outside the graphs in time order, and how many were left out."""
     pieces = on_gpu(timeline.pieces, rank.gpu)[["start_ns", "end_ns", "idle_class"]]
-    pieces = pieces.filter(pieces["idle_class"] != int(IdleClass.INTRA_GRAPH))
+    pieces = kept(pieces, pieces["idle_class"] != int(IdleClass.INTRA_GRAPH))
     longest = pieces
     if len(pieces) > MAX_IDLE:
         longest = pieces.sort(pl.col("end_ns") - pl.col("start_ns"), descending=True).head(MAX_IDLE).sort("start_ns")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bubblefinder.intervals import every_position
+from bubblefinder.lookup import kept, taken
 from bubblefinder.timeline.rank import Rank
 
 if TYPE_CHECKING:
@@ -17,13 +18,13 @@ if TYPE_CHECKING:
 
 def rank_of(steps: Steps) -> Rank | None:
     """Return the lowest rank with decode steps; null without decode steps."""
-    return next(iter(Rank.in_rows(steps.windows.filter(steps.windows["excluded"].is_null()))), None)
+    return next(iter(Rank.in_rows(steps.windows.filter(steps.decode))), None)
 
 
 def decode_windows(steps: Steps, rank: Rank) -> pl.DataFrame:
     """Return the decode steps of a rank with `window_index`, their position in the steps' windows."""
     windows = steps.windows.with_row_index("window_index")
-    return windows.filter(rank.is_of(windows) & windows["excluded"].is_null())
+    return kept(windows, rank.is_of(windows) & steps.decode)
 
 
 def inside(rows: pl.DataFrame, windows: pl.DataFrame) -> pl.DataFrame:
@@ -31,4 +32,4 @@ def inside(rows: pl.DataFrame, windows: pl.DataFrame) -> pl.DataFrame:
     times = rows["start_ns"].to_numpy()
     low, high = (np.searchsorted(times, windows[name].to_numpy()) for name in ("start_ns", "end_ns"))
     chosen, window = every_position(low, high)
-    return rows[chosen].hstack([windows["window_index"][window]])
+    return taken(rows, chosen).hstack([windows["window_index"][window]])
