@@ -98,6 +98,20 @@ def tallied(values: Ints, below: int) -> tuple[Ints, Ints]:
     return found, counts[found]
 
 
+def outermost(groups: Ints, starts: Ints, ends: Ints) -> Bools:
+    """Tell which intervals begin when all before them in their group have ended; those of a group are in order."""
+    order = np.argsort(groups, kind="stable")
+    group, begin = groups[order], starts[order]
+    if not len(order):
+        return np.zeros(0, np.bool_)
+    low, high = int(begin.min()), int(begin.max()) + 1
+    apart = np.cumsum(np.append(False, group[1:] != group[:-1])) * (high - low + 1)
+    reach = np.maximum.accumulate(np.clip(ends[order], low, high) + apart)
+    outer = np.ones(len(order), np.bool_)
+    outer[order[1:]] = (begin + apart)[1:] >= reach[:-1]
+    return outer
+
+
 def median(values: NDArray[np.int64] | NDArray[np.float64]) -> float:
     """Return the median of some values: np.median, which takes four times as long to begin with."""
     middle = (len(values) - 1) // 2, len(values) // 2

@@ -15,8 +15,8 @@ import polars as pl
 
 from bubblefinder.causes.host_record import HostCall, HostPhase, HostRange, HostTime
 from bubblefinder.causes.places import general
-from bubblefinder.intervals import begin_and_end, distinct
-from bubblefinder.lookup import NOWHERE, nullable, numbered, places, taken
+from bubblefinder.intervals import begin_and_end, distinct, outermost
+from bubblefinder.lookup import NOWHERE, kept, nullable, numbered, places, taken
 from bubblefinder.timeline.apis import CallRole
 from bubblefinder.timeline.launches import LAUNCHES
 from bubblefinder.units import duration, plural
@@ -184,19 +184,20 @@ def host_pieces(timeline: Timeline, causes: Causes, rank: RankSteps, thread: int
 
 def _outermost_calls(timeline: Timeline, causes: Causes, thread: int, edges: Ints) -> pl.DataFrame:
     """Return a thread's outermost calls in the steps, with `waiting`: whether they waited for the GPU."""
-    reach = pl.col("end_ns").cum_max().shift(1)
     waits = causes.waits["call_index"].filter(causes.waits["thread"] == thread)
     waiting = np.zeros(len(timeline.calls), np.bool_)
     waiting[waits.to_numpy()] = True
-    here = (pl.col("thread") == thread) & (pl.col("end_ns") > edges[0]) & (pl.col("start_ns") < edges[-1])
-    calls = timeline.calls[["thread", "start_ns", "end_ns", "api", "role"]].with_row_index("call_index").filter(here)
-    outer = calls.filter((pl.col("start_ns") >= reach).fill_null(value=True))
-    return outer.select(
-        "start_ns",
-        "end_ns",
-        pl.col("api").cast(pl.String).fill_null("unnamed"),
-        api_role="role",
-        waiting=pl.Series(waiting[outer["call_index"].to_numpy()]),
+    calls = timeline.calls[["start_ns", "end_ns", "api", "role"]].with_row_index("call_index")
+    here = (timeline.calls["thread"] == thread) & (calls["end_ns"] > edges[0]) & (calls["start_ns"] < edges[-1])
+    calls = kept(calls, here)
+    outer = kept(calls, outermost(np.zeros(len(calls), np.int64), *begin_and_end(calls)))
+    api = outer["api"].cast(pl.String)
+    return outer[["start_ns", "end_ns"]].hstack(
+        [
+            api.fill_null("unnamed") if api.null_count() else api,
+            outer["role"].rename("api_role"),
+            pl.Series("waiting", waiting[outer["call_index"].to_numpy()]),
+        ]
     )
 
 

@@ -9,6 +9,7 @@ import polars as pl
 
 from bubblefinder.causes.handovers import held_up_by_others
 from bubblefinder.causes.stalls import COLUMNS, find_long_calls, find_polls, find_synchronous_launches
+from bubblefinder.intervals import begin_and_end, outermost
 from bubblefinder.lookup import NOWHERE, Timetable, kept, nullable, places, taken
 from bubblefinder.timeline.apis import CallRole
 from bubblefinder.timeline.launches import LAUNCHES
@@ -84,8 +85,7 @@ def _waiting_calls(timeline: Timeline) -> pl.DataFrame:
 def _outermost(calls: pl.DataFrame) -> pl.DataFrame:
     """Leave out calls made inside another wait of their thread (a driver call under a runtime call)."""
     ordered = calls.sort("thread", "start_ns", pl.col("end_ns"), descending=[False, False, True])
-    reach = pl.col("end_ns").cum_max().shift(1).over("thread")
-    return ordered.filter((pl.col("start_ns") >= reach).fill_null(value=True))
+    return kept(ordered, outermost(ordered["thread"].to_numpy(), *begin_and_end(ordered)))
 
 
 def _with_copies(waits: pl.DataFrame, timeline: Timeline, submitted: pl.DataFrame) -> pl.DataFrame:

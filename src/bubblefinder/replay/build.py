@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+import numpy as np
 import polars as pl
 
 from bubblefinder.causes.collectives import find_collectives, find_joint_replays
-from bubblefinder.lookup import kept
+from bubblefinder.lookup import NOWHERE, Timetable, kept
 from bubblefinder.replay.device_edges import device_edges, inside_edges
 from bubblefinder.replay.host_edges import host_edges, place_waits
 from bubblefinder.replay.model import Model
@@ -18,10 +19,12 @@ from bubblefinder.timeline.ledger import occupied_ns
 
 if TYPE_CHECKING:
     from bubblefinder.causes.model import Causes
+    from bubblefinder.intervals import Ints
     from bubblefinder.steps.model import Steps
     from bubblefinder.timeline.model import Timeline
 
 
+_RANK: Final = ("gpu", "process")
 _MEETS: Final = {"collective": pl.Int64, "block": pl.UInt32, "start_ns": pl.Int64, "end_ns": pl.Int64}
 
 
@@ -86,31 +89,27 @@ def _windows(timeline: Timeline, steps: Steps, blocks: pl.DataFrame) -> pl.DataF
     Not on a GPU that several processes use: whether the others would fill what one frees, nothing shows.
     """
     shared = [device.gpu for device in timeline.devices if len(device.processes) > 1]
-    starts = blocks[["gpu", "process", "start_ns", "begin"]].unique(["gpu", "process", "start_ns"], keep="first")
-    timed = (
-        steps.windows.filter(pl.col("excluded").is_null() & ~pl.col("gpu").is_in(shared))
-        .join(starts, on=["gpu", "process", "start_ns"], how="inner", maintain_order="left")
-        .join(
-            starts.rename({"start_ns": "end_ns", "begin": "end"}),
-            on=["gpu", "process", "end_ns"],
-            how="inner",
-            maintain_order="left",
-        )
-    )
+    closed = kept(steps.windows, steps.decode.to_numpy() & ~np.isin(steps.windows["gpu"].to_numpy(), shared))
+    begun = [_beginning(blocks, closed[[*_RANK, side]].rename({side: "start_ns"})) for side in ("start_ns", "end_ns")]
+    timed = closed.hstack([pl.Series("begin", begun[0]), pl.Series("end", begun[1])])
+    timed = kept(timed, (begun[0] != NOWHERE) & (begun[1] != NOWHERE))
     parts = [
-        _with_gpu_time(timeline, kept(blocks, blocks["gpu"] == gpu), gpu, mine)
-        for (gpu,), mine in timed.partition_by("gpu", as_dict=True, maintain_order=True).items()
+        _with_gpu_time(timeline, kept(blocks, blocks["gpu"] == mine["gpu"][0]), int(mine["gpu"][0]), mine)
+        for mine in timed.partition_by("gpu", maintain_order=True)
     ]
     empty = timed.clear().with_columns(occupied_ns=pl.lit(0, pl.Int64), alone_ns=pl.lit(0, pl.Int64))
-    return pl.concat([empty, *parts]).select(
-        "gpu",
-        "process",
-        "begin",
-        "end",
-        recorded_ns=(pl.col("end_ns") - pl.col("start_ns")).cast(pl.Int64),
-        occupied_ns="occupied_ns",
-        alone_ns="alone_ns",
-    )
+    found = pl.concat([empty, *parts])
+    lengths = (found["end_ns"] - found["start_ns"]).rename("recorded_ns")
+    return found[[*_RANK, "begin", "end"]].hstack([lengths, *found[["occupied_ns", "alone_ns"]]])
+
+
+def _beginning(blocks: pl.DataFrame, moments: pl.DataFrame) -> Ints:
+    """Return the node of the block of a rank that begins at each moment, NOWHERE where none does."""
+    ordered = blocks[[*_RANK, "start_ns", "begin"]].sort(*_RANK, "start_ns", maintain_order=True)
+    times = moments["start_ns"].to_numpy()
+    row = Timetable.of(ordered, _RANK, "start_ns").first(moments, times)
+    begun, node = (np.append(ordered[name].to_numpy(), NOWHERE)[row] for name in ("start_ns", "begin"))
+    return np.where((row != NOWHERE) & (begun == times), node, NOWHERE)
 
 
 def _with_gpu_time(timeline: Timeline, blocks: pl.DataFrame, gpu: int, windows: pl.DataFrame) -> pl.DataFrame:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
-from bubblefinder.intervals import distinct, median
+from bubblefinder.intervals import begin_and_end, distinct, median
 from bubblefinder.lookup import kept, numbered, places
 from bubblefinder.replay.model import EdgeKind
 from bubblefinder.timeline.apis import CallRole
@@ -104,10 +104,14 @@ def _usual(nodes: Nodes, blocks: pl.DataFrame, launches: Launches, before: Ints)
 
 def _last_ended(blocks: pl.DataFrame) -> Ints:
     """Return for each block what ended last on its GPU by its start: what it may have waited for; -1 for nothing."""
-    starts = blocks.select("gpu", at="start_ns").with_row_index("block").sort("at")
-    ends = blocks.select("gpu", at="end_ns", ended="end_ns").sort("at")
-    found = starts.join_asof(ends, on="at", by="gpu", check_sortedness=False).sort("block")
-    return found["ended"].fill_null(-1).to_numpy()
+    gpus = blocks["gpu"].to_numpy()
+    starts, ends = begin_and_end(blocks)
+    ended = np.full(len(blocks), -1)
+    for gpu in np.unique(gpus).tolist():
+        mine = gpus == gpu
+        times = np.sort(ends[mine])
+        ended[mine] = np.append(times, -1)[np.searchsorted(times, starts[mine], side="right") - 1]
+    return ended
 
 
 def _typical(keys: list[Ints], values: Ints, sampled: Bools, fallback: Ints | int) -> Ints:
@@ -197,6 +201,8 @@ def _seen_pairs(
         launched = nodes.calls.starts[launches.call] + usual.latency
         ready = np.where(launches.known, np.maximum(ready, launched), ready)
     unexplained = np.flatnonzero(spans.starts - ready > SLACK_NS) if len(blocks) else np.empty(0, np.int64)
+    if not len(unexplained):
+        return unexplained, unexplained
     points = pl.DataFrame(
         {
             "gpu": blocks["gpu"][unexplained],

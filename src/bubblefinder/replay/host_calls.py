@@ -6,11 +6,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
-import polars as pl
 
+from bubblefinder.intervals import begin_and_end, outermost
+from bubblefinder.lookup import NOWHERE, kept, places, previous
 from bubblefinder.timeline.apis import CallRole
 
 if TYPE_CHECKING:
+    import polars as pl
     from numpy.typing import NDArray
 
     from bubblefinder.intervals import Bools, Ints
@@ -54,41 +56,51 @@ class Host:
 
 def host_of(timeline: Timeline, span: tuple[int, int] | None = None) -> Host:
     """Return the calls of every process that used a GPU, or those that began between two times, both included."""
-    used = {process for device in timeline.devices for process in device.processes}
-    reach = pl.col("end_ns").cum_max().shift(1).over("thread")
-    calls = (
-        timeline.calls.lazy()
-        .select("process", "thread", "start_ns", "end_ns", "api", "role")
-        .with_row_index("call_index")
-        .filter(pl.col("start_ns").is_between(*span) if span else pl.lit(value=True))
-        .filter(pl.col("process").is_in(list(used)))
-        .collect()
-        .filter(~pl.col("api").cast(pl.String).is_in(_PROFILERS_OWN).fill_null(value=False))
-        .filter((pl.col("start_ns") >= reach).fill_null(value=True))
-        .sort("start_ns", maintain_order=True)
+    used = [process for device in timeline.devices for process in device.processes]
+    calls = timeline.calls[["process", "thread", "start_ns", "end_ns", "role"]].with_row_index("call_index")
+    chosen = np.isin(calls["process"].to_numpy(), used)
+    if span:
+        chosen &= calls["start_ns"].is_between(*span).to_numpy()
+    for api in _PROFILERS_OWN:
+        chosen &= ~(timeline.calls["api"] == api).fill_null(value=False).to_numpy()
+    calls = kept(calls, chosen)
+    calls = kept(calls, outermost(calls["thread"].to_numpy(), *begin_and_end(calls))).sort(
+        "start_ns", maintain_order=True
     )
-    nodes = timeline.replays.group_by("call_index").agg(nodes=pl.col("nodes").sum())
-    counted = calls.join(nodes, on="call_index", how="left", maintain_order="left")
-    starts, ends = calls["start_ns"].to_numpy(), calls["end_ns"].to_numpy()
-    waits = calls["role"].to_numpy() == CallRole.WAIT
-    waited = waits & (ends - starts > _AT_ONCE_NS) & _work_ended(timeline, calls)
-    following = calls.select(pl.col("start_ns").shift(-1).over("thread").fill_null(pl.col("end_ns"))).to_series()
+    starts, ends = begin_and_end(calls)
+    index, role = places(calls["call_index"]), calls["role"].to_numpy().astype(np.int64)
+    thread = np.unique(calls["thread"].to_numpy(), return_inverse=True)[1]
+    before = previous(thread)
+    following = ends.copy()
+    following[before[before != NOWHERE]] = starts[before != NOWHERE]
+    waited = (role == CallRole.WAIT) & (ends - starts > _AT_ONCE_NS) & _work_ended(timeline, calls)
     return Host(
-        index=calls["call_index"].to_numpy().astype(np.int64),
+        index=index,
         starts=starts,
         ends=ends,
-        following=following.to_numpy(),
-        thread=calls["thread"].rank("dense").to_numpy().astype(np.int64),
-        role=calls["role"].to_numpy().astype(np.int64),
-        nodes=counted["nodes"].fill_null(-1).to_numpy().astype(np.int64),
-        held=_blocked(timeline.operations, calls) | waited,
+        following=following,
+        thread=thread,
+        role=role,
+        nodes=_nodes(timeline)[index],
+        held=_blocked(timeline.operations, len(timeline.calls))[index] | waited,
     )
 
 
-def _blocked(operations: pl.DataFrame, calls: pl.DataFrame) -> Bools:
-    """Tell the copies that blocked their thread."""
-    copies = operations["call_index"].filter(operations["blocking"]).drop_nulls().unique()
-    return calls["call_index"].is_in(copies.implode()).to_numpy()
+def _nodes(timeline: Timeline) -> Ints:
+    """Return how many graph nodes each call launched on all GPUs, -1 where unknown or none."""
+    call, nodes = (places(timeline.replays[name]) for name in ("call_index", "nodes"))
+    known = (call != NOWHERE) & (nodes != NOWHERE)
+    counted = np.full(len(timeline.calls), -1)
+    counted[call[call != NOWHERE]] = 0
+    np.add.at(counted, call[known], nodes[known])
+    return counted
+
+
+def _blocked(operations: pl.DataFrame, calls: int) -> Bools:
+    """Tell the calls whose copies blocked their thread."""
+    blocked = np.zeros(calls + 1, np.bool_)
+    blocked[places(operations["call_index"])[operations["blocking"].to_numpy()]] = True
+    return blocked
 
 
 def _work_ended(timeline: Timeline, calls: pl.DataFrame) -> Bools:

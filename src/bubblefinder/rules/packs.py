@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -39,7 +39,12 @@ class Packs:
 
     def category(self, kernel: str) -> str:
         """Return the category of a kernel's name; ``other`` where no pattern fits."""
-        return next((name for name, pattern in self.kernels if pattern.search(kernel)), OTHER)
+        return _category(self.kernels, kernel)
+
+
+@lru_cache(maxsize=1 << 14)
+def _category(kernels: tuple[tuple[str, re.Pattern[str]], ...], kernel: str) -> str:
+    return next((name for name, pattern in kernels if pattern.search(kernel)), OTHER)
 
 
 def shipped() -> Path:

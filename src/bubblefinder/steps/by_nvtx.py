@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from bubblefinder.errors import UsageError
+from bubblefinder.intervals import begin_and_end, outermost
 from bubblefinder.lookup import kept
 from bubblefinder.steps import thresholds
 from bubblefinder.steps.boundaries import lane_launches, mark_boundaries, weight_inside
@@ -110,9 +111,8 @@ def _whole(timeline: Timeline, launches: Launches, ranges: pl.DataFrame) -> pl.D
 
 def _outermost(ranges: pl.DataFrame) -> pl.DataFrame:
     """Leave out ranges inside another of the same selection on their thread."""
-    return ranges.sort("thread", "start_ns", "end_ns", descending=[False, False, True]).filter(
-        (pl.col("start_ns") >= pl.col("end_ns").cum_max().shift(1).over("thread")).fill_null(value=True),
-    )
+    ordered = ranges.sort("thread", "start_ns", "end_ns", descending=[False, False, True])
+    return kept(ordered, outermost(ordered["thread"].to_numpy(), *begin_and_end(ordered)))
 
 
 def _covers(launches: Launches, marks: pl.DataFrame, share: float) -> bool:

@@ -6,14 +6,15 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-import polars as pl
 
-from bubblefinder.intervals import different
+from bubblefinder.intervals import different, median
 from bubblefinder.steps import thresholds
 from bubblefinder.steps.events import REPLAY, UPLOAD
 from bubblefinder.steps.model import NO_LOAD, PREFILL, REGIME, SET_UP
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from bubblefinder.steps.detect import Detected
     from bubblefinder.steps.events import Events
     from bubblefinder.steps.model import Confidence
@@ -24,13 +25,14 @@ def less_sure(steps: Detected, windows: pl.DataFrame) -> Detected:
 
     Most of all where prefills are among them, more than can be told from the steps.
     """
-    mine = windows.with_columns(length=pl.col("end_ns") - pl.col("start_ns"))
-    counted = mine.filter(~pl.col("excluded").fill_null("").is_in([SET_UP, NO_LOAD, PREFILL, REGIME]))
-    usual = counted.filter(pl.col("excluded").is_null())["length"].median()
-    if not isinstance(usual, float):
+    reasons = windows["excluded"].to_list()
+    length = (windows["end_ns"] - windows["start_ns"]).to_numpy()
+    counted = np.array([reason not in (SET_UP, NO_LOAD, PREFILL, REGIME) for reason in reasons], np.bool_)
+    closed = np.array([reason is None for reason in reasons], np.bool_)
+    if not closed.any():
         return replace(steps, confidence="low")
-    excess = counted.filter(pl.col("excluded").is_not_null()).select((pl.col("length") - usual).clip(lower_bound=0))
-    left_out = float(excess.to_series().sum()) > thresholds.LEFT_OUT * float(counted["length"].sum())
+    excess = np.maximum(length[counted & ~closed] - median(length[closed]), 0.0)
+    left_out = float(excess.sum()) > thresholds.LEFT_OUT * float(length[counted].sum())
     if _with_prompts(steps.events, windows):
         return replace(steps, confidence="low")
     lower: Confidence = "medium" if steps.confidence == "high" else "low"

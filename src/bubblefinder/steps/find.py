@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+import numpy as np
 import polars as pl
 
 from bubblefinder.errors import CannotAnswerError, UsageError
+from bubblefinder.lookup import NOWHERE, Timetable, nullable, taken
 from bubblefinder.steps.detect import detect
 from bubblefinder.steps.doubts import less_sure
 from bubblefinder.steps.kept import take_up
@@ -133,24 +135,16 @@ def _none(timeline: Timeline) -> Steps:
 
 def _replay_frame(timeline: Timeline, found: list[Detected], windows: pl.DataFrame) -> pl.DataFrame:
     """Return window_index, role and position of every replay, in the timeline's order."""
-    replays = timeline.replays[["gpu", "process", "start_ns"]].with_row_index("replay_index")
-    spans = windows[["gpu", "process", "start_ns"]].with_row_index("window_index").sort("start_ns")
-    placed = replays.sort("start_ns").join_asof(spans, on="start_ns", by=["gpu", "process"], check_sortedness=False)
-    empty = pl.DataFrame(schema={"replay_index": pl.UInt32, "role": pl.String, "position": pl.Int64})
-    roles = pl.concat(
-        [
-            empty,
-            *(
-                steps.roles.select(pl.col("replay_index").cast(pl.UInt32), "role", pl.col("position").cast(pl.Int64))
-                for steps in found
-            ),
-        ]
-    )
-    return (
-        placed.join(roles, on="replay_index", how="left")
-        .sort("replay_index")
-        .select("window_index", "role", "position")
-    )
+    rank = ("gpu", "process")
+    spans = windows[[*rank, "start_ns"]].with_row_index("window_index").sort(*rank, "start_ns")
+    starts = timeline.replays["start_ns"].to_numpy()
+    last = Timetable.of(spans, rank, "start_ns").last(timeline.replays[list(rank)], starts)
+    schema = pl.Schema({"replay_index": pl.UInt32, "role": pl.String, "position": pl.Int64})
+    roles = pl.concat([pl.DataFrame(schema=schema), *(steps.roles.cast(schema) for steps in found)])
+    place = np.full(len(starts), NOWHERE)
+    place[roles["replay_index"].to_numpy()] = np.arange(len(roles))
+    window = spans["window_index"][nullable(last)]
+    return pl.DataFrame([window, *taken(roles[["role", "position"]], place)])
 
 
 def _notes(found: list[Detected]) -> tuple[QualityNote, ...]:

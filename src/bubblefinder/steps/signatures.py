@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
+from bubblefinder.lookup import places
 from bubblefinder.steps import thresholds
 from bubblefinder.steps.lane import eager_operations, host_work_before
 from bubblefinder.trace.model import KERNEL, MEMCPY
@@ -101,13 +102,14 @@ def _size_classes(sizes: Ints, ids: Ints, ratio: float) -> Ints:
 
 def _split_by_names(lane: RankWork, kinds: Ints, ids: Ints) -> Ints:
     """Tell apart graphs of one size whose nodes have hardly a name in common."""
-    fullest = lane.replays.with_columns(graph=pl.col("graph").fill_null(-1)).sort(
-        "nodes", "replay_index", descending=[True, False]
-    )
-    chosen = fullest.unique("graph", keep="first", maintain_order=True).select("replay_index", "graph")
-    nodes = lane.operations.filter(pl.col("replay_index").is_in(chosen["replay_index"].implode()))
-    named = nodes.group_by("replay_index", "name").len().join(chosen, on="replay_index")
-    contents = {graph: dict(rows[["name", "len"]].iter_rows()) for (graph,), rows in named.group_by("graph")}
+    replays, nodes = places(lane.replays["replay_index"]), places(lane.replays["nodes"])
+    order = np.lexsort((replays, -nodes, ids))
+    fullest = order[np.unique(ids[order], return_index=True)[1]]
+    graph_of = dict(zip(replays[fullest].tolist(), ids[fullest].tolist(), strict=True))
+    mine = lane.operations.filter(pl.col("replay_index").is_in(list(graph_of)))
+    contents: dict[int, dict[int, int]] = {}
+    for replay, name, count in mine.group_by("replay_index", "name").len().iter_rows():
+        contents.setdefault(graph_of[replay], {})[name] = count
     models: list[tuple[int, dict[int, int]]] = []
     kind_of: dict[int, int] = {}
     for first in np.sort(np.unique(ids, return_index=True)[1]).tolist():

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 import polars as pl
 
 from bubblefinder.intervals import begin_and_end, distinct, median
-from bubblefinder.lookup import NOWHERE, numbered
+from bubblefinder.lookup import NOWHERE, kept, numbered, places
 from bubblefinder.steps import thresholds
 from bubblefinder.steps.boundaries import lane_launches, mark_boundaries
 from bubblefinder.steps.content import content_of
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
 _PREFILL_TEXT: Final = r"(?i)prefill|execute_context_[1-9]\d*\("
 _SLEEPS: Final = r"^(e?poll|p?select|recv|accept|pthread_cond|sem_|futex|nanosleep|clock_nanosleep|read)"
-_LOADS: Final = r"^(cuda|cu)(Module|Library)Load"
+_LOADS: Final = re.compile(r"^(cuda|cu)(Module|Library)Load")
 _FEWEST: Final = 2
 
 
@@ -119,17 +120,16 @@ def _above_the_rest(values: Ints) -> bool:
 
 def _waiting(timeline: Timeline, lane: RankWork) -> Waiting:
     """Return the calls in which threads that launch the lane's work slept, and what they called."""
-    launched = timeline.calls["thread"][lane.operations["call_index"].drop_nulls().unique()].unique()
-    mine = pl.col("thread").is_in(launched.implode())
-    slept = timeline.trace.os_calls.filter(mine & pl.col("name").str.contains(_SLEEPS))
-    called = timeline.calls.filter(mine).select("start_ns", loads=pl.col("api").cast(pl.String).str.contains(_LOADS))
-    called = called.sort("start_ns")
-    return Waiting(
-        slept["start_ns"].to_numpy(),
-        slept["end_ns"].to_numpy(),
-        called["start_ns"].to_numpy(),
-        called["loads"].to_numpy(),
-    )
+    used = np.unique(places(lane.operations["call_index"]))
+    launched = np.unique(timeline.calls["thread"].to_numpy()[used[used != NOWHERE]])
+    slept = timeline.trace.os_calls
+    if len(slept):
+        mine = np.isin(slept["thread"].to_numpy(), launched)
+        slept = kept(slept, mine).filter(pl.col("name").str.contains(_SLEEPS))
+    called = kept(timeline.calls[["start_ns", "api"]], np.isin(timeline.calls["thread"].to_numpy(), launched))
+    loading = [api for api in called["api"].unique() if api is not None and _LOADS.search(api)]
+    called = called.with_columns(loads=pl.col("api").cast(pl.String).is_in(loading)).sort("start_ns")
+    return Waiting(*begin_and_end(slept), called["start_ns"].to_numpy(), called["loads"].to_numpy())
 
 
 def _prefill_by_nvtx(timeline: Timeline, lane: RankWork, starts: Ints) -> Bools:

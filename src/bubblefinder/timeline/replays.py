@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from bubblefinder.lookup import kept, taken
+from bubblefinder.lookup import NOWHERE, kept, nullable, taken
 from bubblefinder.timeline.apis import CallRole
 from bubblefinder.timeline.model import CaptureMode
 from bubblefinder.trace.model import GRAPH, KERNEL
@@ -98,13 +98,12 @@ def find_replays(runs: pl.DataFrame) -> tuple[pl.DataFrame, pl.Series]:
             runs=pl.col("run"),
         )
         .sort("gpu", "start_ns", "end_ns", maintain_order=True)
-        .with_row_index("replay_index")
     )
-    members = replays.select("replay_index", run="runs").explode("run")
-    index = runs.select(pl.int_range(pl.len(), dtype=pl.UInt32).alias("run")).join(
-        members, on="run", how="left", maintain_order="left"
-    )
-    return replays.drop("single", "runs", "replay_index"), index["replay_index"]
+    if replays.is_empty():
+        return replays.drop("single", "runs"), pl.Series("replay_index", [None] * len(runs), pl.UInt32)
+    index = np.full(len(runs), NOWHERE)
+    index[replays["runs"].explode().to_numpy()] = np.repeat(np.arange(len(replays)), replays["runs"].list.len())
+    return replays.drop("single", "runs"), nullable(index).rename("replay_index")
 
 
 def capture_mode(operations: pl.DataFrame, calls: pl.DataFrame) -> CaptureMode:

@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 
 from bubblefinder.causes.places import general
-from bubblefinder.intervals import begin_and_end, split
+from bubblefinder.intervals import begin_and_end, outermost, split
 from bubblefinder.lookup import NOWHERE, Timetable, kept, nullable, numbered, positions, taken
 from bubblefinder.report.account import CallAccount, IdleAccount
 from bubblefinder.report.detail.tables import class_name, labels
@@ -159,8 +159,7 @@ def _outermost(rows: pl.DataFrame, parts: pl.DataFrame) -> pl.Series:
     """Return the name of the outermost row of each part's thread that was open when the part began."""
     rows = rows.filter(pl.col("thread").is_in(parts["thread"].unique().implode()))
     ordered = rows.sort("thread", "start_ns", maintain_order=True)
-    earlier = pl.col("end_ns").cum_max().shift(1).over("thread")
-    outer = ordered.filter(earlier.is_null() | (pl.col("start_ns") >= earlier))
+    outer = kept(ordered, outermost(ordered["thread"].to_numpy(), *begin_and_end(ordered)))
     times = parts["start_ns"].to_numpy()
     last = Timetable.of(outer, ("thread",), "start_ns").last(parts[["thread"]], times)
     ended = np.append(outer["end_ns"].to_numpy(), np.iinfo(np.int64).min)[last]
