@@ -63,6 +63,28 @@ def test_the_first_suspect_is_what_was_seeded(base: str, head: str, kind: str, n
     assert_it_adds_up(back)
 
 
+def test_overlap_that_tiny_kernels_lost_is_the_whole_of_a_longer_step() -> None:
+    """The same loop launched with and without PDL; 17 short kernels a layer may begin early."""
+    lost, gained = compared("tiny.node", "tiny_pdl_lost.node"), compared("tiny_pdl_lost.node", "tiny.node")
+    assert (lost.verdict, gained.verdict) == ("regression", "improvement")
+    for result, kind in ((lost, "overlap lost"), (gained, "overlap gained")):
+        first = result.suspects[0]
+        assert (first.kind, first.confidence) == (kind, "high")
+        assert "(272 nodes)" in result.headline
+        assert_it_adds_up(result)
+        (delta,) = result.deltas
+        overlap = sum(part.delta_ns for part in delta.parts if part.kind == kind)
+        assert overlap == pytest.approx(delta.delta_ns, rel=0.05)
+    assert "programmatic dependent launch" in lost.headline
+
+
+def test_tracing_costs_a_kernel_that_overlaps_less_and_the_correction_knows_it() -> None:
+    """Traced the two differ by 0.202 ms, untraced by 0.151: 2.542 and 2.693 ms."""
+    corrected = [of(name).overhead.corrected_step_ns or 0 for name in ("tiny.node", "tiny_pdl_lost.node")]
+    assert corrected == [pytest.approx(2.542e6, rel=0.01), pytest.approx(2.693e6, rel=0.01)]
+    assert corrected[1] - corrected[0] == pytest.approx(0.151e6, rel=0.15)
+
+
 @pytest.mark.parametrize(("base", "head"), [("host.node", "host_slow.node"), ("base_2.node", "base_slow.node")])
 def test_a_busy_process_on_every_core_is_no_slower_program(base: str, head: str) -> None:
     for result in (compared(base, head), compared(head, base)):

@@ -31,13 +31,22 @@ FOUND = {
     "plan_device.node": ("CUDA001", 13),
     "batching_sync.graph": ("CUDA003", 31),
     "batching_sync.node": ("CUDA003", 11),
+    "vllm_sync.graph": ("VLLM002", 30),
+    "vllm_sync.node": ("VLLM002", 12),
 }
 """The rule that comes first, and in how many steps."""
 
-UNTRACED_MS = {"ahead": 1.121, "plan_host": 1.131, "batching_sync": 9.757, "batching_async": 8.210}
+UNTRACED_MS = {
+    "ahead": 1.121,
+    "plan_host": 1.131,
+    "batching_sync": 9.757,
+    "batching_async": 8.210,
+    "vllm_full": 2.588,
+    "vllm_sync": 3.846,
+}
 """What a step took without the profiler, in the process that was traced in graph mode (workloads/README.md)."""
 
-HEALTHY = ["ahead.graph", "ahead.node", "plan_host.graph", "plan_host.node"]
+HEALTHY = ["ahead.graph", "ahead.node", "plan_host.graph", "plan_host.node", "vllm_full.graph", "vllm_full.node"]
 RANKS = ["slow_rank.graph", "slow_rank.node"]
 NAMES = [*FOUND, *HEALTHY, *RANKS, "batching_async.graph", "batching_async.node", "eager.graph"]
 
@@ -72,7 +81,8 @@ def test_the_steps_are_those_of_the_marks_and_none_is_taken_for_a_prefill(name: 
     """Found anew, without those that the slice keeps: also those that launch a graph kernel by kernel."""
     found = samples.analysis(f"workloads/{name}")
     anew = find_steps(build_timeline(replace(found.trace, part=None)))
-    assert (anew.method, anew.mark) == ("nvtx", "decode_step")
+    mark = "execute_context_#(#)_generation_#(#)" if name.startswith("vllm") else "decode_step"
+    assert (anew.method, anew.mark) == ("nvtx", mark)
     assert set(anew.windows["excluded"].drop_nulls()) <= {"head", "tail", "capture_start"}
     counts = [steps.windows["excluded"].null_count() for steps in (found.steps, anew)]
     assert counts[1] == pytest.approx(counts[0], abs=2)
@@ -144,6 +154,24 @@ def test_without_its_wait_the_step_is_that_of_the_program_that_has_none(name: st
 def test_in_node_mode_it_is_that_of_the_fixed_program_in_node_mode(name: str, fixed: str) -> None:
     """Where every launch call is slow, the gap that one leaves is the host's, and no gap of the queue."""
     assert without_waits(name)[1] == pytest.approx(without_waits(fixed)[0], rel=0.07)
+
+
+@pytest.mark.parametrize("name", ["vllm_full", "vllm_sync"])
+def test_the_correction_holds_the_step_of_the_process_without_the_profiler(name: str) -> None:
+    low, high = samples.report(f"workloads/{name}.graph").overhead.range_ns or (0, 0)
+    assert low <= UNTRACED_MS[name] * MS <= high
+
+
+def test_without_its_wait_vllm_takes_what_another_process_takes_that_has_none() -> None:
+    """As far as two processes can show it: traced, and on a host as fast as each was without the profiler."""
+    traced = samples.report("workloads/vllm_full.graph").overhead.traced_step_ns or 0
+    study = samples.analysis("workloads/vllm_sync.graph").study
+    (lane,) = study.ranks
+    untraced = study.at_untraced(lane, UNTRACED_MS["vllm_sync"] * MS, mean=True)
+    for model, truth in ((study.model, traced), (untraced.model, UNTRACED_MS["vllm_full"] * MS)):
+        then = predict(model, [ALL])[lane]
+        assert then.step_ns == pytest.approx(truth, rel=0.08)
+        assert then.low_ns <= truth <= then.high_ns
 
 
 def test_asynchronous_batching_is_as_much_faster_as_predicted() -> None:

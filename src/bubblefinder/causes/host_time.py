@@ -160,7 +160,8 @@ def host_pieces(timeline: Timeline, causes: Causes, rank: RankSteps, thread: int
 
     Returns:
         step, start_ns, ns, after_role and before_role (its phase), call (a number), api, api_role and waiting of the
-        call, nvtx and range_index (a number) of the range; null where there is none.
+        call, nvtx and range_index (a number) of the range and whether it opened in these steps; null where there is
+        none.
     """
     calls = _outermost_calls(timeline, causes, thread, edges)
     ranges = timeline.ranges.of_thread(thread)
@@ -172,13 +173,15 @@ def host_pieces(timeline: Timeline, causes: Causes, rank: RankSteps, thread: int
     call = _open_at(calls, starts)
     place = nullable(timeline.ranges.innermost(np.full(len(starts), thread), starts))
     phase = nullable(np.searchsorted(begun, starts, side="right") - 1)
+    opened = pl.col("start_ns") >= edges[0]
     columns = {"step": np.searchsorted(edges, starts, side="right") - 1, "start_ns": starts, "ns": lengths}
     return pl.DataFrame(
         columns
         | taken(phases[["after_role", "before_role"]], phase).to_dict()
         | taken(calls[["api", "api_role"]], nullable(call)).to_dict()
         | {"waiting": np.append(calls["waiting"].to_numpy(), False)[call], "call": nullable(call)}
-        | {"nvtx": timeline.ranges.rows["text"][place], "range_index": place}
+        | timeline.ranges.rows.select(nvtx="text", opened=opened)[place].to_dict()
+        | {"range_index": place}
     )
 
 
@@ -256,8 +259,9 @@ def _ranges(pieces: pl.DataFrame, told: _Columns) -> list[HostRange]:
         return []
     _, group = numbered(pieces.select(general(pl.col("nvtx"))))
     names = pieces["nvtx"][np.unique(group, return_index=True)[1]]
-    opened = places(pieces["range_index"])
-    once = np.unique(np.stack((group, opened)), axis=1)[0]  # each range of a group
+    opened = pieces["opened"].fill_null(value=False).to_numpy()
+    each = np.stack((group, places(pieces["range_index"])))[:, opened]
+    once = np.unique(each, axis=1)[0]  # each range of a group
     found = {
         "p50_ns": told.p50(group),
         "waiting_p50_ns": told.p50(group, told.waiting),

@@ -7,6 +7,7 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Final
 
 from bubblefinder.compare.metrics import ranks
+from bubblefinder.steps.by_nvtx import numberless
 from bubblefinder.units import count, duration, plural, printable
 
 if TYPE_CHECKING:
@@ -209,7 +210,7 @@ def _roles(base: Sequence[Report], head: Sequence[Report]) -> Iterator[str]:
 
 
 def _workload(base: Sequence[Report], head: Sequence[Report]) -> Iterator[str]:
-    before, after = ({r.steps.mark or f"{r.steps.method} (no mark)" for r in side} for side in (base, head))
+    before, after = ({_mark(r) for r in side} for side in (base, head))
     if before != after:
         yield f"The steps were cut by other marks: {_listed(before)} against {_listed(after)}."
     keys = {key for r in base for key in r.run.meta} & {key for r in head for key in r.run.meta}
@@ -217,6 +218,14 @@ def _workload(base: Sequence[Report], head: Sequence[Report]) -> Iterator[str]:
         before, after = ({r.run.meta[key] for r in side if key in r.run.meta} for side in (base, head))
         if before != after:
             yield f"{printable(key)} differs: {_listed(before)} against {_listed(after)}."
+
+
+def _mark(report: Report) -> str:
+    """Return what cut the steps, without the numbers in a range's name: how many requests and tokens a step has."""
+    steps = report.steps
+    if steps.mark is None:
+        return f"{steps.method} (no mark)"
+    return numberless(steps.mark) if steps.method == "nvtx" else steps.mark
 
 
 def _requests(base: Sequence[Report], head: Sequence[Report]) -> Iterator[str]:

@@ -28,17 +28,45 @@ KNOWN: Final = (
 )
 """SGLang's, vLLM's and TensorRT-LLM's names, and what people call a step in loops of their own."""
 
+_NUMBER: Final = re.compile(r"(?<![^\W_])\d+")
+"""Not one that ends a word: `llama3` is a name."""
+_ANY_NUMBER: Final = r"\\d+"
+
 _PART: Final = re.compile(r"layer|block|attention|mlp|expert|moe", re.IGNORECASE)
 """What names a part of a forward pass."""
 
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """A range that may mark steps: what it is called, where they begin, and what speaks for it beforehand."""
+    """A range that may mark steps: what it is called, where they begin, and what speaks for it beforehand.
+
+    Attributes:
+        text: what it is called, or the pattern that was asked for.
+        boundaries: where steps begin.
+        bonus: points for its name.
+        is_numbered: engines number such ranges, so that the text stands for all that differ in numbers.
+    """
 
     text: str
     boundaries: Ints
     bonus: float = 0.0
+    is_numbered: bool = False
+
+    @property
+    def called(self) -> str:
+        """Its name without the numbers that change from step to step."""
+        return numberless(self.text) if self.is_numbered else self.text
+
+    @property
+    def pattern(self) -> str:
+        """The regular expression that `--step-by nvtx:` takes for it."""
+        escaped = re.escape(self.text)
+        return f"^{_NUMBER.sub(_ANY_NUMBER, escaped) if self.is_numbered else escaped}$"
+
+
+def numberless(text: str) -> str:
+    """Return a name without the numbers that change from step to step; one that ends a word belongs to the name."""
+    return _NUMBER.sub("#", text)
 
 
 def asked_mark(timeline: Timeline, lane: RankWork, pattern: str) -> Mark | None:
@@ -80,7 +108,7 @@ def marks_of(timeline: Timeline, lane: RankWork, since_ns: int) -> list[Mark]:
         outer = covers and not covered and not _PART.search(text)
         bonus = thresholds.KNOWN_POINTS if known else thresholds.OUTER_POINTS if outer else 0.0
         covered |= covers
-        found.append(Mark(text, boundaries, bonus))
+        found.append(Mark(text, boundaries, bonus, is_numbered=known))
     return found
 
 
@@ -97,7 +125,13 @@ def _candidates(ranges: pl.DataFrame) -> list[tuple[str, pl.DataFrame, bool]]:
     )
     parts = ranges.filter(pl.col("text").is_in(named.implode())).partition_by("text", as_dict=True)
     plain = [(text, parts[text,], False) for text in named]
-    return [(rows["text"][0], rows, True) for rows in known if len(rows) >= thresholds.FEWEST - 1] + plain
+    often = [rows for rows in known if len(rows) >= thresholds.FEWEST - 1]
+    return [(_most_frequent(rows["text"]), rows, True) for rows in often] + plain
+
+
+def _most_frequent(texts: pl.Series) -> str:
+    """Return the text that comes most often, of several the first in order."""
+    return str(texts.value_counts().sort("count", "text", descending=[True, False])["text"][0])
 
 
 def _whole(timeline: Timeline, launches: Launches, ranges: pl.DataFrame) -> pl.DataFrame:

@@ -93,10 +93,10 @@ def _best(timeline: Timeline, lane: Detected, asked: _Asked, cadence: Cadence | 
     choice = choose(steady, _segmentations(steady, lane.lane, marks, recurs, method, cadence), asked.about)
     if choice is None:
         return None
-    found = replace(lane, confidence=_confidence(choice), rival=_rival(choice))
+    found = replace(lane, confidence=_confidence(choice), rival=_rival(choice, marks))
     if choice.chosen.mark is not None and asked.about is None:
         mark = next(mark for mark in marks if mark.text == choice.chosen.mark)
-        return replace(found, method="nvtx", mark=mark.text, boundaries=mark.boundaries)
+        return replace(found, method="nvtx", mark=mark.called, boundaries=mark.boundaries)
     begins = with_first(steady, choice.chosen.begins)
     whole = method is None and first_is_whole(steady, begins)
     boundaries = _as_cadence(timeline, lane.lane, cadence, event_boundaries(steady, begins), first_is_whole=whole)
@@ -137,13 +137,13 @@ def _recurring(events: Events, method: str | None) -> list[Segmentation]:
     return [one.at(considered) for one in recurring(events.at(considered))]
 
 
-def _rival(choice: Choice) -> Rival | None:
+def _rival(choice: Choice, marks: list[Mark]) -> Rival | None:
     """Return the segmentation that is nearly as good as the one chosen, and how it is asked for."""
     other = choice.rival
     if other is None:
         return None
-    by = f"sequence:{len(other)}" if other.mark is None else f"nvtx:^{re.escape(other.mark)}$"
-    return Rival(len(other), by)
+    pattern = next((mark.pattern for mark in marks if mark.text == other.mark), None)
+    return Rival(len(other), f"nvtx:{pattern}" if pattern else f"sequence:{len(other)}")
 
 
 def _considered(events: Events, method: str | None) -> Bools:

@@ -52,6 +52,12 @@ def host_of(machine: Machine) -> HostTime:
     return found
 
 
+def test_a_range_counts_in_the_step_in_which_it_opens() -> None:
+    """Metadata is built around the first launch of a step: its range opens in the step before."""
+    counts = {item.nvtx: item.per_step_count for item in host_of(slow_host()).ranges if item.nvtx}
+    assert counts == {"build_metadata": 1, "prepare": 1}
+
+
 def test_the_step_is_taken_apart_from_role_to_role() -> None:
     host = host_of(slow_host())
     assert host.step_p50_ns == pytest.approx(1_340_000, rel=0.001)

@@ -42,7 +42,7 @@ def test_kinds_of_personal_data_as_text_and_as_json() -> None:
     assert all(any(line.startswith(kind) for line in asked("--privacy").splitlines()) for kind in kinds)
 
 
-@pytest.mark.parametrize("capture", ["full.graph", "full.node", "piecewise.node", "sync.graph"])
+@pytest.mark.parametrize("capture", ["full.graph", "full.node", "piecewise.node", "sync.graph", "batch_8.graph"])
 def test_vllm_is_recognised_and_its_own_switch_told_alone(capture: str) -> None:
     done = CliRunner().invoke(app, ["doctor", str(SAMPLES / f"vllm/{capture}.sqlite.xz"), "--json"])
     answers = json.loads(done.stdout)["answers"]
@@ -50,6 +50,15 @@ def test_vllm_is_recognised_and_its_own_switch_told_alone(capture: str) -> None:
         "what would name vllm's code"
     ]
     assert "VLLM_NVTX_SCOPES_FOR_PROFILING=1" in answers["what would name vllm's code"]
+
+
+@pytest.mark.parametrize("capture", ["sync_nvtx.node", "functions.graph"])
+def test_vllm_is_told_no_switch_that_is_on_nor_names_that_are_there(capture: str) -> None:
+    """The switch opens no range around the second model runner's parts of a step, but around its scheduler's."""
+    done = CliRunner().invoke(app, ["doctor", str(SAMPLES / f"vllm/{capture}.sqlite.xz"), "--json"])
+    assert "VLLM_NVTX" not in done.stdout
+    begins = json.loads(done.stdout)["answers"]["where does a decode step begin"]
+    assert "by nvtx (execute_context_#(#)_generation_#(#))" in begins
 
 
 def test_tensorrt_llm_is_told_its_switch_as_far_as_its_threads_show_it() -> None:

@@ -1,9 +1,12 @@
 from __future__ import annotations
 
+import re
 from itertools import product
 
+import numpy as np
 import pytest
 
+from bubblefinder.steps.by_nvtx import Mark
 from bubblefinder.steps.find import find_steps
 from bubblefinder.timeline.build import build_timeline
 from tests.judged import cut
@@ -53,9 +56,18 @@ def test_one_text_of_a_known_mark_does_not_win_over_the_others() -> None:
         context = 1 if number % 4 == 3 else 0
         loop.step([VERIFY.at(context)], mark=f"execute_context_{context}({64 * context})_generation_1(1)")
     steps = steps_of(loop.sketch.trace())
-    assert steps.method == "nvtx"
+    assert (steps.method, steps.mark) == ("nvtx", "execute_context_#(#)_generation_#(#)")
     assert begins(steps) == loop.firsts
     assert reasons(steps).count("prefill") == 3
+
+
+def test_numbers_are_no_part_of_a_known_name_and_part_of_any_other() -> None:
+    nowhere = np.empty(0, np.int64)
+    text = "llama3.decode_step 17"
+    known, other = Mark(text, nowhere, is_numbered=True), Mark(text, nowhere)
+    assert (known.called, other.called) == ("llama3.decode_step #", text)
+    for name, matches in ((text, [True, True]), ("llama3.decode_step 8", [True, False]), ("llama2.x", [False, False])):
+        assert [bool(re.search(mark.pattern, name)) for mark in (known, other)] == matches
 
 
 @pytest.mark.parametrize("graphs", [(VERIFY,), SPECULATIVE], ids=["one graph", "three graphs"])
