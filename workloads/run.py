@@ -148,6 +148,7 @@ def truth(captures: dict[str, Path], results: dict[str, float], entries: dict[st
         "# Known answers",
         "",
         "Computed by `tests/reference.py` over the whole slice; ns. `–` is not measured.",
+        "A step was timed without the profiler in the process captured last: in graph mode where both were.",
         "",
         "| capture | the host | untraced step ms | GPU | " + " | ".join(CLASSES) + " |",
         "|---" * (4 + len(CLASSES)) + "|",

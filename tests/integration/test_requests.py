@@ -57,7 +57,8 @@ def test_each_kernel_that_is_said_to_be_seen_counts_a_known_batch() -> None:
         ("sglang/fi.graph", 1),
         ("sglang/dspark.graph", 1),
         ("sglang/batch_8.graph", 8),
-        (f"vllm/{VLLM[0]}", 1),
+        ("vllm/full.graph", 1),
+        ("vllm/batch_8.graph", 8),
     ):
         trace = samples.analysis(name).timeline.trace
         assert trace.grids is not None
