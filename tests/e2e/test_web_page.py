@@ -253,7 +253,7 @@ def test_without_scripts_the_form_uploads_both_files_and_the_page_gets_to_the_re
     page.set_input_files("#baseline", unpacked("hard_before.graph"))
     page.fill("#label", "plain")
     page.click("text=Analyse")
-    expect(page.locator("h1 .verdict")).to_be_visible()
+    expect(page.locator("h1.verdict")).to_be_visible()
     page.locator(".tools a").nth(1).click()
     expect(page.locator("#verdict-title")).to_contain_text("The GPU idles")
     page.click(".tools .sure summary")
