@@ -160,9 +160,7 @@ def _cut_otherwise(base: Sequence[Report], head: Sequence[Report]) -> list[str]:
 
 
 def _gpus(base: Sequence[Report], head: Sequence[Report]) -> Iterator[str]:
-    before, after = _known_gpus(base), _known_gpus(head)
-    if before and after and before != after:
-        yield f"The GPUs differ: {_listed(before)} against {_listed(after)}."
+    yield from _differing("The GPUs differ", _known_gpus(base), _known_gpus(head))
 
 
 def _unknown_gpus(base: Sequence[Report], head: Sequence[Report]) -> Iterator[str]:
@@ -183,19 +181,15 @@ def _eager(base: Sequence[Report], head: Sequence[Report]) -> Iterator[str]:
 
 def _versions(base: Sequence[Report], head: Sequence[Report]) -> Iterator[str]:
     for field, name in _VERSIONS:
-        before = {getattr(r.trace, field) for r in base} - {None}
-        after = {getattr(r.trace, field) for r in head} - {None}
-        if before and after and before != after:
-            yield f"{name} differs: {_listed(before)} against {_listed(after)}."
-    before, after = {r.overhead.method for r in base}, {r.overhead.method for r in head}
-    if before != after:
-        yield f"The profiler's overhead was found differently: {_listed(before)} against {_listed(after)}."
+        before, after = ({getattr(r.trace, field) for r in side} - {None} for side in (base, head))
+        yield from _differing(f"{name} differs", before, after)
+    methods = ({r.overhead.method for r in side} for side in (base, head))
+    yield from _differing("The profiler's overhead was found differently", *methods)
 
 
 def _ranks(base: Sequence[Report], head: Sequence[Report]) -> Iterator[str]:
-    before, after = {str(len(ranks(r))) for r in base}, {str(len(ranks(r))) for r in head}
-    if before != after:
-        yield f"The number of ranks differs: {_listed(before)} against {_listed(after)}."
+    numbers = ({str(len(ranks(r))) for r in side} for side in (base, head))
+    yield from _differing("The number of ranks differs", *numbers)
 
 
 def _roles(base: Sequence[Report], head: Sequence[Report]) -> Iterator[str]:
@@ -210,14 +204,12 @@ def _roles(base: Sequence[Report], head: Sequence[Report]) -> Iterator[str]:
 
 
 def _workload(base: Sequence[Report], head: Sequence[Report]) -> Iterator[str]:
-    before, after = ({_mark(r) for r in side} for side in (base, head))
-    if before != after:
-        yield f"The steps were cut by other marks: {_listed(before)} against {_listed(after)}."
+    marks = ({_mark(r) for r in side} for side in (base, head))
+    yield from _differing("The steps were cut by other marks", *marks)
     keys = {key for r in base for key in r.run.meta} & {key for r in head for key in r.run.meta}
     for key in sorted(keys):
-        before, after = ({r.run.meta[key] for r in side if key in r.run.meta} for side in (base, head))
-        if before != after:
-            yield f"{printable(key)} differs: {_listed(before)} against {_listed(after)}."
+        said = ({r.run.meta[key] for r in side if key in r.run.meta} for side in (base, head))
+        yield from _differing(f"{printable(key)} differs", *said)
 
 
 def _mark(report: Report) -> str:
@@ -232,6 +224,12 @@ def _requests(base: Sequence[Report], head: Sequence[Report]) -> Iterator[str]:
     before, after = ({f"{told.p50:g}" for r in side if (told := r.steps.requests)} for side in (base, head))
     if before and after and before != after:
         yield f"The steps serve other numbers of requests: {_listed(before)} against {_listed(after)} in the median."
+
+
+def _differing(said: str, before: set[str], after: set[str]) -> Iterator[str]:
+    """Yield how the sides differ in what is known of both."""
+    if before and after and before != after:
+        yield f"{said}: {_listed(before)} against {_listed(after)}."
 
 
 def _listed(names: set[str]) -> str:
