@@ -29,7 +29,8 @@ class Passes:
         kinds: kinds of kernels or graphs that come several times there, and hardly elsewhere.
         prompt: one shorter cycle of each longer one uploads far more than is usual, as prompts are and a grammar's mask
             of the vocabulary isn't, which is uploaded in every step.
-        fuller: it uploads more than usual, where each of the others uploads as well: so does a short prompt.
+        fuller: it uploads more than usual, where each of the others uploads as well: so does a short prompt. Not where
+            the graphs tell a draft and its target, whose plan of attention is larger.
         uploads: something is uploaded in nearly each longer cycle: a prompt would have been.
         target: a graph that takes far longer than the others' comes once a longer cycle, or one of the shorter cycles
             does nearly all of its work: the others are none.
@@ -53,9 +54,11 @@ class Passes:
         usual = max(own, thresholds.TOKEN_BYTES)
         hollow = _hollow(events, shorter, longer)
         prompt = _once_each(shorter[uploads >= thresholds.PROMPT * usual], longer)
-        whole_step = hollow or _once(events, longer)
+        once = _once(events, longer)
+        whole_step = hollow or len(once) >= thresholds.FEWEST
         prompt = prompt and not whole_step
-        fuller = own > 0 and not whole_step and _once_each(shorter[uploads >= thresholds.LENGTH_RATIO * usual], longer)
+        more = _once_each(shorter[uploads >= thresholds.LENGTH_RATIO * usual], longer)
+        fuller = own > 0 and more and not (whole_step or _far_apart(once))
         launched = np.add.reduceat(events.what == COMPUTE, shorter, dtype=np.int64)
         replayed = np.add.reduceat(events.what == REPLAY, shorter, dtype=np.int64)
         few = np.quantile(launched, thresholds.RARE, method="lower")
@@ -144,13 +147,27 @@ def _target(events: Events, shorter: Ints, longer: Ints) -> bool:
     )
 
 
-def _once(events: Events, longer: Ints) -> bool:
-    """Tell whether at least three kinds of graphs come once a longer cycle each, and hardly any other replay."""
+def _once(events: Events, longer: Ints) -> list[float]:
+    """Return how long the kinds of graphs take that come once a longer cycle each, in ns, if hardly any other replays.
+
+    They are the graphs of one step, where they are at least three; a prompt's and that of the steps are two.
+    """
     replays = np.flatnonzero(events.what == REPLAY)
     replays = replays[(replays >= longer[0]) & (replays < longer[-1])]
     kinds = [replays[events.alike[replays] == kind] for kind in np.unique(events.alike[replays]).tolist()]
     once = [kind for kind in kinds if alternate(longer, kind)]
-    return len(once) >= thresholds.FEWEST and sum(map(len, once)) >= thresholds.BY_TURNS * len(replays)
+    if sum(map(len, once)) < thresholds.BY_TURNS * len(replays):
+        return []
+    took = events.end_ns - events.start_ns
+    return [float(np.median(took[kind])) for kind in once]
+
+
+def _far_apart(lasts: list[float]) -> bool:
+    """Tell whether graphs by turns are a draft and its target, by how long they take.
+
+    Behind prompts now and then more than one step would follow, and another batch size makes no graph so much longer.
+    """
+    return len(lasts) > 1 and max(lasts) >= thresholds.ANOTHER_SIZE * min(lasts)
 
 
 def _hollow(events: Events, shorter: Ints, longer: Ints) -> bool:

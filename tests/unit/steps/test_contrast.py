@@ -129,6 +129,33 @@ def test_a_draft_graph_and_its_target_make_one_step() -> None:
     assert len(step_begins(steps_of(machine.trace()))) == 20
 
 
+@pytest.mark.parametrize(("layers", "sure"), [(24, "high"), (8, "low")])
+def test_a_target_that_plans_more_than_its_draft_is_no_short_prompt(layers: int, sure: str) -> None:
+    """One graph drafts a block and the next verifies it, as DSpark does; a prompt's would hardly be longer than a step's.
+
+    Both plan their attention on the host and upload that plan; what follows has a kernel that they have, and none.
+    """
+    machine = Machine()
+    host = machine.host()
+    begun = []
+    for _ in range(20):
+        for graph, plan in ((Graph(11, LAYER * 4), 529), (Graph(12, LAYER * layers), 946)):
+            host.work(200)
+            index = host.kernel("index", 2)
+            begun += [index] if plan == 529 else []
+            for name in ("positions", "pages", "mask"):
+                host.kernel(name, 2)
+                host.read(8)
+            host.upload(plan)
+            host.replay(graph)
+        for name in ("index", "accept", "commit", "publish"):
+            host.kernel(name, 3)
+        host.read(72)
+    steps = steps_of(machine.trace())
+    assert step_begins(steps) == begun
+    assert steps.confidence == sure
+
+
 def test_a_step_with_a_read_after_sampling_and_another_behind_is_one() -> None:
     """Tokens and log-probabilities fetched one after the other, as by a scheduler without overlap."""
     machine = Machine()
