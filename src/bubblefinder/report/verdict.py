@@ -305,18 +305,39 @@ def _few_steps(finding: Finding, report: Report) -> int:
 def _joint(report: Report) -> str:
     """Return what all waits and pauses give back together.
 
-    Nothing where the profiler's part can't be told, and where it is no more than the leading finding gives.
+    The range of those in a row where the profiler's part can't be told; nothing where it is no more than the leading
+    finding gives.
     """
     joint, step = report.joint, report.steps.per_step.get("duration")
-    if joint is None or step is None or step.p50 is None or report.overhead.untold_ns:
-        return ""
     leader = leading_finding(report)
+    if report.overhead.untold_ns:
+        return _in_a_row(report, leader)
+    if joint is None or step is None or step.p50 is None:
+        return ""
     alone = (leader.recoverable_ns or 0) if leader and is_here(leader, report) else 0
     now, then = duration(step.p50), duration(joint.step_ns)
     if joint.recoverable_ns <= alone or now == then:
         return ""
     each = "a median step" if _is_uneven(step) else "a step"
     return f"All {joint.findings} waits and pauses together: {now} to {then}{between_words(joint.range_ns)} {each}."
+
+
+def _in_a_row(report: Report, leader: Finding | None) -> str:
+    """Return between what the waits that hold the host one after the other give together.
+
+    A host that is late for the profiler's sake hides what they cost: where it leads, they are told beside it.
+    """
+    rank = (report.steps.gpu, report.steps.pid)
+    chain = next((one for one in report.wait_chains if (one.gpu, one.pid) == rank), None)
+    if chain is None or leader is None:
+        return ""
+    waits = leader.site.api is not None and is_here(leader, report)
+    alone = max(one[1] for one in (leader.recoverable_range_ns, leader.in_turn_range_ns, (0, 0)) if one)
+    most = chain.joint.recoverable_range_ns[1]
+    if most < FED * chain.step_ns or (waits and most <= _BEYOND * alone):
+        return ""
+    together = between(chain.joint.recoverable_range_ns)
+    return f"The {len(chain.links)} waits in a row would give {together} together."
 
 
 def _rest(report: Report) -> str:
