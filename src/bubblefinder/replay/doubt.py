@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from bubblefinder.replay.changes import Change
+    from bubblefinder.replay.likely_costs import Untraced
     from bubblefinder.replay.predict import Prediction
 
 SURE: Final = 0.95
@@ -61,11 +62,14 @@ class Estimate:
         then: the step after it, by the recorded run.
         doubt: how much of that may be the profiler's.
         least_ns: what a part of the change surely gives by itself.
+        untraced: the step after it without the profiler, as far as that is known: a host that tracing slows hides what
+            a wait costs.
     """
 
     then: Prediction
     doubt: Doubt = Doubt()
     least_ns: int = 0
+    untraced: Untraced | None = None
 
     @property
     def value(self) -> Prediction | None:
@@ -76,10 +80,13 @@ class Estimate:
     def gain_range_ns(self) -> tuple[int, int]:
         """The least and the most that the step loses."""
         least, most = self.doubt.gains(self.then)
-        return max(least, self.least_ns), most
+        hidden = self.untraced.most_ns if self.untraced and not self.doubt.told else 0
+        return max(least, self.least_ns), max(most, hidden)
 
     @property
     def step_range_ns(self) -> tuple[int, int]:
         """The shortest and the longest step then."""
         shortest, longest = self.doubt.steps(self.then)
+        if self.untraced and not self.doubt.told:
+            shortest = min(shortest, self.untraced.low_ns)
         return shortest, min(longest, self.then.now_ns - self.least_ns) if self.least_ns else longest

@@ -129,6 +129,13 @@ def _steps_after(model: Model, changes: Sequence[Change]) -> dict[Rank, int]:
     return {rank: min(_step(steps, times, least), _step(steps, model.recorded)) for rank, steps in model.steps.items()}
 
 
+def steps_at(model: Model, changes: Sequence[Change], speed: float) -> dict[Rank, int]:
+    """Return the predicted steps on a host of another speed, with none of the caution with which a gain is promised."""
+    edited = edit(model, [*changes, HostSpeed(speed)])
+    times, least = replay(model, edited.lag, edited.keep), _least(model, edited)
+    return {rank: min(_step(steps, times, least), _step(steps, model.recorded)) for rank, steps in model.steps.items()}
+
+
 def _cautious(model: Model, changes: Sequence[Change]) -> tuple[EditedGraph, Ints]:
     """Replay the changes with the host as slow as its own variation allows.
 

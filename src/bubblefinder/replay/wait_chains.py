@@ -18,7 +18,7 @@ from bubblefinder.causes.recurring import recurring_groups
 from bubblefinder.causes.site_facts import facts_of_sites
 from bubblefinder.replay.changes import HostSpeed, RemoveWaits
 from bubblefinder.replay.handing_on import blocked, moved_to, preparing_of
-from bubblefinder.replay.likely_costs import range_without_tracing
+from bubblefinder.replay.likely_costs import without_tracing
 from bubblefinder.replay.predict import predict, steps_after
 from bubblefinder.timeline.rank import Rank
 
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from bubblefinder.causes.facts import SiteFacts
     from bubblefinder.causes.model import Causes
     from bubblefinder.replay.changes import Change
+    from bubblefinder.replay.likely_costs import Untraced
     from bubblefinder.replay.model import Model
     from bubblefinder.replay.predict import Prediction
     from bubblefinder.steps.model import Steps
@@ -74,8 +75,7 @@ class WaitChain:
         joint: the step without any of them.
         half_work: the step with them and a host that needs half the time for its own work.
         both: the step with neither the waits nor that half.
-        untraced_ns: between which ends the step lies with neither the waits nor the profiler; None if nothing is known
-            of what it costs.
+        untraced: the step with neither the waits nor the profiler; None if nothing is known of what that costs.
     """
 
     links: tuple[Link, ...]
@@ -84,7 +84,7 @@ class WaitChain:
     joint: Prediction
     half_work: Prediction
     both: Prediction
-    untraced_ns: tuple[int, int] | None
+    untraced: Untraced | None
 
 
 def wait_chains(
@@ -125,7 +125,7 @@ def _chain(timeline: Timeline, causes: Causes, model: Model, mine: RankSteps, ra
         joint=predict(model, [removed])[rank],
         half_work=predict(model, [HALF_THE_WORK])[rank],
         both=predict(model, [removed, HALF_THE_WORK])[rank],
-        untraced_ns=range_without_tracing(timeline, model, rank, [removed]),
+        untraced=without_tracing(timeline, model, rank, [removed]),
     )
 
 

@@ -40,13 +40,13 @@ def _chain(chain: WaitChain, rank: Rank, doubt: Doubt, named: Mapping[int, Match
         links=[_link(link, named.get(link.site.sites[0]), doubt.profilers_ns) for link in chain.links],
         preparing_ns=chain.preparing_ns,
         idle_ns=chain.idle_ns,
-        untraced_range_ns=list(chain.untraced_ns) if chain.untraced_ns else None,
+        untraced_range_ns=[chain.untraced.low_ns, chain.untraced.high_ns] if chain.untraced else None,
     )
 
 
 def _three(chain: WaitChain, doubt: Doubt) -> tuple[Estimate, Estimate, Estimate]:
     """Return what a chain gives without its waits, with half the host's work, and with both, as far as it is known."""
-    joint = Estimate(chain.joint, Doubt(doubt.profilers_ns))
+    joint = Estimate(chain.joint, Doubt(doubt.profilers_ns), untraced=chain.untraced)
     return joint, Estimate(chain.half_work, doubt), Estimate(chain.both, doubt, joint.gain_range_ns[0])
 
 

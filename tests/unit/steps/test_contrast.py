@@ -131,7 +131,7 @@ def test_a_draft_graph_and_its_target_make_one_step() -> None:
 
 @pytest.mark.parametrize(("layers", "sure"), [(24, "high"), (8, "low")])
 def test_a_target_that_plans_more_than_its_draft_is_no_short_prompt(layers: int, sure: str) -> None:
-    """One graph drafts a block and the next verifies it, as DSpark does; a prompt's would hardly be longer than a step's.
+    """One graph drafts a block, the next verifies it, as DSpark does; a prompt's would hardly be longer than a step's.
 
     Both plan their attention on the host and upload that plan; what follows has a kernel that they have, and none.
     """
