@@ -8,6 +8,7 @@ import pytest
 from bubblefinder.replay.changes import CaptureEager, HostSpeed, RemoveTracing, RemoveWaits
 from bubblefinder.replay.critical_path import Bound
 from bubblefinder.replay.doubt import Doubt, Estimate
+from bubblefinder.replay.likely_costs import Untraced
 from bubblefinder.replay.predict import Prediction
 from bubblefinder.replay.sentences import sentence
 
@@ -49,6 +50,15 @@ def test_more_gives_no_less_than_a_part_of_it_surely_does() -> None:
     gives = Estimate(THEN, Doubt(sure=0.4), least_ns=1_900_000)
     assert gives.gain_range_ns == (1_900_000, 4_000_000)
     assert gives.step_range_ns == (6_000_000, 8_100_000)
+
+
+def test_what_a_slowed_host_hides_of_waits_widens_the_range_where_there_is_no_value() -> None:
+    untraced = Untraced(low_ns=3_000_000, high_ns=9_000_000, most_ns=4_500_000)
+    gives = Estimate(THEN, Doubt(1_500_000), untraced=untraced)
+    assert gives.gain_range_ns == (500_000, 4_500_000)
+    assert gives.step_range_ns == (3_000_000, 8_000_000)
+    assert Estimate(THEN, untraced=untraced).gain_range_ns == (2_000_000, 4_000_000)
+    assert Estimate(THEN, untraced=untraced).step_range_ns == (6_000_000, 8_000_000)
 
 
 def test_a_change_has_the_doubts_that_are_about_it() -> None:

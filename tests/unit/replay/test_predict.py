@@ -12,7 +12,7 @@ from bubblefinder.replay.changes import FreeLaunches, HostSpeed, RemoveWaits
 from bubblefinder.replay.critical_path import Bound
 from bubblefinder.replay.doubt import Estimate
 from bubblefinder.replay.model import EdgeKind
-from bubblefinder.replay.predict import predict, steps_after
+from bubblefinder.replay.predict import predict, steps_after, steps_at
 from bubblefinder.replay.sentences import sentence
 from bubblefinder.trace.model import KERNEL
 from tests.captures import captures
@@ -74,6 +74,21 @@ def test_a_host_that_varies_is_promised_less() -> None:
     steady, varying = model_of(noisy(jitter=0.0)), model_of(noisy(jitter=0.3))
     assert steady.host_spread < 0.001
     assert varying.host_spread > 0.02
+
+
+def test_what_another_host_takes_is_told_without_that_caution() -> None:
+    model = model_of(noisy(jitter=0.3))
+    for changes in ([], [ALL]):
+        plain, cautious = steps_at(model, changes, 1.0), steps_after(model, changes)
+        assert all(plain[lane] <= step for lane, step in cautious.items())
+        assert all(steps_at(model, changes, 2.0)[lane] <= step for lane, step in plain.items())
+    (lane,) = model.steps
+    assert steps_at(model, [ALL], 1.0)[lane] < steps_after(model, [ALL])[lane]
+
+
+def test_where_another_host_gains_nothing_is_only_not_sure() -> None:
+    then = replace(only(predict(model_drawn(HOST), [])), low_ns=15_000)
+    assert sentence(Estimate(then)).startswith("Almost nothing to gain for sure: the step stays at 20.0 us.")
 
 
 @pytest.mark.parametrize("factor", [1.1, 1.5, 2, 10, 1e9])
