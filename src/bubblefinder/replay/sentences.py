@@ -31,7 +31,8 @@ def sentence(estimate: Estimate, *, why: bool = True) -> str:
         return f"The step loses {gain}{f': {doubt_words(estimate.doubt.profilers_ns)}' if why else ''}."
     bound = f"Then {BOUNDS[then.bound]}"
     if then.recoverable_ns < NOTHING * then.now_ns:
-        sure = " for sure" if then.now_ns - then.low_ns >= NOTHING * then.now_ns else ""
+        by_host = then.bound is Bound.HOST and then.now_ns - then.low_ns >= NOTHING * then.now_ns
+        sure = " for sure" if by_host else ""
         return f"Almost nothing to gain{sure}: the step stays at {duration(then.step_ns)}. {bound}{_range(then)}."
     part = share(then.recoverable_ns / then.now_ns)
     return (

@@ -87,7 +87,7 @@ def test_what_another_host_takes_is_told_without_that_caution() -> None:
 
 
 def test_where_another_host_gains_nothing_is_only_not_sure() -> None:
-    then = replace(only(predict(model_drawn(HOST), [])), low_ns=15_000)
+    then = replace(only(predict(model_drawn(HOST), [])), low_ns=15_000, bound=Bound.HOST)
     assert sentence(Estimate(then)).startswith("Almost nothing to gain for sure: the step stays at 20.0 us.")
 
 
