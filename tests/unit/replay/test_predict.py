@@ -83,7 +83,7 @@ def test_what_another_host_takes_is_told_without_that_caution() -> None:
         assert all(plain[lane] <= step for lane, step in cautious.items())
         assert all(steps_at(model, changes, 2.0)[lane] <= step for lane, step in plain.items())
     (lane,) = model.steps
-    assert steps_at(model, [ALL], 1.0)[lane] < steps_after(model, [ALL])[lane]
+    assert steps_at(model, [], 1.1)[lane] < steps_after(model, [HostSpeed(1.1)])[lane]
 
 
 def test_where_another_host_gains_nothing_is_only_not_sure() -> None:
