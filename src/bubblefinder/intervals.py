@@ -12,6 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import polars as pl
 
 Ints = NDArray[np.int64]
@@ -117,6 +119,21 @@ def median(values: NDArray[np.int64] | NDArray[np.float64]) -> float:
     middle = (len(values) - 1) // 2, len(values) // 2
     low, high = np.partition(values, middle)[list(middle)].tolist()
     return float((low + high) / 2)
+
+
+def percentile(values: NDArray[np.int64] | NDArray[np.float64], q: float) -> float:
+    """Return numpy's linear percentile of some values: np.percentile, which takes ten times as long to begin with."""
+    place = (len(values) - 1) * (q / 100)
+    below, part = int(place), place - int(place)
+    ordered = np.sort(values)
+    low, high = float(ordered[below]), float(ordered[min(below + 1, len(values) - 1)])
+    return low + (high - low) * part if part < 0.5 else high - (high - low) * (1 - part)  # noqa: PLR2004 - as numpy does
+
+
+def one_of(values: Ints, few: Sequence[int]) -> Bools:
+    """Tell which values are one of a few: np.isin, which sorts both."""
+    found: Bools = np.logical_or.reduce([values == one for one in few])
+    return found
 
 
 def inside(points: Ints, cover: Cover) -> Bools:

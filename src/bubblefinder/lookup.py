@@ -56,7 +56,7 @@ def _different(column: pl.Series) -> pl.Series:
 
 
 def _keys(group: pl.Series, number: pl.Series, groups: Ints, low: int, width: int) -> Ints:
-    keys: Ints = number.fill_null(low).to_numpy() - low
+    keys: Ints = (number.fill_null(low) if number.null_count() else number).to_numpy() - low
     if len(groups) > 1:
         keys += np.searchsorted(groups, group.fill_null(groups[0]).to_numpy()) * width
     for column in (number, group):

@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 
 from bubblefinder.causes.drains import CHARGEABLE, NOBODY, chains, lead_lost, open_gaps, to_blame, waiting_for_others
-from bubblefinder.intervals import begin_and_end, split
+from bubblefinder.intervals import begin_and_end, one_of, split
 from bubblefinder.lookup import kept, taken
 from bubblefinder.timeline.model import IdleClass
 
@@ -47,7 +47,7 @@ def find_charges(timeline: Timeline, waits: pl.DataFrame, pauses: pl.DataFrame) 
         blamed[gaps.gap_index] = np.where(charged == NOBODY, lead_lost(gaps, mine, charged), charged)
         opened[gaps.gap_index] = culprit != NOBODY
         thread[gaps.gap_index] = gaps.thread
-    chargeable = np.flatnonzero(np.isin(timeline.pieces["idle_class"].to_numpy(), CHARGEABLE))
+    chargeable = np.flatnonzero(one_of(timeline.pieces["idle_class"].to_numpy(), CHARGEABLE))
     gap = timeline.pieces["gap_index"].to_numpy()[chargeable]
     pieces = taken(timeline.pieces[["gpu", "start_ns", "end_ns", "idle_class"]], chargeable).hstack(
         [

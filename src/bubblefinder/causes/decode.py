@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from bubblefinder import intervals
 from bubblefinder.causes.evidence import Evidence
 from bubblefinder.intervals import begin_and_end, inside, last_before, median, split, union_of
 from bubblefinder.lookup import kept, places, taken
@@ -191,19 +192,23 @@ def p50(values: NDArray[np.int64] | NDArray[np.float64]) -> float | None:
 
 def percentile(values: NDArray[np.int64] | NDArray[np.float64], q: float) -> float | None:
     """Return numpy's linear percentile, None of nothing."""
-    return float(np.percentile(values, q)) if len(values) else None
+    return intervals.percentile(values, q) if len(values) else None
 
 
 def call_rows(timeline: Timeline, call_indices: pl.Series) -> tuple[Evidence, ...]:
     """Return the rows of some API calls, spread over all of them."""
-    calls = taken(timeline.calls[["row", "start_ns", "end_ns"]], spread(call_indices.drop_nulls()))
+    calls = taken(timeline.calls[["row", "start_ns", "end_ns"]], spread(_known(call_indices)))
     return tuple(Evidence(CALLS_TABLE, *row) for row in calls.rows())
 
 
 def operation_rows(timeline: Timeline, op_indices: pl.Series) -> tuple[Evidence, ...]:
     """Return the rows of some operations, spread over all of them."""
-    operations = taken(timeline.operations[["kind", "row", "start_ns", "end_ns"]], spread(op_indices.drop_nulls()))
+    operations = taken(timeline.operations[["kind", "row", "start_ns", "end_ns"]], spread(_known(op_indices)))
     return tuple(Evidence(KIND_TABLES[kind], row, start, end) for kind, row, start, end in operations.rows())
+
+
+def _known(positions: pl.Series) -> pl.Series:
+    return positions.drop_nulls() if positions.null_count() else positions
 
 
 def spread(values: pl.Series, most: int = MOST_EVIDENCE) -> pl.Series:

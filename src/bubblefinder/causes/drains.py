@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from bubblefinder.causes.thresholds import COVERS, OWN_COPY_NS, STALL_NS
-from bubblefinder.intervals import begin_and_end, distinct
+from bubblefinder.intervals import begin_and_end, distinct, one_of
 from bubblefinder.lookup import NOWHERE, kept, places, taken
 from bubblefinder.timeline.apis import CallRole
 from bubblefinder.timeline.model import CaptureMode, IdleClass, on_gpu
@@ -48,7 +48,7 @@ class OpenGaps:
 def open_gaps(timeline: Timeline, gpu: int) -> OpenGaps:
     """Return the gaps of a GPU that are not wholly inside replays or profiler time."""
     pieces = on_gpu(timeline.pieces, gpu)
-    outside = np.isin(pieces["idle_class"].to_numpy(), _OUTSIDE)
+    outside = one_of(pieces["idle_class"].to_numpy(), _OUTSIDE)
     index = distinct(pieces["gap_index"].to_numpy()[outside].astype(np.int64))
     gaps = taken(timeline.gaps[["start_ns", "end_ns", "call_index"]], index)
     starts, ends = begin_and_end(gaps)

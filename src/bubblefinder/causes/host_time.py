@@ -15,7 +15,7 @@ import polars as pl
 
 from bubblefinder.causes.host_record import HostCall, HostPhase, HostRange, HostTime
 from bubblefinder.causes.places import general
-from bubblefinder.intervals import begin_and_end, distinct, outermost
+from bubblefinder.intervals import begin_and_end, distinct, one_of, outermost
 from bubblefinder.lookup import NOWHERE, kept, nullable, numbered, places, taken
 from bubblefinder.timeline.apis import CallRole
 from bubblefinder.timeline.launches import LAUNCHES
@@ -222,8 +222,8 @@ def _phases(pieces: pl.DataFrame, told: _Columns) -> Iterator[HostPhase]:
         "waiting_p50_ns": told.p50(group, told.waiting),
         "calls_p50_ns": told.p50(group, told.working),
         "between_p50_ns": told.p50(group, ~told.called),
-        "launches": told.p50(group, first[np.isin(role[first], LAUNCHES)], count=True),
-        "copies": told.p50(group, first[np.isin(role[first], (CallRole.COPY, CallRole.MEMSET))], count=True),
+        "launches": told.p50(group, first[one_of(role[first], LAUNCHES)], count=True),
+        "copies": told.p50(group, first[one_of(role[first], (CallRole.COPY, CallRole.MEMSET))], count=True),
     }
     for number in np.flatnonzero(told.usual(group)).tolist():
         after, before = pairs[number]

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
+from bubblefinder.intervals import one_of
 from bubblefinder.lookup import NOWHERE, Timetable, changes, nullable, order_of, places, taken
 from bubblefinder.timeline.launches import LAUNCHES
 
@@ -54,7 +55,7 @@ def window_of(steps: Steps, rows: pl.DataFrame, times: Ints) -> pl.Series:
 
 def _phases(submitted: pl.DataFrame, steps: Steps) -> list[pl.Series]:
     """Return phase and role: a replay is a phase, and so is a run of kernel launches with no replay between."""
-    launching = np.flatnonzero(np.isin(submitted["api_role"].to_numpy(), LAUNCHES))
+    launching = np.flatnonzero(one_of(submitted["api_role"].to_numpy(), LAUNCHES))
     launches = taken(submitted[[*_LANE, "replay_index", "window_index"]], launching)
     replay, window = (places(launches[name]) for name in launches.columns[2:])
     eager = replay == NOWHERE

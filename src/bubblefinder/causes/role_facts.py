@@ -11,7 +11,7 @@ from bubblefinder.causes.decode import RankSteps, call_rows, operation_rows, p50
 from bubblefinder.causes.fallbacks import where_it_runs
 from bubblefinder.causes.role_kernels import inside_facts
 from bubblefinder.causes.step_parts import RoleFacts, SeamFacts
-from bubblefinder.intervals import begin_and_end, held_by, last_before
+from bubblefinder.intervals import begin_and_end, held_by, last_before, one_of
 from bubblefinder.lookup import NOWHERE, changes, kept, places, taken
 from bubblefinder.timeline.apis import CallRole
 from bubblefinder.timeline.model import INTER, IdleClass, on_gpu
@@ -85,9 +85,8 @@ def role_facts(timeline: Timeline, lane: RankSteps, spans: pl.DataFrame, owner: 
         spans: from `find_spans`.
         owner: from `span_of_pieces`.
     """
-    decode = kept(spans, spans["window"] >= 0).filter(
-        pl.Series(lane.decode[spans["window"].filter(spans["window"] >= 0).to_numpy()])
-    )
+    window = spans["window"].to_numpy()
+    decode = kept(spans, (window >= 0) & lane.decode[window])
     replayed = set(kept(decode, ~decode["eager"])["role"])
     for mine in decode.partition_by("role", maintain_order=True):
         yield _role(timeline, lane, spans, mine, owner, replayed=replayed)
@@ -101,9 +100,9 @@ def _role(
     length = p50(lengths)
     count = len(mine) / lane.steps if lane.steps else None
     window = mine["window"].to_numpy()
-    measured = eager or mine["nodes"].is_not_null().all()
-    chosen = (owner >= 0) & (spans["role"] == role).fill_null(value=False).to_numpy()[owner]
-    chosen &= np.isin(lane.pieces.idle_class, INTER if eager else (IdleClass.INTRA_GRAPH,))
+    measured = eager or not mine["nodes"].null_count()
+    chosen = (owner >= 0) & (spans["role"] == role).to_numpy()[owner]
+    chosen &= one_of(lane.pieces.idle_class, INTER if eager else (IdleClass.INTRA_GRAPH,))
     idle = lane.idle(chosen)
     total = idle.sum()
     spanned = lane.per_step(window, lengths)
@@ -112,7 +111,7 @@ def _role(
         idle = lane.per_step(within, lane.pieces.ns[chosen])[spanned > 0]
     launches = lane.per_step(window, mine["launches"].to_numpy())
     step = lane.step_p50_ns
-    sample = mine[spread(pl.int_range(len(mine), eager=True), _LOOKED_INTO)]
+    sample = mine[spread(pl.Series(np.arange(len(mine))), _LOOKED_INTO)]
     return RoleFacts(
         gpu=lane.gpu,
         process=lane.process,
@@ -176,7 +175,7 @@ def seam_facts(
     if spans.is_empty():
         return
     glue = _glue(timeline, causes, lane)
-    idles = (owner < 0) & ~lane.pieces.charged & np.isin(lane.pieces.idle_class, INTER)
+    idles = (owner < 0) & ~lane.pieces.charged & one_of(lane.pieces.idle_class, INTER)
     free = np.flatnonzero(idles & _between_glue(timeline, lane, glue))
     seams = spans.select(after_role="role", before_role=pl.col("role").shift(-1)).with_row_index("seam")
     starts = spans["start_ns"].to_numpy()

@@ -9,7 +9,7 @@ import polars as pl
 
 from bubblefinder.causes.decode import RankSteps, p50
 from bubblefinder.causes.tandems import SpanKernels, find_tandems
-from bubblefinder.lookup import NOWHERE, comparable, previous
+from bubblefinder.lookup import NOWHERE, comparable, places, previous
 from bubblefinder.overhead.calibration import likely_costs
 from bubblefinder.timeline.model import CaptureMode
 from bubblefinder.trace.model import KERNEL
@@ -65,7 +65,7 @@ def inside_facts(
 
 def _short_names(timeline: Timeline, names: pl.Series) -> tuple[Ints, list[str]]:
     """Return the position of the name of each operation among the different names, as people read them."""
-    known, place = np.unique(names.fill_null(NOWHERE).to_numpy(), return_inverse=True)
+    known, place = np.unique(places(names), return_inverse=True)
     short = [kernel_name(timeline.trace.names.get(name, "?")) for name in known.tolist()]
     position = {text: number for number, text in enumerate(dict.fromkeys(short))}
     return np.array([position[text] for text in short])[place], list(position)
@@ -120,7 +120,7 @@ def _small_runs(kernels: SpanKernels) -> tuple[str, ...]:
 
 def _long_kernels(timeline: Timeline, names: pl.Series, lengths: Ints) -> tuple[str, ...]:
     """Return the names of the kernels that take at least 2 % of the time in kernels, costliest first."""
-    known, place = np.unique(names.fill_null(NOWHERE).to_numpy(), return_inverse=True)
+    known, place = np.unique(places(names), return_inverse=True)
     total = np.bincount(place, lengths)
     long = [(-took, name) for took, name in zip(total.tolist(), known.tolist(), strict=True)]
     long = sorted(one for one in long if -one[0] >= LONG_SHARE * total.sum())

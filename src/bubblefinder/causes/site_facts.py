@@ -13,7 +13,7 @@ from bubblefinder.causes.decode import RankSteps, call_rows, operation_rows, p50
 from bubblefinder.causes.facts import SiteFacts
 from bubblefinder.causes.idle_ranges import idle_ranges
 from bubblefinder.causes.places import frame_chain, nvtx_stack
-from bubblefinder.intervals import begin_and_end
+from bubblefinder.intervals import begin_and_end, one_of
 from bubblefinder.lookup import NOWHERE, kept, places, taken
 from bubblefinder.timeline.apis import CallRole
 from bubblefinder.timeline.launches import LAUNCHES
@@ -270,7 +270,7 @@ def _event_before(timeline: Timeline, mine: pl.DataFrame, wait: dict[str, Any], 
     starts, ends = begin_and_end(mine)
     copied = starts[mine["op_index"].to_numpy() == wait["copy_index"]] if wait["copy_index"] is not None else starts[:0]
     until = int(copied[0]) if len(copied) else wait["start_ns"]
-    launches = np.isin(mine["api_role"].to_numpy(), LAUNCHES) & (starts < until)
+    launches = one_of(mine["api_role"].to_numpy(), LAUNCHES) & (starts < until)
     asked = kept(timeline.calls[["process", "correlation", "thread", "start_ns"]], asking)
     within = asked["start_ns"].is_between(int(ends[launches].max(initial=0)), until)
     asked = kept(asked, (asked["thread"] == wait["launcher"]) & within)

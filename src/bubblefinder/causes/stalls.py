@@ -18,7 +18,7 @@ from bubblefinder.causes.thresholds import (
     SYNCHRONOUS_SHARE,
     USUALLY,
 )
-from bubblefinder.intervals import Cover, begin_and_end, overlap_with, union
+from bubblefinder.intervals import Cover, begin_and_end, one_of, overlap_with, union
 from bubblefinder.lookup import kept, positions, taken
 from bubblefinder.timeline.apis import CallRole
 from bubblefinder.timeline.launches import LAUNCHES
@@ -93,7 +93,7 @@ def find_long_calls(timeline: Timeline, threads: pl.DataFrame) -> pl.DataFrame:
     calls = timeline.calls[["process", "thread", "start_ns", "end_ns", "api", "role"]].with_row_index("call_index")
     long = (calls["end_ns"] - calls["start_ns"]).to_numpy() >= STALL_NS
     calls = kept(calls, long).filter(pl.col("thread").is_in(threads["thread"].unique().implode()))
-    working = kept(calls, np.isin(calls["role"].to_numpy(), _WORKS))
+    working = kept(calls, one_of(calls["role"].to_numpy(), _WORKS))
     found = [part for part in (working, _slow_launches(timeline, calls)) if len(part)]
     parts = [
         _judged(timeline, part.join(mine[["thread"]], on="thread", how="semi"), int(gpu))
@@ -107,7 +107,7 @@ def _slow_launches(timeline: Timeline, calls: pl.DataFrame) -> pl.DataFrame:
     """Return the launch calls far longer than usual for what they launch: a graph, or any kernel."""
     made = timeline.calls[["thread", "role"]].with_row_index("call_index")
     length = timeline.calls["end_ns"] - timeline.calls["start_ns"]
-    launching = np.isin(made["role"].to_numpy(), LAUNCHES)
+    launching = one_of(made["role"].to_numpy(), LAUNCHES)
     if not (launching & (length.to_numpy() >= SLOW_LAUNCH_NS)).any():
         return calls.clear()
     launches = made.with_columns(length=length).filter(pl.Series(launching))
@@ -143,7 +143,7 @@ def _judged(timeline: Timeline, calls: pl.DataFrame, gpu: int) -> pl.DataFrame:
 def late_idle(timeline: Timeline, gpu: int) -> Cover:
     """Return when a GPU was idle since the host had not launched."""
     pieces = on_gpu(timeline.pieces, gpu)
-    late = np.isin(pieces["idle_class"].to_numpy(), _LATE)
+    late = one_of(pieces["idle_class"].to_numpy(), _LATE)
     return union(*(times[late] for times in begin_and_end(pieces)))
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
+from bubblefinder.intervals import one_of
 from bubblefinder.lookup import kept, places, taken
 from bubblefinder.replay.model import EdgeKind
 from bubblefinder.replay.record import by_block
@@ -71,7 +72,7 @@ class RemoveWaits:
         edited.lag[edited.edges(EdgeKind.CALL, syncs)] = 0
         inside = edited.edges(EdgeKind.CALL, copies)
         edited.lag[inside] = np.minimum(edited.lag[inside], _async_copy_ns(model))
-        back = np.append(np.isin(model.blocks["copy_kind"].to_numpy(), (2, 4)), False)[block]
+        back = np.append(one_of(model.blocks["copy_kind"].to_numpy(), (2, 4)), False)[block]
         edited.lag[edited.edges(EdgeKind.CALL, call[back & ~synchronises])] = 0
         _drop_blocks(edited, block[back])
 
@@ -131,7 +132,7 @@ class HostSpeed:
 
     def apply(self, edited: EditedGraph) -> None:
         """Edit the edited."""
-        host = np.isin(edited.model.edges.kind, (EdgeKind.SEGMENT, EdgeKind.CALL))
+        host = one_of(edited.model.edges.kind, (EdgeKind.SEGMENT, EdgeKind.CALL))
         edited.lag[host] = np.floor(edited.lag[host] / self.factor).astype(np.int64)
 
 
@@ -265,7 +266,7 @@ class RemoveTracing:
         for kind, added in ((EdgeKind.CALL, self.call_ns), (EdgeKind.SEGMENT, self.segment_ns)):
             _take(edited, edited.model.edges.kind == kind, added)
         begins = edited.model.blocks["begin"].to_numpy()
-        queued = np.isin(edited.model.edges.kind, (EdgeKind.QUEUE, EdgeKind.SEEN))
+        queued = one_of(edited.model.edges.kind, (EdgeKind.QUEUE, EdgeKind.SEEN))
         queued[queued] = edited.model.edges.target[queued] == begins[edited.model.edges.owner[queued]]
         _take(edited, queued, self.queue_ns)
         self._launch_sooner(edited)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from bubblefinder.intervals import begin_and_end, outermost
+from bubblefinder.intervals import begin_and_end, one_of, outermost
 from bubblefinder.lookup import NOWHERE, kept, places, previous
 from bubblefinder.timeline.apis import CallRole
 
@@ -125,7 +125,7 @@ def excess_of(host: Host, costs: Costs, factor: float) -> Floats:
     length = (host.ends - host.starts).astype(float)
     added = np.full(len(length), costs.other_call.value, dtype=float)
     added[host.role == CallRole.LAUNCH_KERNEL] = costs.kernel_call.value
-    added[np.isin(host.role, (CallRole.COPY, CallRole.MEMSET))] = costs.copy_call.value
+    added[one_of(host.role, (CallRole.COPY, CallRole.MEMSET))] = costs.copy_call.value
     added *= factor
     launches = host.role == CallRole.LAUNCH_GRAPH
     added[launches] = 0.0

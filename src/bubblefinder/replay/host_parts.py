@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -11,7 +12,7 @@ import polars as pl
 from bubblefinder.causes.decode import lanes
 from bubblefinder.causes.host_time import host_pieces, host_starts, main_thread
 from bubblefinder.causes.places import general
-from bubblefinder.lookup import kept
+from bubblefinder.lookup import kept, taken
 from bubblefinder.replay.changes import ShortenHost
 from bubblefinder.replay.islands import replayed_at_once
 from bubblefinder.replay.predict import predict, steps_after
@@ -127,7 +128,7 @@ def _as_listed(part: Shortening, host: HostTime | None) -> Shortening:
 
 def _place(name: str) -> str:
     """Return a range's name as `general` has it."""
-    return str(pl.select(general(pl.lit(name))).item())
+    return re.sub(r"\d+", "#", name)
 
 
 def _owned(pieces: pl.DataFrame, model: Model, thread: int) -> pl.DataFrame:
@@ -135,9 +136,10 @@ def _owned(pieces: pl.DataFrame, model: Model, thread: int) -> pl.DataFrame:
     calls = model.calls[["thread", "start_ns", "end_ns", "waits"]].with_row_index("owner")
     mine = kept(calls, calls["thread"] == thread)
     position = np.searchsorted(mine["end_ns"].to_numpy(), pieces["start_ns"].to_numpy(), side="right")
-    placed = pieces.with_columns(position=pl.Series(position)).filter(pl.col("position") < len(mine))
-    owners = mine[placed["position"]]
-    return placed.with_columns(owner=owners["owner"].cast(pl.Int64), inside=placed["start_ns"] >= owners["start_ns"])
+    known = position < len(mine)
+    placed, owners = kept(pieces, known), taken(mine[["owner", "start_ns"]], position[known])
+    inside = (placed["start_ns"] >= owners["start_ns"]).rename("inside")
+    return placed.hstack([owners["owner"].cast(pl.Int64), inside])
 
 
 class _Part(NamedTuple):
@@ -154,8 +156,8 @@ def _worthwhile_parts(own: pl.DataFrame, steps: int) -> list[_Part]:
     """Return the parts of a host's work that are long enough to be tried."""
     least = LEAST_SHARE * float(own["ns"].sum())
     return [
-        _Part(kind, name, taken, float(rows["ns"].sum()) / steps, _change(rows, taken))
-        for kind, name, taken, rows in _parts(own)
+        _Part(kind, name, share, float(rows["ns"].sum()) / steps, _change(rows, share))
+        for kind, name, share, rows in _parts(own)
         if float(rows["ns"].sum()) >= least
     ]
 
@@ -181,24 +183,24 @@ def _worth(parts: list[_Part], priced: list[Prediction]) -> Iterator[Shortening]
 
 def _parts(own: pl.DataFrame) -> Iterator[tuple[str, str, float, pl.DataFrame]]:
     """Yield kind, name, the share to take, and the pieces of each part of the host's work."""
-    phases = own.drop_nulls(["after_role", "before_role"])
-    between = phases.partition_by("after_role", "before_role", as_dict=True)
-    for (after, before), rows in between.items() if len(between) > 1 else ():
-        yield "phase", f"{after} to {before}", HALF, rows
-    named = own.drop_nulls("nvtx").with_columns(place=general(pl.col("nvtx")))
-    for rows in named.partition_by("place"):
-        yield "range", rows["nvtx"][0], HALF, rows
-    for (api,), rows in own.drop_nulls("api").partition_by("api", as_dict=True).items():
-        yield "call", str(api), 1.0, rows
+    between = own.drop_nulls(["after_role", "before_role"]).partition_by("after_role", "before_role")
+    for rows in between if len(between) > 1 else ():
+        yield "phase", f"{rows['after_role'][0]} to {rows['before_role'][0]}", HALF, rows
+    if own["nvtx"].count():
+        named = own.drop_nulls("nvtx").with_columns(place=general(pl.col("nvtx")))
+        for rows in named.partition_by("place"):
+            yield "range", rows["nvtx"][0], HALF, rows
+    for rows in own.drop_nulls("api").partition_by("api"):
+        yield "call", str(rows["api"][0]), 1.0, rows
 
 
-def _change(rows: pl.DataFrame, taken: float) -> ShortenHost:
+def _change(rows: pl.DataFrame, share: float) -> ShortenHost:
     """Return the change that takes a share of some pieces away; it names the calls concerned, not all of the model."""
     calls, place = np.unique(rows["owner"].to_numpy(), return_inverse=True)
 
     def less(chosen: Bools) -> Ints:
         sums = np.bincount(place[chosen], weights=rows["ns"].to_numpy()[chosen], minlength=len(calls))
-        whole: Ints = np.floor(sums * taken).astype(np.int64)
+        whole: Ints = np.floor(sums * share).astype(np.int64)
         return whole
 
     inside = rows["inside"].to_numpy()

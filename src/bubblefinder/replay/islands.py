@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
+from bubblefinder.intervals import one_of
 from bubblefinder.replay.changes import ShortenHost
 from bubblefinder.replay.model import EdgeKind
 
@@ -21,7 +22,7 @@ _OF_CALLS = (EdgeKind.SEGMENT, EdgeKind.CALL, EdgeKind.AWAIT, EdgeKind.HANDOVER)
 
 def islands_of(model: Model) -> dict[int, int]:
     """Return for each process the least of those that any dependency ties it to, at once or by way of others."""
-    edges, calls = model.edges, np.isin(model.edges.kind, _OF_CALLS)
+    edges, calls = model.edges, one_of(model.edges.kind, _OF_CALLS)
     process = np.zeros(len(edges.owner), np.int64)
     process[calls] = model.calls["process"].to_numpy()[edges.owner[calls]]
     process[~calls] = model.blocks["process"].to_numpy()[edges.owner[~calls]]

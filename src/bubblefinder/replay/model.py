@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from bubblefinder.intervals import one_of
 from bubblefinder.timeline.rank import Rank
 
 if TYPE_CHECKING:
@@ -147,7 +148,7 @@ class Model:
 
         The steadiest process counts, since the others may just wait for it.
         """
-        host = np.flatnonzero(np.isin(self.edges.kind, (EdgeKind.SEGMENT, EdgeKind.CALL)))
+        host = np.flatnonzero(one_of(self.edges.kind, (EdgeKind.SEGMENT, EdgeKind.CALL)))
         process = self.calls["process"].to_numpy()[self.edges.owner[host]]
         of_process = dict(_grouped(process, host))
         spreads = []
@@ -163,7 +164,7 @@ class Model:
     @cached_property
     def work(self) -> Work:
         """The work of the GPUs, and the step that it lies in."""
-        work = np.flatnonzero(np.isin(self.edges.kind, (EdgeKind.WORK, EdgeKind.MEET)))
+        work = np.flatnonzero(one_of(self.edges.kind, (EdgeKind.WORK, EdgeKind.MEET)))
         of_gpu = dict(_grouped(self.blocks["gpu"].to_numpy()[self.edges.owner[work]], work))
         started = self.blocks["start_ns"].to_numpy()
         edges, windows, meets = [work[:0]], [work[:0]], np.zeros(len(self.windows), np.bool_)

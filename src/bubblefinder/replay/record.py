@@ -32,11 +32,13 @@ _NEVER: Final = np.iinfo(np.int64).max
 def find_blocks(timeline: Timeline, causes: Causes, span: tuple[int, int]) -> pl.DataFrame:
     """Return the blocks of GPU work that start inside a span of time, by start; columns as in `Model.blocks`."""
     columns = ("gpu", "process", "context", "stream", "start_ns", "end_ns", "call_index", "copy_kind", "kind")
-    inside = pl.col("start_ns").is_between(*span, closed="left")
-    loose = timeline.operations.select(inside & pl.col("replay_index").is_null()).to_series().arg_true()
-    singles = timeline.operations[list(columns)][loose]
-    singles = singles.with_columns(op_index=loose, kind=_KINDS[singles["kind"]])
-    blocks = pl.concat([singles, _replay_blocks(timeline, causes).filter(inside)], how="diagonal")
+    operations, replays = timeline.operations, _replay_blocks(timeline, causes)
+    within = operations["start_ns"].is_between(*span, closed="left").to_numpy()
+    loose = np.flatnonzero(within & (places(operations["replay_index"]) == NOWHERE))
+    singles = taken(operations[list(columns)], loose)
+    singles = singles.hstack([pl.Series("op_index", loose, pl.UInt32)]).with_columns(kind=_KINDS[singles["kind"]])
+    replays = kept(replays, replays["start_ns"].is_between(*span, closed="left"))
+    blocks = pl.concat([singles, replays], how="diagonal")
     launched = pl.col("call_index").is_between(blocks["call_index"].min(), blocks["call_index"].max())
     roles = causes.submitted[["gpu", "call_index", "role", "phase"]].filter(launched)
     return blocks.sort("start_ns", "end_ns", maintain_order=True).join(
@@ -45,12 +47,15 @@ def find_blocks(timeline: Timeline, causes: Causes, span: tuple[int, int]) -> pl
 
 
 def _replay_blocks(timeline: Timeline, causes: Causes) -> pl.DataFrame:
-    first = causes.submitted[["replay_index", "op_index"]].drop_nulls().unique("replay_index", keep="first")
-    place = first.hstack(taken(timeline.operations[["context", "stream"]], first["op_index"]))
+    replay, operation = (places(causes.submitted[name]) for name in ("replay_index", "op_index"))
+    first = np.full(len(timeline.replays) + 1, NOWHERE)
+    first[replay[::-1]] = operation[::-1]
+    replays = timeline.replays[["gpu", "process", "start_ns", "end_ns", "call_index", "nodes"]]
+    place = taken(timeline.operations[["context", "stream"]], first[:-1])
+    op_index = nullable(first[:-1]).rename("op_index")
     return (
-        timeline.replays[["gpu", "process", "start_ns", "end_ns", "call_index", "nodes"]]
-        .with_row_index("replay_index")
-        .join(place, on="replay_index", how="left", maintain_order="left")
+        replays.with_row_index("replay_index")
+        .hstack([op_index, *place])
         .with_columns(
             kind=pl.lit("graph"),
             intra_ns=pl.when(pl.col("nodes").is_not_null()).then(_idle_inside(timeline)),

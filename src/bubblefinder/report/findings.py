@@ -10,6 +10,7 @@ import polars as pl
 
 from bubblefinder.causes.facts import SiteFacts, StepFacts
 from bubblefinder.causes.step_parts import HoleFacts, QueueFacts, RoleFacts, SkewFacts
+from bubblefinder.intervals import percentile
 from bubblefinder.lookup import kept, places
 from bubblefinder.replay.doubt import Doubt
 from bubblefinder.report.chains import chain_words, in_turn
@@ -129,7 +130,7 @@ def benign(analysis: Analysis) -> list[Benign]:
 def _benign(timeline: Timeline, rows: pl.DataFrame, counts: Mapping[tuple[int, int], int]) -> Benign:
     lanes = rows[["gpu", "process"]].unique(maintain_order=True).rows()
     blocked = rows.group_by("window_index").agg(pl.col("blocked_ns").sum())["blocked_ns"].to_numpy()
-    middle, high = (float(value) for value in np.percentile(blocked, (50, 95)))
+    middle, high = (percentile(blocked, q) for q in (50, 95))
     first = rows.row(0, named=True)
     steps = sum(counts[lane] for lane in lanes)
     return Benign(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
-from bubblefinder.intervals import begin_and_end, covered_before
+from bubblefinder.intervals import begin_and_end, covered_before, percentile
 from bubblefinder.lookup import NOWHERE, kept, places
 from bubblefinder.report.model import DeviceReport, InterGraph, Launches, Regime, Role, Stats, StepRow
 from bubblefinder.steps.model import REGIME
@@ -90,10 +90,8 @@ def stats(values: pl.Series) -> Stats:
     if values.is_empty() or values.null_count():
         return Stats(mean=None, p50=None, p95=None, min=None, max=None)
     numbers = values.to_numpy()
-    middle, high = np.percentile(numbers, (50, 95))
-    return Stats(
-        mean=float(numbers.mean()), p50=float(middle), p95=float(high), min=int(numbers.min()), max=int(numbers.max())
-    )
+    middle, high = (percentile(numbers, q) for q in (50, 95))
+    return Stats(mean=float(numbers.mean()), p50=middle, p95=high, min=int(numbers.min()), max=int(numbers.max()))
 
 
 def request_stats(rows: pl.DataFrame) -> Stats | None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
-from bubblefinder.intervals import distinct
+from bubblefinder.intervals import distinct, one_of
 from bubblefinder.lookup import kept, taken
 from bubblefinder.steps import thresholds
 from bubblefinder.steps.lane import eager_operations
@@ -87,7 +87,7 @@ class Events:
     @cached_property
     def links(self) -> Bools:
         """Return which events pass something between host and GPU: uploads, reads and waits."""
-        return np.isin(self.what, (UPLOAD, READ, WAIT))
+        return one_of(self.what, (UPLOAD, READ, WAIT))
 
     @cached_property
     def waits(self) -> Bools:

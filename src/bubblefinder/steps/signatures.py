@@ -63,7 +63,7 @@ class Signatures:
 
 def replay_signatures(timeline: Timeline, lane: RankWork) -> Signatures:
     """Return what the replays of a lane look like."""
-    ids = lane.replays["graph"].fill_null(-1).to_numpy()
+    ids = places(lane.replays["graph"])
     sizes, counted = _sizes(lane)
     kinds = _size_classes(sizes, ids, thresholds.NODES_RATIO if counted else thresholds.LENGTH_RATIO)
     if counted:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import polars as pl
 
+from bubblefinder.intervals import one_of
 from bubblefinder.lookup import again, joint_keys, positions, repeated
 from bubblefinder.timeline.apis import CallRole, call_roles
 from bubblefinder.timeline.gaps import LONG_AGO
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
     from bubblefinder.intervals import Bools, Ints
 
 LAUNCHES: Final = (CallRole.LAUNCH_KERNEL, CallRole.LAUNCH_GRAPH)
-_SEVERAL: Final = r"^cu(da)?Mem(cpy(3D)?Batch|Prefetch)"
+_SEVERAL: Final = re.compile(r"^cu(da)?Mem(cpy(3D)?Batch|Prefetch)")
 _KEY: Final = ("process", "correlation")
 QUEUED_NS: Final = 20_000
 """A copy behind other work for so long, whose call is still running when it starts, was waited for by that call. Calls
@@ -181,13 +183,12 @@ def expects_record(calls: pl.DataFrame) -> pl.Series:
     doesn't say which it was. Batches of copies and prefetches of managed memory are not: they leave
     records from some collectors and none from others, and move much.
     """
-    apis = calls["api"].unique().cast(pl.String).drop_nulls()
-    batches = pl.col("api").is_in(apis.filter(apis.str.contains(_SEVERAL)).to_list()).fill_null(value=False)
-    return calls.select(
-        (pl.col("role").is_in([int(role) for role in LAUNCHES]) | batches)
-        & (pl.col("return_value").fill_null(0) == 0)
-        & ~pl.col("captured"),
-    ).to_series()
+    expected = one_of(calls["role"].to_numpy(), LAUNCHES)
+    for api in calls["api"].unique():
+        if api is not None and _SEVERAL.search(api):
+            expected |= (calls["api"] == api).fill_null(value=False).to_numpy()
+    failed = (calls["return_value"] != 0).to_numpy()
+    return pl.Series(expected & (failed != True) & ~calls["captured"].to_numpy())  # noqa: E712 - null where unknown
 
 
 def launch_leads(running_end: Ints, runs: pl.DataFrame, calls: pl.DataFrame) -> pl.DataFrame:

@@ -51,8 +51,8 @@ def is_llm(trace: Trace) -> bool:
 
 def _names(trace: Trace) -> Iterator[str]:
     yield from trace.names.values()
-    yield from trace.nvtx["text"].drop_nulls().unique()
-    yield from trace.frames["symbol"].drop_nulls().unique()
+    yield from (text for text in trace.nvtx["text"].unique() if text is not None)
+    yield from (symbol for symbol in trace.frames["symbol"].unique() if symbol is not None)
     yield from _threads_at_work(trace)
     yield from (process.name for process in trace.info.processes if process.name)
 
