@@ -135,6 +135,8 @@ def taken(rows: pl.DataFrame, at: pl.Series | Ints) -> pl.DataFrame:
 
 def places(column: pl.Series) -> Ints:
     """Return a column of positions as numbers, NOWHERE for null: the reverse of `nullable`."""
+    if len(column) > _SMALL and column.null_count():
+        return column.cast(pl.Int64).fill_null(NOWHERE).to_numpy()  # half the memory
     values = column.to_numpy()
     return (np.where(np.isnan(values), NOWHERE, values) if column.null_count() else values).astype(np.int64)
 
@@ -217,7 +219,8 @@ class Timetable:
                 if None in named:
                     continue
                 mine = reduce(and_, (points[name] == one for name, one in zip(by, named, strict=True)))
-                yield int(self.bounds[number]), int(self.bounds[number + 1]), np.flatnonzero(mine.to_numpy())
+                known = mine.fill_null(value=False) if mine.null_count() else mine
+                yield int(self.bounds[number]), int(self.bounds[number + 1]), np.flatnonzero(known.to_numpy())
             return
         group = points.select(by).join(self.groups, on=by, how="left", maintain_order="left")["group"]
         numbers = group.cast(pl.Int64).fill_null(NOWHERE).to_numpy()

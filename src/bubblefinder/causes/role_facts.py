@@ -11,7 +11,7 @@ from bubblefinder.causes.decode import RankSteps, call_rows, operation_rows, p50
 from bubblefinder.causes.fallbacks import where_it_runs
 from bubblefinder.causes.role_kernels import inside_facts
 from bubblefinder.causes.step_parts import RoleFacts, SeamFacts
-from bubblefinder.intervals import begin_and_end, held_by, last_before, one_of
+from bubblefinder.intervals import begin_and_end, every_position, held_by, last_before, one_of
 from bubblefinder.lookup import NOWHERE, changes, kept, places, taken
 from bubblefinder.timeline.apis import CallRole
 from bubblefinder.timeline.model import INTER, IdleClass, on_gpu
@@ -147,17 +147,18 @@ def span_of_pieces(lane: RankSteps, spans: pl.DataFrame) -> Ints:
 def _operations_of(timeline: Timeline, lane: RankSteps, spans: pl.DataFrame) -> pl.DataFrame:
     """Return the operations of some spans, in order, with `span`: the position of their span."""
     here = on_gpu(timeline.operations, lane.gpu)
+    starts, (begins, ends) = here["start_ns"].to_numpy(), begin_and_end(spans)
+    at, span = every_position(np.searchsorted(starts, begins), np.searchsorted(starts, ends, side="right"))
     if spans["eager"][0]:
-        span = held_by(here["start_ns"].to_numpy(), *begin_and_end(spans))
-        span[here["process"].to_numpy() != lane.process] = NOWHERE
+        at = np.unique(at)
+        span = held_by(starts[at], begins, ends)
+        mine = (span != NOWHERE) & (here["process"].to_numpy()[at] == lane.process)
     else:
-        place = np.full(len(timeline.replays) + 1, NOWHERE)
-        place[spans["replay_index"].to_numpy()] = np.arange(len(spans))
-        span = place[places(here["replay_index"])]
-    inside = np.flatnonzero(span != NOWHERE)
-    return taken(here[["kind", "start_ns", "end_ns", "stream", "name"]], inside).with_columns(
-        span=pl.Series(span[inside])
-    )
+        mine = places(here["replay_index"][at]) == spans["replay_index"].to_numpy()[span]
+    at, span = at[mine], span[mine]
+    order = np.argsort(at)
+    found = taken(here[["kind", "start_ns", "end_ns", "stream", "name"]], at[order])
+    return found.hstack([pl.Series("span", span[order])])
 
 
 def seam_facts(

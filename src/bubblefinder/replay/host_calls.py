@@ -99,7 +99,7 @@ def _nodes(timeline: Timeline) -> Ints:
 def _blocked(operations: pl.DataFrame, calls: int) -> Bools:
     """Tell the calls whose copies blocked their thread."""
     blocked = np.zeros(calls + 1, np.bool_)
-    blocked[places(operations["call_index"])[operations["blocking"].to_numpy()]] = True
+    blocked[places(operations["call_index"].filter(operations["blocking"]))] = True
     return blocked
 
 

@@ -80,6 +80,9 @@ def _segments(nodes: Nodes, calls: pl.DataFrame, waits: pl.DataFrame) -> None:
 def _handovers(calls: pl.DataFrame, waits: pl.DataFrame) -> tuple[Ints, Ints, Ints]:
     """Return the calls that a thread made after another thread's wait, how long that wait was, and its call."""
     foreign = kept(waits, waits["thread"] != waits["launcher"]).sort("end_ns")
+    if foreign.is_empty():
+        nothing = np.empty(0, np.int64)
+        return nothing, nothing, nothing
     made = calls.select("start_ns", launcher="thread").with_row_index("next").sort("start_ns")
     found = foreign.join_asof(
         made, left_on="end_ns", right_on="start_ns", by="launcher", strategy="forward", check_sortedness=False

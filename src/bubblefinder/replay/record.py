@@ -33,8 +33,8 @@ def find_blocks(timeline: Timeline, causes: Causes, span: tuple[int, int]) -> pl
     """Return the blocks of GPU work that start inside a span of time, by start; columns as in `Model.blocks`."""
     columns = ("gpu", "process", "context", "stream", "start_ns", "end_ns", "call_index", "copy_kind", "kind")
     operations, replays = timeline.operations, _replay_blocks(timeline, causes)
-    within = operations["start_ns"].is_between(*span, closed="left").to_numpy()
-    loose = np.flatnonzero(within & (places(operations["replay_index"]) == NOWHERE))
+    within = operations["start_ns"].is_between(*span, closed="left")
+    loose = np.flatnonzero((within & operations["replay_index"].is_null()).to_numpy())
     singles = taken(operations[list(columns)], loose)
     singles = singles.hstack([pl.Series("op_index", loose, pl.UInt32)]).with_columns(kind=_KINDS[singles["kind"]])
     replays = kept(replays, replays["start_ns"].is_between(*span, closed="left"))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
-from bubblefinder.lookup import kept, taken
+from bubblefinder.lookup import kept, places, taken
 from bubblefinder.steps import thresholds
 from bubblefinder.timeline.apis import CallRole
 from bubblefinder.timeline.model import on_gpu
@@ -108,11 +108,10 @@ def host_work_before(timeline: Timeline, lane: RankWork) -> Ints:
 
 
 def _waits(timeline: Timeline) -> pl.DataFrame:
-    blocking = timeline.operations["call_index"].filter(timeline.operations["blocking"]).drop_nulls().unique()
-    waits = timeline.calls.with_row_index("call_index").filter(
-        (pl.col("role") == CallRole.WAIT) | pl.col("call_index").is_in(blocking.implode()),
-    )
-    return waits.select("thread", "end_ns", length=pl.col("end_ns") - pl.col("start_ns")).sort("end_ns")
+    waiting = np.append(timeline.calls["role"].to_numpy() == CallRole.WAIT, False)
+    waiting[places(timeline.operations["call_index"].filter(timeline.operations["blocking"]))] = True
+    waits = kept(timeline.calls[["thread", "start_ns", "end_ns"]], waiting[:-1])
+    return waits.hstack([(waits["end_ns"] - waits["start_ns"]).rename("length")]).sort("end_ns")
 
 
 def _waited(waits: pl.DataFrame, threads: Ints, until: Ints) -> Ints:

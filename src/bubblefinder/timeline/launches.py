@@ -187,8 +187,8 @@ def expects_record(calls: pl.DataFrame) -> pl.Series:
     for api in calls["api"].unique():
         if api is not None and _SEVERAL.search(api):
             expected |= (calls["api"] == api).fill_null(value=False).to_numpy()
-    failed = (calls["return_value"] != 0).to_numpy()
-    return pl.Series(expected & (failed != True) & ~calls["captured"].to_numpy())  # noqa: E712 - null where unknown
+    failed = (calls["return_value"] != 0).fill_null(value=False).to_numpy()
+    return pl.Series(expected & ~failed & ~calls["captured"].to_numpy())
 
 
 def launch_leads(running_end: Ints, runs: pl.DataFrame, calls: pl.DataFrame) -> pl.DataFrame:
