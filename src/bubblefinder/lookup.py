@@ -28,6 +28,11 @@ _FEW_GROUPS: Final = 16
 """So few groups are told apart by comparing all points with each of them, quicker than by a join."""
 
 
+def column_of(frame: pl.DataFrame, name: str) -> pl.Series:
+    """Return a column of a frame that stays: one value that stands for all is not spelt out in the frame."""
+    return frame.select(name).to_series()
+
+
 def joint_keys(frames: Sequence[pl.DataFrame], group: str, number: str) -> tuple[list[Ints], int] | None:
     """Return one key for each group and number, the same in all frames, and how many keys there may be.
 
@@ -39,12 +44,12 @@ def joint_keys(frames: Sequence[pl.DataFrame], group: str, number: str) -> tuple
     Returns:
         None where numbers lie so far apart that a table of them would be far larger than the frames.
     """
-    groups = pl.concat([_different(frame[group]) for frame in frames]).unique().sort().to_numpy()
+    groups = pl.concat([_different(column_of(frame, group)) for frame in frames]).unique().sort().to_numpy()
     ends = [end for frame in frames for end in (frame[number].min(), frame[number].max()) if isinstance(end, int)]
     low, width = min(ends, default=0), max(ends, default=0) - min(ends, default=0) + 1
     if width * len(groups) > _SPARSE * sum(map(len, frames)) + _SMALL:
         return None
-    return [_keys(frame[group], frame[number], groups, low, width) for frame in frames], width * len(groups)
+    return [_keys(column_of(frame, group), frame[number], groups, low, width) for frame in frames], width * len(groups)
 
 
 def _different(column: pl.Series) -> pl.Series:
@@ -188,10 +193,8 @@ class Timetable:
         if chosen is not None and not chosen.all():
             picked = np.flatnonzero(chosen.to_numpy())
         rows = np.arange(len(frame))[picked]
-        keys = [comparable(frame[name])[picked] for name in by]
-        new = np.ones(len(rows), np.bool_)
-        new[1:] = np.logical_or.reduce([key[1:] != key[:-1] for key in keys])
-        first = np.flatnonzero(new)
+        keys = [comparable(column_of(frame, name))[picked] for name in by]
+        first = np.flatnonzero(changes(*keys))
         groups = frame[list(by)][rows[first]].with_row_index("group")
         return cls(groups, np.append(first, len(rows)), rows, frame[time].to_numpy()[picked])
 

@@ -21,7 +21,7 @@ from bubblefinder.causes.site_facts import facts_of_sites, site_facts
 from bubblefinder.causes.step_parts import SkewFacts
 from bubblefinder.causes.thresholds import OWN_COPY_NS
 from bubblefinder.intervals import inside, split, union_of
-from bubblefinder.lookup import kept
+from bubblefinder.lookup import column_of, kept
 from bubblefinder.timeline.apis import CallRole
 from bubblefinder.timeline.launches import LAUNCHES
 from bubblefinder.timeline.model import INTER, CaptureMode, IdleClass, on_gpu
@@ -158,10 +158,9 @@ def _copies_alone(timeline: Timeline, lane: RankSteps) -> dict[str, Any]:
 
 def _run_ahead(timeline: Timeline, lane: RankSteps) -> float | None:
     """Return the share of a process's launch calls whose work was queued before the GPU was free."""
-    process = timeline.calls["process"][timeline.leads["call_index"]]
-    leads = kept(
-        timeline.leads, (timeline.leads["gpu"] == lane.gpu) & (process == lane.process) & ~timeline.leads["blocking"]
-    )
+    process = column_of(timeline.calls, "process")[timeline.leads["call_index"]]
+    mine = (column_of(timeline.leads, "gpu") == lane.gpu) & (process == lane.process)
+    leads = kept(timeline.leads, mine & ~timeline.leads["blocking"])
     known = leads["lead_ns"].drop_nulls()
     return float((known > 0).sum()) / len(known) if len(known) else None
 

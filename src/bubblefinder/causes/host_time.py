@@ -16,7 +16,7 @@ import polars as pl
 from bubblefinder.causes.host_record import HostCall, HostPhase, HostRange, HostTime
 from bubblefinder.causes.places import general
 from bubblefinder.intervals import begin_and_end, distinct, one_of, outermost
-from bubblefinder.lookup import NOWHERE, kept, nullable, numbered, places, taken
+from bubblefinder.lookup import NOWHERE, column_of, kept, nullable, numbered, places, taken
 from bubblefinder.timeline.apis import CallRole
 from bubblefinder.timeline.launches import LAUNCHES
 from bubblefinder.units import duration, plural
@@ -149,8 +149,8 @@ def _starts(causes: Causes, rank: RankSteps, thread: int) -> tuple[Ints, Ints]:
 def phase_starts(causes: Causes, rank: RankSteps, thread: int) -> pl.DataFrame:
     """Return start_ns, after_role and before_role of each phase: from the launch of one role to that of the next."""
     submitted = causes.submitted
-    mine = (submitted["thread"] == thread) & (submitted["gpu"] == rank.gpu) & submitted["role"].is_not_null()
-    launched = submitted[["start_ns", "role", "phase"]].filter(mine)
+    mine = (pl.col("thread") == thread) & (pl.col("gpu") == rank.gpu) & pl.col("role").is_not_null()
+    launched = submitted[["start_ns", "role", "phase"]][submitted.select(mine).to_series().arg_true()]
     firsts = launched[np.sort(np.unique(launched["phase"].to_numpy(), return_index=True)[1])]
     return firsts.select("start_ns", after_role="role", before_role=pl.col("role").shift(-1))
 
@@ -191,7 +191,9 @@ def _outermost_calls(timeline: Timeline, causes: Causes, thread: int, edges: Int
     waiting = np.zeros(len(timeline.calls), np.bool_)
     waiting[waits.to_numpy()] = True
     calls = timeline.calls[["start_ns", "end_ns", "api", "role"]].with_row_index("call_index")
-    here = (timeline.calls["thread"] == thread) & (calls["end_ns"] > edges[0]) & (calls["start_ns"] < edges[-1])
+    here = (
+        (column_of(timeline.calls, "thread") == thread) & (calls["end_ns"] > edges[0]) & (calls["start_ns"] < edges[-1])
+    )
     calls = kept(calls, here)
     outer = kept(calls, outermost(np.zeros(len(calls), np.int64), *begin_and_end(calls)))
     api = outer["api"].cast(pl.String)

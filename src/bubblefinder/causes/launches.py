@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 
 from bubblefinder.intervals import one_of
-from bubblefinder.lookup import NOWHERE, Timetable, changes, nullable, order_of, places, taken
+from bubblefinder.lookup import NOWHERE, Timetable, changes, column_of, nullable, order_of, places, taken
 from bubblefinder.timeline.launches import LAUNCHES
 
 if TYPE_CHECKING:
@@ -36,11 +36,11 @@ def find_submissions(timeline: Timeline, steps: Steps) -> pl.DataFrame:
     leads = timeline.leads[["gpu", "call_index", "op_index"]]
     calls = timeline.calls[["process", "thread", "start_ns", "end_ns", "role"]]
     submitted = leads.hstack(calls[leads["call_index"]].rename({"role": "api_role"}))
-    order = order_of([submitted[name].to_numpy() for name in (*_LANE, "start_ns")])
+    order = order_of([column_of(submitted, name).to_numpy() for name in (*_LANE, "start_ns")])
     submitted = submitted if order is None else submitted[order]
     operations = taken(timeline.operations[["start_ns", "replay_index"]], submitted["op_index"])
     windows = window_of(steps, submitted, operations["start_ns"].to_numpy())
-    submitted = submitted.hstack([operations["replay_index"], windows])
+    submitted = submitted.hstack([column_of(operations, "replay_index"), windows])
     return submitted.hstack(_phases(submitted, steps))
 
 

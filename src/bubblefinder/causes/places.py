@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from bubblefinder.causes.launches import last_submission, next_submission, window_of
-from bubblefinder.lookup import kept, nullable, places
+from bubblefinder.lookup import column_of, kept, nullable, places
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -60,7 +60,7 @@ def general(text: pl.Expr) -> pl.Expr:
 
 def frame_chain(timeline: Timeline, call_index: int) -> tuple[str, ...]:
     """Return the call chain of a call, innermost first."""
-    chain = timeline.calls["callchain"][call_index]
+    chain = column_of(timeline.calls, "callchain")[call_index]
     if chain is None:
         return ()
     return tuple(
@@ -70,7 +70,7 @@ def frame_chain(timeline: Timeline, call_index: int) -> tuple[str, ...]:
 
 def frame_names(timeline: Timeline, call_indices: pl.Series) -> list[str | None]:
     """Return of each call's chain the innermost frame that is neither CUDA's nor the framework's, see `_own_frame`."""
-    chains = timeline.calls["callchain"][call_indices]
+    chains = column_of(timeline.calls, "callchain")[call_indices]
     if not chains.count():
         return [None] * len(chains)
     known = timeline.trace.frames.filter(pl.col("callchain").is_in(chains.drop_nulls().unique().implode())).sort(

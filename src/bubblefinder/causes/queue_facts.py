@@ -11,7 +11,7 @@ from bubblefinder.causes.decode import RankSteps, call_rows, p50
 from bubblefinder.causes.places import general
 from bubblefinder.causes.step_parts import QueueFacts
 from bubblefinder.causes.thresholds import FULL_QUEUE, QUEUE_NS
-from bubblefinder.lookup import kept, nullable, taken
+from bubblefinder.lookup import column_of, kept, nullable, taken
 from bubblefinder.timeline.apis import CallRole
 from bubblefinder.timeline.model import IdleClass
 from bubblefinder.trace.model import MEMCPY
@@ -66,7 +66,7 @@ def _pending(timeline: Timeline, held: pl.DataFrame) -> float | None:
 
     None where the launch queue had room.
     """
-    process = timeline.calls["process"][timeline.leads["call_index"]]
+    process = column_of(timeline.calls, "process")[timeline.leads["call_index"]]
     launched = timeline.leads.filter((process == held["process"][0]).fill_null(value=False))
     started = timeline.operations["start_ns"][launched["op_index"]].sort().to_numpy()
     returned = timeline.calls["start_ns"][launched["call_index"]].sort().to_numpy()

@@ -12,7 +12,7 @@ from bubblefinder.causes.fallbacks import where_it_runs
 from bubblefinder.causes.role_kernels import inside_facts
 from bubblefinder.causes.step_parts import RoleFacts, SeamFacts
 from bubblefinder.intervals import begin_and_end, every_position, held_by, last_before, one_of
-from bubblefinder.lookup import NOWHERE, changes, kept, places, taken
+from bubblefinder.lookup import NOWHERE, changes, column_of, kept, places, taken
 from bubblefinder.timeline.apis import CallRole
 from bubblefinder.timeline.model import INTER, IdleClass, on_gpu
 from bubblefinder.trace.model import KERNEL
@@ -210,7 +210,7 @@ def _between_glue(timeline: Timeline, lane: RankSteps, glue: pl.DataFrame) -> Bo
     """
     gap = timeline.pieces["gap_index"][lane.pieces.index]
     around = taken(timeline.gaps[["before_index", "after_index"]], gap)
-    eager = timeline.operations["replay_index"][around["before_index"]].is_null()
+    eager = column_of(timeline.operations, "replay_index")[around["before_index"]].is_null()
     behind = timeline.operations["kind"][around["before_index"]] == KERNEL
     return (eager & behind & around["after_index"].is_in(glue["op_index"].implode())).to_numpy()
 

@@ -14,7 +14,7 @@ from bubblefinder.causes.facts import SiteFacts
 from bubblefinder.causes.idle_ranges import idle_ranges
 from bubblefinder.causes.places import frame_chain, nvtx_stack
 from bubblefinder.intervals import begin_and_end, one_of
-from bubblefinder.lookup import NOWHERE, kept, places, taken
+from bubblefinder.lookup import NOWHERE, column_of, kept, places, taken
 from bubblefinder.timeline.apis import CallRole
 from bubblefinder.timeline.launches import LAUNCHES
 from bubblefinder.timeline.model import on_gpu
@@ -203,7 +203,7 @@ def _surroundings(timeline: Timeline, causes: Causes, wait: dict[str, Any]) -> d
     mine = _submitted_by(causes, wait)
     near = _near(timeline, mine, wait)
     copy = wait["copy_index"]
-    stream = timeline.operations["stream"][copy] if copy is not None else None
+    stream = column_of(timeline.operations, "stream")[copy] if copy is not None else None
     roles = near.after["api_role"].to_numpy()
     following = kept(near.after, np.logical_and.accumulate(roles == CallRole.COPY))
     copies = (following if stream is None else kept(following, following["stream"] == stream)).head(_NEAR_COPIES)
@@ -236,7 +236,9 @@ def _near(timeline: Timeline, mine: pl.DataFrame, wait: dict[str, Any]) -> _Near
 
 def _submitted_by(causes: Causes, wait: dict[str, Any]) -> pl.DataFrame:
     """Return what the thread that a wait holds up submitted to its GPU."""
-    mine = (causes.submitted["thread"] == wait["launcher"]) & (causes.submitted["gpu"] == wait["gpu"])
+    mine = (column_of(causes.submitted, "thread") == wait["launcher"]) & (
+        column_of(causes.submitted, "gpu") == wait["gpu"]
+    )
     return kept(causes.submitted[["start_ns", "end_ns", "op_index", "replay_index", "api_role"]], mine)
 
 
@@ -245,10 +247,10 @@ def _is_private(timeline: Timeline, wait: dict[str, Any], copy: int | None) -> b
     if copy is None:
         return None
     operations = on_gpu(timeline.operations, wait["gpu"])
-    context, stream = (timeline.operations[name][copy] for name in ("context", "stream"))
+    context, stream = (timeline.operations[copy, name] for name in ("context", "stream"))
     if stream is None:
         return None
-    same = (operations["process"] == wait["process"]) & (operations["stream"] == stream)
+    same = (column_of(operations, "process") == wait["process"]) & (column_of(operations, "stream") == stream)
     rows = kept(operations[["context", "kind"]], same)
     return not any(other == context and kind in (KERNEL, GRAPH) for other, kind in rows.unique().iter_rows())
 
@@ -257,7 +259,7 @@ def _steps_behind(causes: Causes, wait: dict[str, Any]) -> int | None:
     """Return how many steps lie between the awaited copy and the last work launched before the wait."""
     if wait["copy_index"] is None or wait["window_index"] is None:
         return None
-    made = (causes.submitted["op_index"] == wait["copy_index"]) & (causes.submitted["gpu"] == wait["gpu"])
+    made = (causes.submitted["op_index"] == wait["copy_index"]) & (column_of(causes.submitted, "gpu") == wait["gpu"])
     windows = [window for window in causes.submitted["window_index"].filter(made) if window is not None]
     return wait["window_index"] - windows[0] if windows else None
 

@@ -10,7 +10,7 @@ import polars as pl
 from bubblefinder.causes.handovers import held_up_by_others
 from bubblefinder.causes.stalls import COLUMNS, find_long_calls, find_polls, find_synchronous_launches
 from bubblefinder.intervals import begin_and_end, outermost
-from bubblefinder.lookup import NOWHERE, Timetable, kept, nullable, places, taken
+from bubblefinder.lookup import NOWHERE, Timetable, column_of, kept, nullable, places, taken
 from bubblefinder.timeline.apis import CallRole
 from bubblefinder.timeline.launches import LAUNCHES
 from bubblefinder.trace.model import COPY_KINDS, MEMCPY, MEMORY_KINDS
@@ -65,7 +65,7 @@ def _waiting_calls(timeline: Timeline) -> pl.DataFrame:
     blocking = np.flatnonzero(operations["blocking"].to_numpy())
     copying, first = np.unique(places(operations["call_index"][blocking]), return_index=True)
     copying, copies = copying[copying != NOWHERE], blocking[first[copying != NOWHERE]]
-    failed = calls["return_value"] != 0
+    failed = column_of(calls, "return_value") != 0
     waited = calls["role"] == CallRole.WAIT
     index = np.union1d(np.flatnonzero((waited & ~failed.fill_null(value=False)).to_numpy()), copying)
     copy = np.full(len(index), NOWHERE)

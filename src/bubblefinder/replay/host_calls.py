@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from bubblefinder.intervals import begin_and_end, one_of, outermost
-from bubblefinder.lookup import NOWHERE, kept, places, previous
+from bubblefinder.lookup import NOWHERE, column_of, kept, places, previous
 from bubblefinder.timeline.apis import CallRole
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ def _work_ended(timeline: Timeline, calls: pl.DataFrame) -> Bools:
     for (process,), rows in calls.with_row_index("place").partition_by("process", as_dict=True).items():
         gpus = [device.gpu for device in timeline.devices if process in device.processes]
         starts, ends = (rows[side].to_numpy() for side in ("start_ns", "end_ns"))
-        times = timeline.operations["end_ns"].filter(timeline.operations["gpu"].is_in(gpus)).to_numpy()
+        times = timeline.operations["end_ns"].filter(column_of(timeline.operations, "gpu").is_in(gpus)).to_numpy()
         times = np.sort(times[(times >= starts.min()) & (times <= ends.max())])
         reached = [np.searchsorted(times, moments, side="right") for moments in (starts, ends)]
         ended[rows["place"].to_numpy()] = reached[1] > reached[0]

@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 
 from bubblefinder.intervals import last_before
-from bubblefinder.lookup import NOWHERE, kept, nullable, places, taken
+from bubblefinder.lookup import NOWHERE, column_of, kept, nullable, places, taken
 from bubblefinder.timeline.ledger import cover_of
 from bubblefinder.timeline.model import IdleClass, on_gpu
 
@@ -78,7 +78,7 @@ def _idle_inside(timeline: Timeline) -> pl.Series:
 
 def by_block(operations: pl.DataFrame, blocks: pl.DataFrame, rows: pl.DataFrame, operation: pl.Series) -> pl.DataFrame:
     """Return the rows whose operation (a position in the timeline's) belongs to a block, with that block."""
-    replay, single = places(operations["replay_index"][operation]), operation.to_numpy().astype(np.int64)
+    replay, single = places(column_of(operations, "replay_index")[operation]), operation.to_numpy().astype(np.int64)
     of_replay, of_single = places(blocks["replay_index"]), places(blocks["op_index"])
     alone = of_replay == NOWHERE
     block = np.where(

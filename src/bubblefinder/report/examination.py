@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from bubblefinder.errors import CannotAnswerError
+from bubblefinder.lookup import column_of
 from bubblefinder.pipeline import Analysis
 from bubblefinder.report import json
 from bubblefinder.report.sentences import gravest_first
@@ -155,7 +156,7 @@ def _ranges_answer(timeline: Timeline) -> str:
         tools = ", ".join(sorted(TOOL_DOMAINS.intersection(nvtx["domain"].drop_nulls())))
         these = f"those of {tools} name no part of it" if tools else "they have no name or no length"
         return f"no: no NVTX range is the program's own ({these}); {otherwise}"
-    if timeline.calls.is_empty() or set(own["thread"]) & set(timeline.calls["thread"]):
+    if timeline.calls.is_empty() or set(own["thread"]) & set(column_of(timeline.calls, "thread")):
         return "yes"
     return f"no: no thread that makes CUDA calls opened an NVTX range; {otherwise}"
 

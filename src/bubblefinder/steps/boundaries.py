@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from bubblefinder.intervals import distinct
-from bubblefinder.lookup import kept
+from bubblefinder.lookup import column_of, kept
 from bubblefinder.trace.model import GRAPH, KERNEL
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def _first_cut(candidates: pl.DataFrame, first_replay_ns: int) -> int:
 def _seam_operations(timeline: Timeline, lane: RankWork, starts: Ints) -> pl.DataFrame:
     """Return the operations at which a seam may be cut: start_ns, eager or else a replay's first, gap_ns it ends."""
     firsts = lane.replays[starts]["replay_index"]
-    replay = timeline.operations["replay_index"]
+    replay = column_of(timeline.operations, "replay_index")
     gaps = kept(timeline.gaps, timeline.gaps["gpu"] == lane.gpu).select(
         op_index="after_index",
         gap_ns=pl.col("end_ns") - pl.col("start_ns"),

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from bubblefinder.intervals import begin_and_end, distinct, median
-from bubblefinder.lookup import NOWHERE, kept, numbered, places
+from bubblefinder.lookup import NOWHERE, column_of, kept, numbered, places
 from bubblefinder.steps import thresholds
 from bubblefinder.steps.boundaries import lane_launches, mark_boundaries
 from bubblefinder.steps.content import content_of
@@ -121,12 +121,14 @@ def _above_the_rest(values: Ints) -> bool:
 def _waiting(timeline: Timeline, lane: RankWork) -> Waiting:
     """Return the calls in which threads that launch the lane's work slept, and what they called."""
     used = np.unique(places(lane.operations["call_index"]))
-    launched = np.unique(timeline.calls["thread"].to_numpy()[used[used != NOWHERE]])
+    launched = np.unique(column_of(timeline.calls, "thread").to_numpy()[used[used != NOWHERE]])
     slept = timeline.trace.os_calls
     if len(slept):
         mine = np.isin(slept["thread"].to_numpy(), launched)
         slept = kept(slept, mine).filter(pl.col("name").str.contains(_SLEEPS))
-    called = kept(timeline.calls[["start_ns", "api"]], np.isin(timeline.calls["thread"].to_numpy(), launched))
+    called = kept(
+        timeline.calls[["start_ns", "api"]], np.isin(column_of(timeline.calls, "thread").to_numpy(), launched)
+    )
     loading = [api for api in called["api"].unique() if api is not None and _LOADS.search(api)]
     called = called.with_columns(loads=pl.col("api").cast(pl.String).is_in(loading)).sort("start_ns")
     return Waiting(*begin_and_end(slept), called["start_ns"].to_numpy(), called["loads"].to_numpy())

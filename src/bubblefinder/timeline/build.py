@@ -12,7 +12,7 @@ import polars as pl
 
 from bubblefinder.errors import CannotAnswerError, InternalError
 from bubblefinder.intervals import Cover, Ints, begin_and_end, empty, union, union_of
-from bubblefinder.lookup import kept
+from bubblefinder.lookup import column_of, kept
 from bubblefinder.timeline import gaps as gaps_module
 from bubblefinder.timeline.gaps import NEVER, Gaps, Pieces
 from bubblefinder.timeline.launches import (
@@ -85,7 +85,10 @@ def build_timeline(trace: Trace) -> Timeline:
     replays, replay_index = find_replays(runs)
     operations = operations.with_columns(replay_index[joined.of])
     launches = Launches(joined.of, runs, calls, expected)
-    found = [_analyse(gpu, trace, operations, launches, replays) for gpu in runs["gpu"].unique(maintain_order=True)]
+    found = [
+        _analyse(gpu, trace, operations, launches, replays)
+        for gpu in column_of(runs, "gpu").unique(maintain_order=True)
+    ]
     runs = runs.with_columns(operations["blocking"][runs["first"]])
     devices = tuple(gpu.device for gpu in found)
     walked = trace.names_from is None and stack_walked(calls)
@@ -134,8 +137,8 @@ def _check_ranks(trace: Trace, runs: pl.DataFrame) -> None:
 
 def _usable(operations: pl.DataFrame) -> pl.DataFrame:
     """Leave out GPUs on which nothing took any time."""
-    took_time = operations["gpu"].filter(operations["end_ns"] > operations["start_ns"]).unique()
-    if len(took_time) == operations["gpu"].n_unique():
+    took_time = column_of(operations, "gpu").filter(operations["end_ns"] > operations["start_ns"]).unique()
+    if len(took_time) == column_of(operations, "gpu").n_unique():
         return operations
     return operations.filter(pl.col("gpu").is_in(took_time.implode()))
 
@@ -172,7 +175,7 @@ class Launches:
 
 
 def _analyse(gpu: int, trace: Trace, operations: pl.DataFrame, launches: Launches, replays: pl.DataFrame) -> _Gpu:
-    offset, end = (operations["gpu"].search_sorted(gpu, side=side) for side in ("left", "right"))
+    offset, end = (column_of(operations, "gpu").search_sorted(gpu, side=side) for side in ("left", "right"))
     mine = operations[offset:end]
     starts, ends = begin_and_end(mine)
 
@@ -259,7 +262,7 @@ def _device(
 
 
 def _with_run_ahead(device: Device, leads: pl.DataFrame) -> Device:
-    mine = kept(leads, (leads["gpu"] == device.gpu) & ~leads["blocking"])["lead_ns"].drop_nulls()
+    mine = kept(leads, (column_of(leads, "gpu") == device.gpu) & ~leads["blocking"])["lead_ns"].drop_nulls()
     return replace(device, run_ahead_share=float(np.mean(mine.to_numpy() > 0)) if len(mine) else None)
 
 

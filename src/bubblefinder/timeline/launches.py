@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from bubblefinder.intervals import one_of
-from bubblefinder.lookup import again, joint_keys, positions, repeated
+from bubblefinder.lookup import again, column_of, joint_keys, positions, repeated
 from bubblefinder.timeline.apis import CallRole, call_roles
 from bubblefinder.timeline.gaps import LONG_AGO
 from bubblefinder.trace.model import MEMCPY
@@ -89,7 +89,7 @@ def repeated_correlations(calls: pl.DataFrame) -> pl.Series:
 
 def _keys(runs: pl.DataFrame, calls: pl.DataFrame) -> list[str]:
     """Return what names a launch: joining by two columns takes far longer, and mostly there is but one process."""
-    processes = pl.concat([runs["process"].unique(), calls["process"].unique()]).n_unique()
+    processes = pl.concat([column_of(runs, "process").unique(), column_of(calls, "process").unique()]).n_unique()
     return list(_KEY) if processes > 1 else ["correlation"]
 
 
@@ -171,7 +171,7 @@ def blocking_copies(operations: pl.DataFrame, calls: pl.DataFrame) -> pl.Series:
 
 def _reach(operations: pl.DataFrame) -> pl.Series:
     """Return when all operations before each on its GPU had ended; null for the first."""
-    if operations["gpu"].n_unique() <= 1:
+    if column_of(operations, "gpu").n_unique() <= 1:
         return operations["end_ns"].cum_max().shift(1)
     return operations.select(pl.col("end_ns").cum_max().shift(1).over("gpu")).to_series()
 

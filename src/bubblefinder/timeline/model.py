@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from enum import IntEnum, StrEnum
 from typing import TYPE_CHECKING, Final
 
+from bubblefinder.lookup import column_of
+
 if TYPE_CHECKING:
     import polars as pl
 
@@ -107,5 +109,7 @@ class Timeline:
 
 def on_gpu(rows: pl.DataFrame, gpu: int) -> pl.DataFrame:
     """Return the rows of one GPU from a frame of a timeline, without copying them: they lie together."""
-    first, last = rows["gpu"].to_numpy().searchsorted((gpu, gpu + 1))
+    if rows.head(1)["gpu"].to_list() == rows.tail(1)["gpu"].to_list() == [gpu]:
+        return rows
+    first, last = column_of(rows, "gpu").to_numpy().searchsorted((gpu, gpu + 1))
     return rows[int(first) : int(last)]

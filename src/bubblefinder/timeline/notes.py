@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
+from bubblefinder.lookup import column_of
 from bubblefinder.timeline.apis import CallRole
 from bubblefinder.timeline.launches import LAUNCHES
 from bubblefinder.timeline.model import CaptureMode
@@ -75,7 +76,7 @@ def timeline_notes(
 
 def stack_walked(calls: pl.DataFrame) -> bool:
     """Tell whether most launch calls have a call chain: walking the stack at each doubles a step and more."""
-    launches = calls["callchain"].filter(calls["role"].is_in([int(role) for role in LAUNCHES]))
+    launches = column_of(calls, "callchain").filter(calls["role"].is_in([int(role) for role in LAUNCHES]))
     return launches.count() > _MOSTLY * len(launches)
 
 

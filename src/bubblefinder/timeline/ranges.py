@@ -109,9 +109,14 @@ class Ranges:
         return self.rows.filter(pl.col("text").is_in(hits.implode())) if len(hits) else self.rows.clear()
 
     @cached_property
+    def names(self) -> pl.Series:
+        """The text of each row as one of the different texts, mostly far fewer than ranges."""
+        return self.rows["text"].cast(pl.Categorical)
+
+    @cached_property
     def _texts(self) -> pl.Series:
-        """The different texts: mostly far fewer than ranges."""
-        return self.rows["text"].unique()
+        """The different texts."""
+        return self.names.unique().cast(pl.String)
 
     def innermost(self, threads: Ints, times: Ints) -> Ints:
         """Return the position of the innermost range open on each thread at each time; -1 for none."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from bubblefinder.lookup import NOWHERE, kept, nullable, taken
+from bubblefinder.lookup import NOWHERE, column_of, kept, nullable, taken
 from bubblefinder.timeline.apis import CallRole
 from bubblefinder.timeline.model import CaptureMode
 from bubblefinder.trace.model import GRAPH, KERNEL
@@ -115,7 +115,7 @@ def capture_mode(operations: pl.DataFrame, calls: pl.DataFrame) -> CaptureMode:
         operations: of a whole capture; a part of one has the mode of the whole.
         calls: with role and captured.
     """
-    nodes = operations["graph_node"].is_not_null().any()
+    nodes = column_of(operations, "graph_node").is_not_null().any()
     if (operations["kind"] == GRAPH).any():
         return CaptureMode.MIXED if nodes else CaptureMode.GRAPH
     if nodes:

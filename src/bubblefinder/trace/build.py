@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from bubblefinder.errors import CannotAnswerError
+from bubblefinder.lookup import column_of
 from bubblefinder.trace import frames, schema
 from bubblefinder.trace.gpus import place
 from bubblefinder.trace.info import read_info
@@ -62,8 +63,8 @@ def build_trace(source: Source, name: str) -> Trace:
         schema={"id": pl.Int64, "string": pl.String},
     )
     diagnostics = source.read(schema.DIAGNOSTICS).frame
-    processes = _distinct([operations["process"], calls["process"], ranges["process"]])
-    gpus = _distinct([operations["gpu"]])
+    processes = _distinct([column_of(frame, "process") for frame in (operations, calls, ranges)])
+    gpus = _distinct([column_of(operations, "gpu")])
     part = read_part(source)
     info = read_info(source, name, diagnostics, (gpus, processes), part.origin_ns if part else _first(operations))
     trace = Trace(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
-from bubblefinder.lookup import joint_keys, order_of, repeated
+from bubblefinder.lookup import column_of, joint_keys, order_of, repeated
 from bubblefinder.trace import schema
 from bubblefinder.trace.columns import FRAMES
 
@@ -222,7 +222,7 @@ def read_os_calls(source: Source, tally: Tally, calls: pl.DataFrame) -> pl.DataF
 
 def of_threads(calls: pl.DataFrame) -> pl.Expr:
     """Tell the rows of threads that made any of these calls."""
-    return pl.col("thread").is_in(calls["thread"].unique().implode())
+    return pl.col("thread").is_in(column_of(calls, "thread").unique().implode())
 
 
 def read_off_cpu(source: Source, tally: Tally, calls: pl.DataFrame) -> pl.DataFrame:
@@ -238,7 +238,7 @@ def read_off_cpu(source: Source, tally: Tally, calls: pl.DataFrame) -> pl.DataFr
 
 def read_callchains(source: Source, tally: Tally, calls: pl.DataFrame) -> pl.DataFrame:
     """Read the innermost frames of the call chains that calls refer to."""
-    wanted = calls["callchain"].drop_nulls().unique()
+    wanted = column_of(calls, "callchain").drop_nulls().unique()
     if wanted.is_empty():
         return schema.CALLCHAINS.empty()
     rows = read(source, schema.CALLCHAINS, tally)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from bubblefinder.lookup import again, joint_keys
+from bubblefinder.lookup import again, column_of, joint_keys
 from bubblefinder.trace import schema
 from bubblefinder.trace.info import gpu_names
 from bubblefinder.trace.model import QualityNote, pid_of
@@ -92,8 +92,8 @@ def _gpus(source: Source, trace: Trace, tally: Tally) -> Iterator[QualityNote]:
 def _silent_processes(trace: Trace) -> Iterator[QualityNote]:
     """Say which processes launched work of which nothing was recorded, while others' work was."""
     launches = [number for number, name in trace.names.items() if "Launch" in name and "HostFunc" not in name]
-    launching = trace.calls["process"].filter(trace.calls["name"].is_in(launches)).drop_nulls().unique()
-    silent = sorted(set(launching) - set(trace.operations["process"].unique()))
+    launching = column_of(trace.calls, "process").filter(trace.calls["name"].is_in(launches)).drop_nulls().unique()
+    silent = sorted(set(launching) - set(column_of(trace.operations, "process").unique()))
     if silent and trace.operations.height:
         pids = ", ".join(str(pid_of(process)) for process in silent)
         message = f"processes launched GPU work of which nothing was recorded, so their GPUs are not shown: {pids}"
@@ -115,7 +115,7 @@ def _repeated_correlations(trace: Trace) -> Iterator[QualityNote]:
 
 def _migrations(trace: Trace) -> Iterator[QualityNote]:
     """Count the copies that the driver made to move unified memory."""
-    count = int(trace.operations["copy_kind"].is_in(_MIGRATIONS).sum())
+    count = int(column_of(trace.operations, "copy_kind").is_in(_MIGRATIONS).sum())
     if count:
         message = (
             "the driver made copies to move unified memory; they count as busy, never as a copy that was waited for"

@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from bubblefinder.intervals import begin_and_end, every_position, within
-from bubblefinder.lookup import kept, places
+from bubblefinder.lookup import column_of, kept, places
 from bubblefinder.report.account import Account, EagerAccount, RoleAccount, Shapes
 from bubblefinder.report.detail.host_account import calls_of, idle_of
 from bubblefinder.report.detail.kernels import kernel_name
@@ -127,7 +127,7 @@ def _ended(timeline: Timeline, rank: Rank, low: Ints, high: Ints, count: int) ->
     pieces = on_gpu(timeline.pieces, rank.gpu)
     pieces = kept(pieces, pieces["idle_class"] == int(IdleClass.INTRA_GRAPH))
     position, lengths, _ = within(*begin_and_end(pieces), low, high)
-    first = int(timeline.operations["gpu"].search_sorted(rank.gpu))
+    first = int(column_of(timeline.operations, "gpu").search_sorted(rank.gpu))
     gap = pieces["gap_index"].to_numpy()[position]
     return _summed(timeline.gaps["after_index"].to_numpy()[gap].astype(np.int64) - first, lengths, count)
 

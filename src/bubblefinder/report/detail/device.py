@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
-from bubblefinder.lookup import NOWHERE, kept, numbered, taken
+from bubblefinder.lookup import NOWHERE, column_of, kept, numbered, taken
 from bubblefinder.report.charts import TimelineBar
 from bubblefinder.report.detail.kernels import kernel_name
 from bubblefinder.report.detail.tables import class_name
@@ -172,7 +172,7 @@ def _seams(timeline: Timeline, steps: Steps, gaps: pl.Series) -> Iterator[str]:
     """Yield the name of each gap: the roles of the operations around it."""
     around = taken(timeline.gaps[["before_index", "after_index"]], gaps)
     roles = steps.replays["role"]
-    sides = [roles[timeline.operations["replay_index"][around[side]]] for side in around.columns]
+    sides = [roles[column_of(timeline.operations, "replay_index")[around[side]]] for side in around.columns]
     for before, after in zip(*sides, strict=True):
         yield f"{before or 'work outside graphs'} to {after or 'work outside graphs'}"
 

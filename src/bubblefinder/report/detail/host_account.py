@@ -9,7 +9,7 @@ import polars as pl
 
 from bubblefinder.causes.places import general
 from bubblefinder.intervals import begin_and_end, outermost, split
-from bubblefinder.lookup import NOWHERE, Timetable, kept, nullable, numbered, positions, taken
+from bubblefinder.lookup import NOWHERE, Timetable, column_of, kept, nullable, numbered, positions, taken
 from bubblefinder.report.account import CallAccount, IdleAccount
 from bubblefinder.report.detail.tables import class_name, labels
 from bubblefinder.report.sentences import plain
@@ -100,8 +100,8 @@ def _charges(causes: Causes | None, pieces: pl.DataFrame) -> pl.DataFrame:
 
 def _parts(timeline: Timeline, pieces: pl.DataFrame, starts: Ints) -> pl.DataFrame:
     """Cut pieces at the times given and where their launching thread begins or ends a call or a range."""
-    ended = taken(timeline.gaps[["call_index", "after_index"]], pieces["gap_index"])
-    pieces = pieces.hstack([*ended, timeline.calls["thread"][ended["call_index"]]])
+    ended = timeline.gaps[["call_index", "after_index"]][pieces["gap_index"]]
+    pieces = pieces.hstack([*ended, column_of(timeline.calls, "thread")[ended["call_index"]]])
     columns = ["piece_index", "idle_class", "call_index", "thread", "after_index"]
     cut = []
     for mine in pieces.partition_by("thread", maintain_order=True):
@@ -115,7 +115,7 @@ def _edges(timeline: Timeline, thread: int | None) -> list[Ints]:
     """Return when a thread began and ended its calls and ranges; nothing for an unknown one."""
     if thread is None:
         return []
-    mine = [rows[["start_ns", "end_ns"]].filter(rows["thread"] == thread) for rows in _sources(timeline)]
+    mine = [rows[["start_ns", "end_ns"]].filter(column_of(rows, "thread") == thread) for rows in _sources(timeline)]
     return [frame[name].to_numpy() for frame in (*mine, timeline.ranges.of_thread(thread)) for name in _SIDES]
 
 
@@ -190,7 +190,7 @@ def wait_name(place: pl.Expr) -> pl.Expr:
 def calls_of(timeline: Timeline, steps: Steps, lane: Rank, span: tuple[int, int]) -> list[CallAccount]:
     """Return the calls that a rank's launching threads made between two times, by what they do, the longest first."""
     firsts = _first_operations(timeline, steps, lane)
-    launchers = timeline.calls["thread"][firsts["call_index"]].unique()
+    launchers = column_of(timeline.calls, "thread")[firsts["call_index"]].unique()
     calls = timeline.calls[["thread", *_SIDES, "api", "role"]].with_row_index("call_index")
     calls = calls.filter(
         pl.col("thread").is_in(launchers.implode()) & pl.col("start_ns").is_between(*span, closed="left")
@@ -202,49 +202,45 @@ def calls_of(timeline: Timeline, steps: Steps, lane: Rank, span: tuple[int, int]
         waits=(pl.col("role") == CallRole.WAIT) | pl.col("blocking").fill_null(value=False),
         ns=pl.col("end_ns") - pl.col("start_ns"),
     )
-    each = [
-        rows.group_by("api", "on", "waits")
-        .agg(count=pl.len(), p50_ns=pl.col("ns").median(), ns=pl.col("ns").sum())
-        .with_columns(pl.col("api").cast(pl.String).fill_null("unnamed"), pl.col("on").cast(pl.String))
-        for rows in (told, _between(timeline, calls))
-    ]
-    rows = pl.concat(each).sort("ns", "api", "on", descending=[True, False, False])
-    return [CallAccount(**row) for row in rows.head(MOST_CALLS).iter_rows(named=True)]
+    rows = pl.concat([_summed(told), _summed(_between(timeline, calls[["thread", "start_ns", "end_ns"]]))])
+    longest = rows.sort("ns", "api", "on", descending=[True, False, False]).head(MOST_CALLS)
+    return [CallAccount(**row) for row in longest.iter_rows(named=True)]
+
+
+def _summed(calls: pl.DataFrame) -> pl.DataFrame:
+    """Return how many calls do the same, and how long they take."""
+    sums = calls.group_by("api", "on", "waits").agg(count=pl.len(), p50_ns=pl.col("ns").median(), ns=pl.col("ns").sum())
+    return sums.with_columns(pl.col("api").cast(pl.String).fill_null("unnamed"), pl.col("on").cast(pl.String))
 
 
 def _first_operations(timeline: Timeline, steps: Steps, lane: Rank) -> pl.DataFrame:
     """Return call_index, blocking and `on`, what it replays or in which direction it copies, of a rank's launches."""
-    leads = timeline.leads[["call_index", "op_index"]].filter(timeline.leads["gpu"] == lane.gpu)
-    operations = timeline.operations[["process", "copy_kind", "replay_index", "blocking"]]
-    firsts = operations[leads["op_index"]].hstack([leads["call_index"]])
-    firsts = kept(firsts, firsts["process"] == lane.process)
-    roles = steps.replays["role"][firsts["replay_index"]]
-    copied = pl.col("copy_kind").replace_strict(COPY_KINDS, default=None, return_dtype=pl.String)
-    return firsts.select("call_index", "blocking", on=pl.coalesce(pl.lit(roles), copied).cast(pl.Categorical))
+    leads = on_gpu(timeline.leads, lane.gpu)
+    firsts = timeline.operations[["process", "copy_kind", "replay_index", "blocking"]][leads["op_index"]]
+    firsts = firsts.with_columns(leads["call_index"]).filter(pl.col("process") == lane.process)
+    roles = steps.replays["role"].cast(pl.Categorical)[firsts["replay_index"]]
+    directions = pl.Series([COPY_KINDS.get(kind) for kind in range(1 << 7)], dtype=pl.Categorical)
+    copied = directions[firsts["copy_kind"].cast(pl.UInt32, strict=False)]
+    return firsts.select("call_index", "blocking", on=roles.zip_with(roles.is_not_null(), copied))
 
 
 def _between(timeline: Timeline, calls: pl.DataFrame) -> pl.DataFrame:
-    """Return the work of each thread between its calls, cut where a range begins or ends: thread, start_ns, ns."""
-    cut = []
-    for mine in calls.sort("start_ns").partition_by("thread", maintain_order=True):
-        thread, (begun, ended) = mine["thread"][0], begin_and_end(mine)
-        ended = np.maximum.accumulate(ended)[:-1]
+    """Return the work of each thread between its calls, cut where a range begins or ends, in the columns of a call."""
+    cut = [pl.DataFrame(schema={"on": pl.Categorical, "ns": pl.Int64})]
+    for (thread,), mine in calls.partition_by("thread", as_dict=True, maintain_order=True).items():
+        starts, ends = begin_and_end(mine)
+        ended = np.maximum.accumulate(ends)[:-1]
         cuts = np.concatenate(begin_and_end(timeline.ranges.of_thread(thread)))
-        lower, upper, _ = split(ended, np.maximum(begun[1:], ended), cuts)
-        cut.append(pl.DataFrame({"thread": np.full(len(lower), thread), "start_ns": lower, "ns": upper - lower}))
-    pieces = pl.concat(cut) if cut else pl.DataFrame(schema={"thread": pl.Int64, "start_ns": pl.Int64, "ns": pl.Int64})
-    inside = timeline.ranges.innermost(pieces["thread"].to_numpy(), pieces["start_ns"].to_numpy())
-    return pieces.select(
-        api=pl.lit(HOST_WORK),
-        on=_places(timeline, inside),
-        waits=pl.lit(value=False),
-        ns="ns",
-    )
+        lower, upper, _ = split(ended, np.maximum(starts[1:], ended), cuts)
+        inside = timeline.ranges.innermost(np.full(len(lower), thread), lower)
+        cut.append(pl.DataFrame({"on": _places(timeline, inside), "ns": upper - lower}))
+    return pl.concat(cut).with_columns(api=pl.lit(HOST_WORK), waits=pl.lit(value=False))
 
 
 def _places(timeline: Timeline, inside: Ints) -> pl.Series:
     """Return what ranges are called by their positions, null for -1, without the numbers in their names."""
-    used, place = np.unique(inside, return_inverse=True)
-    texts = timeline.ranges.rows["text"][nullable(used)].to_frame().select(general(pl.col("text"))).to_series()
-    short = [None if text is None else plain(text, _NAME_LENGTH) for text in texts]
-    return pl.Series("text", short, dtype=pl.Categorical)[place]
+    texts = timeline.ranges.names[nullable(inside)]
+    different = texts.unique()
+    words = different.cast(pl.String).to_frame().select(general(pl.col("text")))["text"]
+    short = pl.Series([None if text is None else plain(text, _NAME_LENGTH) for text in words], dtype=pl.Categorical)
+    return texts.to_physical().replace_strict(different.to_physical(), short)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
-from bubblefinder.lookup import NOWHERE, kept, places, positions, taken
+from bubblefinder.lookup import NOWHERE, column_of, kept, places, positions, taken
 from bubblefinder.report.charts import GapRow, Histogram, IdleSpan, LeadRow
 from bubblefinder.report.detail.windows import inside
 from bubblefinder.timeline.apis import CallRole
@@ -138,7 +138,7 @@ def lead_rows(timeline: Timeline, steps: Steps, rank: Rank) -> list[LeadRow]:
 
 def launches_per_step(timeline: Timeline, decode: pl.DataFrame, rank: Rank) -> float:
     """Return how many calls of the lane's process put work on the GPU in a decode step."""
-    op_index = timeline.leads["op_index"].filter(timeline.leads["gpu"] == rank.gpu)
+    op_index = timeline.leads["op_index"].filter(column_of(timeline.leads, "gpu") == rank.gpu)
     first = taken(timeline.operations[["start_ns", "process"]], op_index)
     return len(inside(kept(first, first["process"] == rank.process), decode)) / len(decode)
 
