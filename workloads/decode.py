@@ -216,11 +216,12 @@ def arguments(choices: Iterable[str], about: str | None) -> argparse.Namespace:
 
 
 def tell(asked: argparse.Namespace, step_ms: float, **others: float) -> None:
-    """Print the untraced time of a step, and what else was measured, and write it where the command line says."""
+    """Print the untraced time of a step, and what else was measured; add it to the file of the command line."""
     told = json.dumps({"variant": asked.variant, "untraced_step_ms": step_ms, **others})
     print(told, flush=True)
     if asked.result:
-        asked.result.write_text(told)
+        with asked.result.open("a") as results:
+            results.write(f"{told}\n")
 
 
 def main() -> None:

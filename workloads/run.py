@@ -14,6 +14,7 @@ import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 CLASSES = ("busy", "intra_graph", "host_late", "launching", "queued", "unattributed", "unrecorded", "profiler")
 MODES = ("node", "graph")
+BOTH = "both"
 ENTRY_S = 150
 """No loop takes longer in both modes, unless something hangs."""
 ENGINE_S = 420
@@ -114,7 +116,10 @@ def gpus() -> int:
 def record(entry: Entry, out: Path, mode: str, seconds: float) -> bool:
     """Capture an entry and analyse it; say how that went."""
     started = time.monotonic()
-    program = (sys.executable, *entry.command, "--result", str(out / f"{entry.name}.json"))
+    results = out / f"{entry.name}.{mode}.jsonl"
+    for old in out.glob(f"{entry.name}.*.jsonl") if mode == BOTH else [results]:
+        old.unlink(missing_ok=True)
+    program = (sys.executable, *entry.command, "--result", str(results))
     stem = str(out / entry.name)
     log = out / f"{entry.name}.log"
     words = ("capture", "--mode", mode, "--run", "--force", "-o", stem, "--", *program)
@@ -142,13 +147,24 @@ def recorded(out: Path, names: Iterable[str]) -> list[Path]:
     return [next(path for path in paths if path.exists()) for paths in either if any(path.exists() for path in paths)]
 
 
+def untraced(out: Path, names: Iterable[str]) -> dict[str, float]:
+    """Return by export how long a step of its process took without the profiler, in ms; each adds a line, in order."""
+    found = {}
+    for name, mode in product(names, (BOTH, *MODES)):
+        file = out / f"{name}.{mode}.jsonl"
+        lines = file.read_text().splitlines() if file.exists() else []
+        told = (json.loads(line)["untraced_step_ms"] for line in lines)
+        found |= {f"{name}.{one}": step_ms for one, step_ms in zip(MODES if mode == BOTH else [mode], told)}  # noqa: B905
+    return found
+
+
 def truth(captures: dict[str, Path], results: dict[str, float], entries: dict[str, Entry]) -> str:
     """Return the page: one row a capture and GPU, in ns, by the definitions alone."""
     lines = [
         "# Known answers",
         "",
         "Computed by `tests/reference.py` over the whole slice; ns. `–` is not measured.",
-        "A step was timed without the profiler in the process captured last: in graph mode where both were.",
+        "A step was timed without the profiler in the process that was captured then.",
         "",
         "| capture | the host | untraced step ms | GPU | " + " | ".join(CLASSES) + " |",
         "|---" * (4 + len(CLASSES)) + "|",
@@ -158,7 +174,7 @@ def truth(captures: dict[str, Path], results: dict[str, float], entries: dict[st
         trace = open_trace(path)
         for gpu in sorted(trace.operations["gpu"].unique()):
             found = ledger(trace, gpu)
-            told = results.get(entry.name)
+            told = results.get(name)
             unseen = {"intra_graph"} if trace.operations["graph_node"].null_count() == len(trace.operations) else set()
             numbers = " | ".join("–" if kind in unseen else str(found[kind]) for kind in CLASSES)
             lines.append(f"| `{name}` | {entry.does} | {f'{told:.3f}' if told else '–'} | {gpu} | {numbers} |")
@@ -171,9 +187,7 @@ def write_truth(out: Path, steps: str, entries: dict[str, Entry]) -> int:
     with ThreadPoolExecutor() as pool:
         parts = list(pool.map(lambda whole: sliced(whole, steps), there))
     captures = {whole.stem: part for whole, part in zip(there, parts, strict=True) if part}
-    files = {name: out / f"{name}.json" for name in entries}
-    results = {name: json.loads(file.read_text())["untraced_step_ms"] for name, file in files.items() if file.exists()}
-    (out / "TRUTH.md").write_text(truth(captures, results, entries))
+    (out / "TRUTH.md").write_text(truth(captures, untraced(out, entries), entries))
     return len(captures)
 
 
@@ -183,7 +197,7 @@ def main() -> int:
     parser.add_argument("out", type=Path, nargs="?")
     parser.add_argument("entries", nargs="*")
     parser.add_argument("--list", action="store_true")
-    parser.add_argument("--mode", choices=("both", *MODES), default="both")
+    parser.add_argument("--mode", choices=(BOTH, *MODES), default=BOTH)
     parser.add_argument("--steps", default="2:12")
     parser.add_argument("--limit", type=float, default=3600, metavar="SECONDS", help="start no entry after this time")
     asked = parser.parse_args()

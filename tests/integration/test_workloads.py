@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from workloads.run import MATRIX, recorded, sliced, truth
+from workloads.run import MATRIX, recorded, sliced, truth, untraced
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,11 +28,20 @@ def test_every_variant_of_the_loop_is_in_the_matrix_and_on_the_page(root: Path) 
 
 def test_the_page_holds_the_known_answers(sample: Callable[[str], Path]) -> None:
     known = {entry.name: entry for entry in MATRIX}
-    page = truth({"read.graph": sample("nextn_before.graph")}, {"read": 8.5123}, known)
+    page = truth({"read.graph": sample("nextn_before.graph")}, {"read.graph": 8.5123}, known)
     (row,) = (line for line in page.splitlines() if line.startswith("| `read.graph`"))
     cells = [cell.strip() for cell in row.strip("|").split("|")]
     assert cells[1:4] == ["reads 8 bytes back after verify", "8.512", "0"]
     assert cells[4:] == ["208914471", "–", "43964403", "1652282", "133828", "0", "0", "0"]
+
+
+def test_each_capture_is_held_against_the_process_that_it_is_of(tmp_path: Path) -> None:
+    """Two processes of one program differ: each adds a line, and what is recorded again in one mode counts there."""
+    (tmp_path / "vllm_full.both.jsonl").write_text('{"untraced_step_ms": 2.06}\n{"untraced_step_ms": 2.588}\n')
+    (tmp_path / "gc.both.jsonl").write_text('{"untraced_step_ms": 33.4}\n')
+    (tmp_path / "gc.graph.jsonl").write_text('{"untraced_step_ms": 31.0}\n')
+    told = untraced(tmp_path, ["vllm_full", "gc", "read"])
+    assert told == {"vllm_full.node": 2.06, "vllm_full.graph": 2.588, "gc.node": 33.4, "gc.graph": 31.0}
 
 
 def test_an_entry_that_ended_before_its_export_is_cut_from_its_report(tmp_path: Path) -> None:

@@ -50,7 +50,7 @@ ENGINES: Final = (
         (
             "vLLM needs --profiler-config.profiler cuda; POST /start_profile or bench --profile opens the range.",
             "VLLM_WORKER_MULTIPROC_METHOD=spawn lets its workers be traced.",
-            "VLLM_NVTX_SCOPES_FOR_PROFILING=1 names the parts of a step.",
+            "VLLM_NVTX_SCOPES_FOR_PROFILING=1 names what its scheduler does; --mode names the parts of a step as well.",
         ),
     ),
     Engine(

@@ -51,6 +51,7 @@ def inside_facts(
     name, names = _short_names(timeline, operations["name"])
     found = SpanKernels(span[chosen], stream[chosen], starts[chosen], ends[chosen], name[chosen], names, spans)
     lengths = found.ends - found.starts
+    kernels = operations["name"].filter(pl.Series(chosen))
     return {
         "gap_p50_ns": p50(np.maximum(gap[before != NOWHERE], 0)),
         "kernel_p50_ns": p50(lengths),
@@ -59,7 +60,7 @@ def inside_facts(
         **_tandems(timeline, lane, found, per_step),
         **_early_launches(gap[follows], name[before[follows]], name[follows], names, spans),
         "small_runs": _small_runs(found),
-        "long_kernels": _long_kernels(timeline, operations["name"].filter(pl.Series(chosen)), lengths),
+        "long_kernels": _long_kernels(timeline, kernels, _added(operations)[chosen]),
     }
 
 
@@ -118,10 +119,17 @@ def _small_runs(kernels: SpanKernels) -> tuple[str, ...]:
     return tuple(f"{name} x {max(round(count / kernels.spans), 1)}" for name, count in runs)
 
 
-def _long_kernels(timeline: Timeline, names: pl.Series, lengths: Ints) -> tuple[str, ...]:
-    """Return the names of the kernels that take at least 2 % of the time in kernels, costliest first."""
+def _added(operations: pl.DataFrame) -> Ints:
+    """Return the busy time that each operation adds to its span: launched early it runs beside another and waits."""
+    reach = pl.col("end_ns").cum_max().shift(1).over("span")
+    added = (pl.col("end_ns") - pl.max_horizontal("start_ns", reach)).clip(0)
+    return operations.select(added).to_series().to_numpy()
+
+
+def _long_kernels(timeline: Timeline, names: pl.Series, added: Ints) -> tuple[str, ...]:
+    """Return the names of the kernels that take at least 2 % of the busy time of kernels, costliest first."""
     known, place = np.unique(places(names), return_inverse=True)
-    total = np.bincount(place, lengths)
+    total = np.bincount(place, added)
     long = [(-took, name) for took, name in zip(total.tolist(), known.tolist(), strict=True)]
     long = sorted(one for one in long if -one[0] >= LONG_SHARE * total.sum())
     return tuple(timeline.trace.names.get(name, "?") for _, name in long[:_MOST_NAMES])

@@ -59,6 +59,21 @@ def test_kernels_that_begin_before_their_predecessor_ends_are_early_launches() -
     assert role.gap_p50_ns == 0
 
 
+def test_a_kernel_that_waits_beside_another_is_as_long_as_what_it_adds() -> None:
+    """Launched early, b runs for 39 us, of which it works for one: less than 2 % of the 63 us."""
+    a, b, c = "." + "a" * 40 + "." * 29, "..." + "b" * 39 + "." * 28, "." * 42 + "c" * 22 + "." * 6
+    picture = f"""
+        nvtx    | {("[step" + " " * 64 + "]") * 4}
+        api     | {("G" + "." * 69) * 4}
+        gpu0 s7 | {a * 4}
+        gpu0 s7 | {b * 4}
+        gpu0 s7 | {c * 4}
+        G = graph 5 a b c
+    """
+    (role,) = roles(picture).values()
+    assert role.long_kernels == ("a", "c")
+
+
 def test_the_inside_of_a_replay_recorded_as_one_block_is_unknown() -> None:
     picture = NODES.replace("G = graph 5 a b", "a = graph 5").replace("H = graph 6 c", "c = graph 6")
     picture = picture.replace("G......", "a......").replace("H......", "c......").replace("aa..bb", "aaaaaa")
