@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 from typer.main import get_command
 
 from bubblefinder.cli.app import app
-from bubblefinder.compare.metrics import METRICS
-from bubblefinder.compare.scenario import SERVING
+from bubblefinder.compare.metrics import METRICS, SERVING
 from bubblefinder.compare.sentences import metric_label
 from bubblefinder.trace.columns import FRAMES, MEANINGS
 from bubblefinder.trace.request_kernels import COUNTS, REQUEST_KERNELS

@@ -58,7 +58,7 @@ def test_a_format_is_explained_and_has_tests(form: str) -> None:
 
 @pytest.mark.parametrize("metric", METRICS)
 def test_a_metric_has_a_name_and_a_meaning_and_is_measured_in_a_test(metric: str) -> None:
-    assert metric_label(metric) != metric, "name it in _LABELS of compare/sentences.py"
+    assert metric_label(metric) != metric, "give it a label in compare/metrics.toml"
     assert METRICS[metric].meaning
     ledger = re.sub(r"^(corrected\.)?(step)\.(\w+)\.(\w+)$", r"\2.", metric)
     told = text_of_tests("unit") + text_of_tests("integration")

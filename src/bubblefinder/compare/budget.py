@@ -8,8 +8,8 @@ from pydantic import BaseModel, Field, ValidationInfo, field_validator, model_va
 
 from bubblefinder.compare.limit_syntax import parse_share
 from bubblefinder.compare.limited import STRICT, Limited
-from bubblefinder.compare.metrics import METRICS
-from bubblefinder.compare.scenario import SERVING, Scenario
+from bubblefinder.compare.metrics import METRICS, SERVING
+from bubblefinder.compare.scenario import Scenario
 from bubblefinder.rules.suggest import did_you_mean, load
 
 if TYPE_CHECKING:

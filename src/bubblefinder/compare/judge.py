@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Final, Literal
 from bubblefinder.compare.baseline import shift
 from bubblefinder.compare.comparable import unmeasured
 from bubblefinder.compare.limit_syntax import format_limit
-from bubblefinder.compare.metrics import METRICS, measure
-from bubblefinder.compare.scenario import SERVING, Results, measures
+from bubblefinder.compare.metrics import METRICS, SERVING, measure
+from bubblefinder.compare.scenario import Results, measures
 from bubblefinder.economics.serving import served, traps
 from bubblefinder.errors import EXIT_GATE, EXIT_INPUT, EXIT_OK
 from bubblefinder.overhead.model import TRUSTED

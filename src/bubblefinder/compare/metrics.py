@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from enum import Enum
+from importlib.resources import files
 from typing import TYPE_CHECKING, Final, Literal, TypeVar
 
+import msgspec
+
+from bubblefinder.report.sentences import class_label
 from bubblefinder.timeline.model import INTER_CLASSES
 
 if TYPE_CHECKING:
@@ -43,16 +47,17 @@ class NoiseSource(Enum):
     COUNT = "count"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Metric:
-    """A kind of number. `dimensions` names what a budget's `where` may select on."""
+    """A kind of number. `dimensions` names what a budget's `where` may select on; `label` is what people call it."""
 
     id: str
+    label: str
     unit: Unit
     better: Better
-    dimensions: tuple[str, ...]
     noise: NoiseSource
     meaning: str
+    dimensions: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,79 +81,65 @@ class Measure:
 
 
 _LEDGER: Final = {
-    "duration": ("length of a decode step", NoiseSource.STEP),
-    "busy": ("time of a step in which the GPU worked", NoiseSource.GPU),
-    "intra_graph": ("idle time inside graph replays", NoiseSource.GPU),
-    "host_late": ("idle time before the host had begun the next launch", NoiseSource.STEP),
-    "launching": ("idle time during the launch call itself", NoiseSource.STEP),
-    "queued": ("idle time after the launch call had returned", NoiseSource.STEP),
-    "unattributed": ("idle time whose launch call is not in the capture", NoiseSource.STEP),
-    "unrecorded": ("time in which a launch without a GPU record may have run", NoiseSource.STEP),
-    "profiler": ("idle time while the profiler itself was writing", NoiseSource.STEP),
-    "inter_graph": ("idle time outside graph replays", NoiseSource.STEP),
-    "bubble": ("idle time of a step, inside and outside graph replays", NoiseSource.STEP),
+    "duration": (NoiseSource.STEP, "length of a decode step"),
+    "busy": (NoiseSource.GPU, "time of a step in which the GPU worked"),
+    "intra_graph": (NoiseSource.GPU, "idle time inside graph replays"),
+    "host_late": (NoiseSource.STEP, "idle time before the host had begun the next launch"),
+    "launching": (NoiseSource.STEP, "idle time during the launch call itself"),
+    "queued": (NoiseSource.STEP, "idle time after the launch call had returned"),
+    "unattributed": (NoiseSource.STEP, "idle time whose launch call is not in the capture"),
+    "unrecorded": (NoiseSource.STEP, "time in which a launch without a GPU record may have run"),
+    "profiler": (NoiseSource.STEP, "idle time while the profiler itself was writing"),
+    "inter_graph": (NoiseSource.STEP, "idle time outside graph replays"),
+    "bubble": (NoiseSource.STEP, "idle time of a step, inside and outside graph replays"),
 }
 _UNMEASURED: Final = frozenset({"none", "assumed"})
 """Overheads that nobody measured: what is corrected by them is shown, and never judged."""
 _INTER: Final = tuple(f"{name}_ns" for name in INTER_CLASSES)
 _SUMS: Final = {"inter_graph": _INTER, "bubble": ("intra_graph_ns", *_INTER)}
 _SHARES: Final = {
-    "total": "inside and outside graph replays",
-    "inter_graph": "outside graph replays",
-    "intra_graph": "inside graph replays",
+    "total": ("idle share", "inside and outside graph replays"),
+    "inter_graph": ("idle share outside graphs", "outside graph replays"),
+    "intra_graph": ("idle share inside graphs", "inside graph replays"),
 }
+_NAMES: Final = {"duration": "step", "bubble": "idle", "inter_graph": "outside graphs"}
+_BARE: Final = " without the profiler"
+_WITHOUT: Final = "without what the profiler added"
 
 
-def _time(name: str, noise: NoiseSource, meaning: str, *dimensions: str, better: Better = "lower") -> Metric:
-    return Metric(name, "ns", better, dimensions, noise, meaning)
-
-
-def _share(
-    name: str, meaning: str, *dimensions: str, better: Better = "lower", noise: NoiseSource = NoiseSource.SHARE
-) -> Metric:
-    return Metric(name, "ratio", better, dimensions, noise, meaning)
-
-
-def _count(name: str, meaning: str, *dimensions: str, better: Better = "lower") -> Metric:
-    return Metric(name, "count", better, dimensions, NoiseSource.COUNT, meaning)
-
-
-def _catalogue() -> Iterator[Metric]:
-    for name, (meaning, noise) in _LEDGER.items():
-        yield _time(f"step.{name}.mean", noise, f"Mean {meaning}.", "rank")
-        yield _time(f"step.{name}.p50", noise, f"Median {meaning}.", "rank")
-        yield _time(f"step.{name}.p95", NoiseSource.HOST, f"95th percentile: {meaning}.", "rank")
-    for name, where in _SHARES.items():
-        yield _share(f"bubble.share.{name}", f"Idle share of the decode steps' time {where}.")
-    for name, where in _SHARES.items():
-        meaning = f"Idle share of the decode steps' time {where}, without what the profiler added."
-        yield _share(f"corrected.bubble.share.{name}", meaning)
+def _of_ledger() -> Iterator[Metric]:
+    for name, (noise, meaning) in _LEDGER.items():
+        for statistic, said in (("mean", "Mean"), ("p50", "Median"), ("p95", "95th percentile:")):
+            source = NoiseSource.HOST if statistic == "p95" else noise
+            yield _step(f"step.{name}.{statistic}", _called(name), source, f"{said} {meaning}.", ("rank",))
+    for name, (label, where) in _SHARES.items():
+        yield _share(f"bubble.share.{name}", label, f"{where}.")
+    for name, (label, where) in _SHARES.items():
+        yield _share(f"corrected.bubble.share.{name}", f"{label}{_BARE}", f"{where}, {_WITHOUT}.")
     for name in ("duration", "busy", "intra_graph", "host_late", "launching", "queued"):
-        meaning, noise = _LEDGER[name]
-        yield _time(f"corrected.step.{name}.p50", noise, f"Median {meaning}, without what the profiler added.")
-    yield _time("role.duration.p50", NoiseSource.GPU, "Median length of one part of the step.", "role")
-    yield _time("role.intra_graph.p50", NoiseSource.GPU, "Median idle time inside the replays of one part.", "role")
-    yield _count("role.nodes", "Nodes of a replay of one part.", "role", better="neither")
-    yield _count("role.replays", "Replays of one part in a step.", "role", better="neither")
-    yield _count("waits.per_step", "Blocking reads and synchronisations in a step.")
-    yield _count("waits.draining.per_step", "Those under which the GPU ran dry.")
-    yield _count("launches.per_step", "Launch calls in a step.")
-    yield _time(
-        "launch.lead.p50", NoiseSource.QUEUE, "Median time that launched work waited in the queue.", better="higher"
-    )
-    meaning = "Share of launch calls whose work was queued before the GPU was free."
-    yield _share("launch.run_ahead.share", meaning, "rank", better="higher", noise=NoiseSource.HOST_SHARE)
-    yield _share("launch.coverage", "Share of launch calls with a GPU record.", "rank", better="higher")
-    yield _share("pdl.overlap.share", "Share of kernels that began before the one before had ended.", better="higher")
-    yield _count("findings.count", "Findings of one severity.", "severity")
-    yield _share("floor.share", "Time the bytes of a step need over the mean step.", better="higher")
-    yield _count("speculation.accept_length", "Tokens a verify pass commits, by the benchmark.", better="higher")
-    yield _time("speculation.tpot.mean", NoiseSource.HOST, "Mean time per output token, by the benchmark.")
-    yield _time("speculation.step.mean", NoiseSource.HOST, "Mean step by the benchmark: TPOT times accept length.")
-    yield _share("overhead.inflation", "Traced step over the step without the profiler.")
+        noise, meaning = _LEDGER[name]
+        yield _step(f"corrected.step.{name}.p50", f"{_called(name)}{_BARE}", noise, f"Median {meaning}, {_WITHOUT}.")
 
 
-METRICS: Final = {metric.id: metric for metric in _catalogue()}
+def _called(name: str) -> str:
+    return _NAMES.get(name, class_label(name))
+
+
+def _step(name: str, label: str, noise: NoiseSource, meaning: str, of: tuple[str, ...] = ()) -> Metric:
+    return Metric(id=name, label=label, unit="ns", better="lower", noise=noise, meaning=meaning, dimensions=of)
+
+
+def _share(name: str, label: str, where: str) -> Metric:
+    meaning = f"Idle share of the decode steps' time {where}"
+    return Metric(id=name, label=label, unit="ratio", better="lower", noise=NoiseSource.SHARE, meaning=meaning)
+
+
+_WRITTEN: Final = msgspec.toml.decode(
+    (files("bubblefinder.compare") / "metrics.toml").read_bytes(), type=dict[str, list[Metric]]
+)
+METRICS: Final = {metric.id: metric for metric in (*_of_ledger(), *_WRITTEN["metric"])}
+SERVING: Final = {metric.id: metric for metric in _WRITTEN["serving"]}
+"""What serving is held to."""
 
 
 def measure(report: Report) -> tuple[Measure, ...]:

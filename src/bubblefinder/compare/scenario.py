@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Literal, Self
+from typing import TYPE_CHECKING, Literal, Self
 
 from pydantic import BaseModel, Field, field_validator, model_validator
 
 from bubblefinder.compare.limited import STRICT, Limited
-from bubblefinder.compare.metrics import Metric, NoiseSource
-from bubblefinder.economics.bench import STATISTICS
+from bubblefinder.compare.metrics import SERVING, Metric
 from bubblefinder.rules.suggest import did_you_mean
 
 if TYPE_CHECKING:
@@ -17,35 +16,6 @@ if TYPE_CHECKING:
 
     from bubblefinder.economics.acceptance import Acceptance, Result
     from bubblefinder.economics.bench import Bench
-
-_DIMENSIONS: Final = ("scenario", "concurrency", "cache")
-_TIMES: Final = {
-    "ttft": "time to the first token",
-    "tpot": "time per output token after the first",
-    "e2e": "time from request to last token",
-}
-
-
-def _catalogue() -> Iterator[Metric]:
-    def metric(
-        name: str, unit: Literal["ns", "ratio", "count"], better: Literal["lower", "higher"], said: str
-    ) -> Metric:
-        return Metric(f"serving.{name}", unit, better, _DIMENSIONS, NoiseSource.STEP, said)
-
-    for name, meaning in _TIMES.items():
-        for statistic in STATISTICS:
-            said = f"{'Mean' if statistic == 'mean' else statistic} {meaning}, by the benchmark."
-            yield metric(f"{name}.{statistic}", "ns", "lower", said)
-    yield metric("output_throughput", "count", "higher", "Output tokens over the benchmark's wall time, a second.")
-    yield metric("accept_length", "count", "higher", "Tokens a verify pass commits, its own included.")
-    yield metric("fallback_ratio", "ratio", "lower", "Share of steps that ran without speculation.")
-    yield metric("task_success", "ratio", "higher", "Share of tasks that were solved.")
-    yield metric("invalid_tool_calls", "ratio", "lower", "Share of tool calls that don't parse.")
-    yield metric("greedy_match", "count", "higher", "1 if 256 greedy tokens are the same bytes as before, else 0.")
-    yield metric("rollback_ready", "count", "higher", "1 if the way back was tried, else 0.")
-
-
-SERVING: Final = {metric.id: metric for metric in _catalogue()}
 
 
 class ServingBudget(Limited):

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from bubblefinder.compare.delta.tracer import WORTH
+from bubblefinder.compare.metrics import METRICS
 from bubblefinder.report.prediction_sentences import in_words
-from bubblefinder.report.sentences import class_label, plain
+from bubblefinder.report.sentences import plain
 from bubblefinder.units import UNKNOWN, count, duration, plural, share
 
 if TYPE_CHECKING:
@@ -27,29 +28,6 @@ _VERDICTS: Final[Mapping[str, str]] = {
 }
 MARKS: Final = {"better": "✓", "worse": "✗", "changed": "≠", "new": "+", "gone": "-"}
 """A sign beside each word, since nothing is told by colour alone."""
-_NAMES: Final = {"duration": "step", "bubble": "idle", "inter_graph": "outside graphs"}
-_LABELS: Final = {
-    "bubble.share.total": "idle share",
-    "bubble.share.inter_graph": "idle share outside graphs",
-    "bubble.share.intra_graph": "idle share inside graphs",
-    "role.duration.p50": "length",
-    "role.intra_graph.p50": "idle inside",
-    "role.nodes": "nodes a replay",
-    "role.replays": "replays a step",
-    "waits.per_step": "waits a step",
-    "waits.draining.per_step": "waits a step that drained the GPU",
-    "launches.per_step": "launch calls a step",
-    "launch.lead.p50": "launch lead",
-    "launch.run_ahead.share": "run-ahead share",
-    "launch.coverage": "launch calls with a GPU record",
-    "pdl.overlap.share": "kernels that overlap by PDL",
-    "findings.count": "findings",
-    "overhead.inflation": "traced over untraced step",
-    "floor.share": "share of the step that its bytes need",
-    "speculation.accept_length": "tokens a verify pass commits",
-    "speculation.tpot.mean": "time per output token",
-    "speculation.step.mean": "step by the benchmark",
-}
 MOST_TOLD: Final = 3
 CAPTURE_AGAIN: Final = "Capture both again on one machine, three a side."
 _CALLS: Final = frozenset({"new wait", "gone wait", "new call", "gone call"})
@@ -221,12 +199,7 @@ def metric_name(change: Change) -> str:
 
 def metric_label(metric: str) -> str:
     """Return what a metric is called; an unknown one keeps its id."""
-    kind, _, rest = metric.partition(".")
-    if kind == "corrected":
-        return f"{metric_label(rest)} without the profiler"
-    if kind == "step":
-        return _NAMES.get(name := rest.split(".")[0], class_label(name))
-    return _LABELS.get(metric, metric)
+    return METRICS[metric].label if metric in METRICS else metric
 
 
 def _dimension(key: str, of: str | int) -> str:
@@ -285,7 +258,7 @@ def _subject(change: Change) -> str:
         which = "the mean step" if change.metric == _FIRST[0] else "a step"
         return f"{which} of rank {rank} takes" if rank else f"{which} takes"
     where = "".join(f" of {key} {plain(str(v), 60)}" for key, v in change.where.items() if (key, v) != ("rank", 0))
-    kind, name, *quantile = change.metric.split(".")
+    kind, _, *quantile = change.metric.split(".")
     if kind == "step" and quantile:
-        return f"{_NAMES.get(name, class_label(name))} time a step ({quantile[0]}){where} is"
-    return f"{_LABELS.get(change.metric, change.metric)}{where} is"
+        return f"{metric_label(change.metric)} time a step ({quantile[0]}){where} is"
+    return f"{metric_label(change.metric)}{where} is"

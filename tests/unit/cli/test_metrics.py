@@ -5,8 +5,7 @@ import json
 from typer.testing import CliRunner
 
 from bubblefinder.cli.app import app
-from bubblefinder.compare.metrics import METRICS
-from bubblefinder.compare.scenario import SERVING
+from bubblefinder.compare.metrics import METRICS, SERVING
 
 
 def test_every_metric_is_listed_and_written() -> None:

@@ -8,7 +8,8 @@ import pytest
 
 from bubblefinder.compare.budget import load_budget
 from bubblefinder.compare.judge import Judged, judge
-from bubblefinder.compare.scenario import SERVING, Results
+from bubblefinder.compare.metrics import SERVING
+from bubblefinder.compare.scenario import Results
 from bubblefinder.economics.acceptance import read_acceptance
 from bubblefinder.economics.bench import read_bench
 from bubblefinder.errors import UsageError
