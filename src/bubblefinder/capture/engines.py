@@ -1,13 +1,13 @@
-"""How each serving engine opens the profiler's range, and how to have it name its own work.
-
-Sources: SGLang 0.5.17 (seen to work under Nsight Systems 2025.3), vLLM's and TensorRT-LLM's own profiling pages.
-"""
+"""How each serving engine opens the profiler's range, and how to have it name its own work."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from importlib.resources import files
 from typing import TYPE_CHECKING, Final
+
+import msgspec
 
 from bubblefinder.errors import UsageError
 
@@ -21,57 +21,20 @@ class Engine:
 
     Attributes:
         name: what to call it on the command line.
-        packs: the rule packs whose functions name its work; all where none is known.
-        sign: what its command line looks like.
         hints: how the range is opened, and what else to know, one sentence each.
+        packs: the rule packs whose functions name its work; all where none is known.
+        sign: what its command line looks like, as a regular expression; null for no engine.
     """
 
     name: str
-    packs: tuple[str, ...]
-    sign: re.Pattern[str]
     hints: tuple[str, ...]
+    packs: tuple[str, ...] = ()
+    sign: str | None = None
 
 
-ENGINES: Final = (
-    Engine(
-        "sglang",
-        ("sglang", "flashinfer"),
-        re.compile(r"\bsglang\b"),
-        (
-            'SGLang opens the range on POST /start_profile {"activities": ["CUDA_PROFILER"]}; /stop_profile closes it.',
-            'In a program: engine.start_profile(activities=["CUDA_PROFILER"]). Only the first rank opens it.',
-            "SGLANG_ENABLE_NVTX_SCHEDULER=1 marks each step (needs the nvtx package).",
-        ),
-    ),
-    Engine(
-        "vllm",
-        ("vllm", "flashinfer"),
-        re.compile(r"\bvllm\b"),
-        (
-            "vLLM needs --profiler-config.profiler cuda; POST /start_profile or bench --profile opens the range.",
-            "VLLM_WORKER_MULTIPROC_METHOD=spawn lets its workers be traced.",
-            "VLLM_NVTX_SCOPES_FOR_PROFILING=1 names what its scheduler does; --mode names the parts of a step as well.",
-        ),
-    ),
-    Engine(
-        "tensorrt_llm",
-        ("tensorrt-llm",),
-        re.compile(r"\btrtllm\b|tensorrt_llm"),
-        (
-            "TensorRT-LLM opens the range from iteration 100 to 150 with TLLM_PROFILE_START_STOP=100-150.",
-            "TLLM_LLMAPI_ENABLE_NVTX=1 and TLLM_PROFILE_RECORD_GC=1 name more of the host's work.",
-        ),
-    ),
-    Engine(
-        "pytorch",
-        (),
-        re.compile(r"(?!)"),
-        (
-            "Open the range after the warm-up with torch.cuda.profiler.start(), and close it with stop().",
-            "Or leave the program alone and record by time with --delay.",
-        ),
-    ),
-)
+ENGINES: Final = msgspec.toml.decode(
+    (files("bubblefinder.capture") / "engines.toml").read_bytes(), type=dict[str, list[Engine]]
+)["engine"]
 
 
 def engine_of(command: Sequence[str], named: str | None = None) -> Engine:
@@ -86,4 +49,4 @@ def engine_of(command: Sequence[str], named: str | None = None) -> Engine:
             raise UsageError(f"--engine {named!r} is not a known engine", hint="use " + ", ".join(known))
         return known[named]
     text = " ".join(command)
-    return next((engine for engine in ENGINES if engine.sign.search(text)), ENGINES[-1])
+    return next((engine for engine in ENGINES if engine.sign and re.search(engine.sign, text)), ENGINES[-1])
