@@ -30,7 +30,7 @@ class Extra:
     Attributes:
         bars: what is drawn in a column behind the first, which `drawn` is the header of.
         spans: where each row lies in the capture; null for nowhere.
-        names: the whole names of cells that hold the beginnings, for the first columns; empty for other cells.
+        names: the whole names of the first cells, which hold their beginnings.
         is_folded: the table opens on a click: it holds the numbers of a chart.
         is_sortable: a click on a header sorts the rows.
     """

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
 MAX_ROWS: Final = 3_000
 """Windows that the embedded report keeps; the JSON report keeps all."""
+_WHOLE: Final = 600
+"""Characters of a kernel's name that a pointer brings up."""
 FOLDED: Final = Extra(is_folded=True)
 
 
@@ -110,9 +112,10 @@ def _extras(report: Report) -> Iterator[tuple[tuple[str, int], Extra]]:
     yield ("gaps", 0), Extra(spans=[_longest(row) for row in detail.gaps], is_sortable=True)
     longest = max((row.per_step_ns for row in detail.kernels), default=1) or 1
     bars = [(segment("busy", sentences.plain(row.name), row.per_step_ns, 0, longest),) for row in detail.kernels]
-    whole = [_names((row.name,), 6) for row in detail.kernels]
+    whole = [(sentences.plain(row.name, _WHOLE),) for row in detail.kernels]
     yield ("kernels", 0), Extra(bars=bars, drawn="time", names=whole, is_sortable=True)
-    yield ("kernels", 1), Extra(names=[_names((run.first, run.last), 7) for run in detail.runs], is_sortable=True)
+    ends = [(sentences.plain(run.first, _WHOLE), sentences.plain(run.last, _WHOLE)) for run in detail.runs]
+    yield ("kernels", 1), Extra(names=ends, is_sortable=True)
     yield ("ranks", 0), Extra(bars=html_charts.rank_bars(report), drawn="mean step")
 
 
@@ -132,11 +135,6 @@ def _contents(report: Report, shared: Mapping[str, Section]) -> list[str]:
     drawn = {"step": html_charts.waterfall(report), "timelines": report.detail.timelines}
     there = {"findings", "quality", "reading", *shared, *(name for name, one in drawn.items() if one)}
     return [anchor for anchor in NAMES if anchor in there and anchor != "ledger"]
-
-
-def _names(names: tuple[str, ...], columns: int) -> list[str]:
-    """Return whole names for the first of so many columns."""
-    return [sentences.plain(name, 600) for name in names] + [""] * (columns - len(names))
 
 
 def _longest(row: GapRow) -> tuple[int, int] | None:
