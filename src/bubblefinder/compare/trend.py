@@ -104,18 +104,17 @@ def trend(database: Database, metric: str, label: str | None = None, where: Mapp
 
 def shifts(metric: Metric, points: Sequence[Point], setting: Setting) -> list[Shift]:
     """Return the steps that exceed the noise between captures."""
-    numbers = [point.value for point in points]
-    found = []
-    edges = [0, *moves(metric, numbers, setting), len(numbers)]
-    for start, middle, end in zip(edges, edges[1:], edges[2:], strict=False):
-        before, after = fmean(numbers[start:middle]), fmean(numbers[middle:end])
-        found.append(Shift(middle, before, after, tuple(_changed(points[middle - 1].run, points[middle].run))))
-    return found
+    return [
+        Shift(at, before, after, tuple(_changed(points[at - 1].run, points[at].run)))
+        for at, before, after in moves(metric, [point.value for point in points], setting)
+    ]
 
 
-def moves(metric: Metric, numbers: Sequence[float], setting: Setting) -> list[int]:
-    """Return the positions at which a new level begins that the noise between captures can't explain."""
-    return _kept(metric, numbers, breaks(numbers), setting)
+def moves(metric: Metric, numbers: Sequence[float], setting: Setting) -> list[tuple[int, float, float]]:
+    """Return where a new level begins that the noise between captures can't explain, and the means around it."""
+    edges = [0, *_kept(metric, numbers, breaks(numbers), setting), len(numbers)]
+    levels = [(begin, fmean(numbers[begin:end])) for begin, end in pairwise(edges)]
+    return [(begin, before, after) for (_, before), (begin, after) in pairwise(levels)]
 
 
 def breaks(numbers: Sequence[float]) -> list[int]:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from bisect import bisect
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import pairwise
-from statistics import fmean
 from typing import TYPE_CHECKING, Final
 
 from bubblefinder.compare.metrics import METRICS as KNOWN
@@ -76,17 +74,15 @@ def moves(points: Sequence[Point], metric: str) -> list[Move]:
     steps = [point.run.step_p50_ns for point in points if point.run.step_p50_ns]
     waiting = max(1.0 if points[place].waiting is None else points[place].waiting or 0.0 for place, _ in known)
     setting = Setting(waiting=waiting, step_ns=min(steps, default=max(numbers)), ranks=1)
-    edges = [0, *_found(metric, tuple(numbers), setting), len(numbers)]
-    levels = [(start, fmean(numbers[start:end])) for start, end in pairwise(edges)]
     lower_is_better = KNOWN[metric].better == "lower"
     return [
-        Move(known[start][0], before, after, (after > before) == lower_is_better)
-        for (_, before), (start, after) in pairwise(levels)
+        Move(known[at][0], before, after, (after > before) == lower_is_better)
+        for at, before, after in _found(metric, tuple(numbers), setting)
     ]
 
 
 @lru_cache(maxsize=64)
-def _found(metric: str, numbers: tuple[float, ...], setting: Setting) -> list[int]:
+def _found(metric: str, numbers: tuple[float, ...], setting: Setting) -> list[tuple[int, float, float]]:
     """Return where a metric moved; a change of another label, or of what people say of a run, leaves the numbers."""
     return found(KNOWN[metric], numbers, setting)
 
