@@ -29,8 +29,8 @@ _FEW_GROUPS: Final = 16
 
 
 def column_of(frame: pl.DataFrame, name: str) -> pl.Series:
-    """Return a column of a frame that stays: one value that stands for all is not spelt out in the frame."""
-    return frame.select(name).to_series()
+    """Return a column of a frame that stays: one value that stands for all is not spelt out in a large frame."""
+    return frame[name] if len(frame) <= _SMALL else frame.select(name).to_series()
 
 
 def joint_keys(frames: Sequence[pl.DataFrame], group: str, number: str) -> tuple[list[Ints], int] | None:
@@ -153,7 +153,8 @@ def numbered(rows: pl.DataFrame) -> tuple[list[tuple[Any, ...]], Ints]:
     number = np.empty(len(rows), np.int64)
     for place, mine in enumerate(positions):
         number[mine] = place
-    return rows[[int(mine[0]) for mine in positions]].rows(), number
+    first = pl.Series([int(mine[0]) for mine in positions], dtype=pl.UInt32)
+    return list(zip(*(column[first] for column in rows), strict=True)), number
 
 
 def comparable(column: pl.Series) -> Ints:
@@ -195,7 +196,7 @@ class Timetable:
         rows = np.arange(len(frame))[picked]
         keys = [comparable(column_of(frame, name))[picked] for name in by]
         first = np.flatnonzero(changes(*keys))
-        groups = frame[list(by)][rows[first]].with_row_index("group")
+        groups = taken(frame[list(by)], rows[first]).with_row_index("group")
         return cls(groups, np.append(first, len(rows)), rows, frame[time].to_numpy()[picked])
 
     def last(self, points: pl.DataFrame, times: Ints) -> Ints:

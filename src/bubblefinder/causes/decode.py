@@ -130,8 +130,8 @@ class RankSteps:
 def lanes(timeline: Timeline, steps: Steps, causes: Causes) -> Iterator[RankSteps]:
     """Yield the lanes of a capture, by GPU and process; without any step there is none."""
     windows = steps.windows.with_row_index("window_index")
-    for (gpu, process), mine in windows.partition_by("gpu", "process", as_dict=True, maintain_order=True).items():
-        yield _lane(timeline, mine, causes.charges, int(gpu), int(process))
+    for mine in windows.partition_by("gpu", "process", maintain_order=True):
+        yield _lane(timeline, mine, causes.charges, int(mine["gpu"][0]), int(mine["process"][0]))
 
 
 def _lane(timeline: Timeline, windows: pl.DataFrame, charges: pl.DataFrame, gpu: int, process: int) -> RankSteps:

@@ -85,7 +85,8 @@ def to_blame(gaps: OpenGaps, waits: pl.DataFrame) -> Ints:
     start to the next launch lies in it.
     """
     culprit = np.full(len(gaps.starts), NOBODY)
-    for (thread,), mine in waits.sort("start_ns").partition_by("launcher", as_dict=True, maintain_order=True).items():
+    for mine in waits.sort("start_ns").partition_by("launcher", maintain_order=True):
+        thread = mine["launcher"][0]
         number, begins, ends = (mine[name].to_numpy() for name in ("wait_index", "start_ns", "end_ns"))
         awaits = mine["awaits"].to_numpy()
         position = np.searchsorted(np.maximum.accumulate(ends), gaps.starts, side="left")
@@ -129,7 +130,8 @@ def lead_lost(gaps: OpenGaps, waits: pl.DataFrame, charged: Ints) -> Ints:
     culprit = np.full(len(gaps.starts), NOBODY)
     long = kept(waits, waits["awaits"] & (waits["end_ns"] - waits["start_ns"] >= STALL_NS))
     free = (charged == NOBODY) & gaps.known & (gaps.due > gaps.starts)
-    for (thread,), mine in long.sort("end_ns").partition_by("launcher", as_dict=True, maintain_order=True).items():
+    for mine in long.sort("end_ns").partition_by("launcher", maintain_order=True):
+        thread = mine["launcher"][0]
         number, begins, ends = (mine[name].to_numpy() for name in ("wait_index", "start_ns", "end_ns"))
         late = np.flatnonzero(free & (gaps.thread == thread))
         wait = np.searchsorted(ends, gaps.starts[late], side="right") - 1

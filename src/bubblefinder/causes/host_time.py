@@ -149,10 +149,12 @@ def _starts(causes: Causes, rank: RankSteps, thread: int) -> tuple[Ints, Ints]:
 def phase_starts(causes: Causes, rank: RankSteps, thread: int) -> pl.DataFrame:
     """Return start_ns, after_role and before_role of each phase: from the launch of one role to that of the next."""
     submitted = causes.submitted
-    mine = (pl.col("thread") == thread) & (pl.col("gpu") == rank.gpu) & pl.col("role").is_not_null()
-    launched = submitted[["start_ns", "role", "phase"]][submitted.select(mine).to_series().arg_true()]
-    firsts = launched[np.sort(np.unique(launched["phase"].to_numpy(), return_index=True)[1])]
-    return firsts.select("start_ns", after_role="role", before_role=pl.col("role").shift(-1))
+    own = (column_of(submitted, "thread") == thread) & (column_of(submitted, "gpu") == rank.gpu)
+    launched = kept(submitted[["start_ns", "role", "phase"]], own & submitted["role"].is_not_null())
+    first = np.sort(np.unique(launched["phase"].to_numpy(), return_index=True)[1])
+    firsts = taken(launched[["start_ns", "role"]], first)
+    following = launched["role"][nullable(np.append(first[1:], NOWHERE)[: len(first)])]
+    return firsts.rename({"role": "after_role"}).hstack([following.rename("before_role")])
 
 
 def host_pieces(timeline: Timeline, causes: Causes, rank: RankSteps, thread: int, edges: Ints) -> pl.DataFrame:
@@ -173,14 +175,14 @@ def host_pieces(timeline: Timeline, causes: Causes, rank: RankSteps, thread: int
     call = _open_at(calls, starts)
     place = nullable(timeline.ranges.innermost(np.full(len(starts), thread), starts))
     phase = nullable(np.searchsorted(begun, starts, side="right") - 1)
-    opened = pl.col("start_ns") >= edges[0]
+    opened = (timeline.ranges.rows["start_ns"] >= int(edges[0])).rename("opened")
     columns = {"step": np.searchsorted(edges, starts, side="right") - 1, "start_ns": starts, "ns": lengths}
     return pl.DataFrame(
         columns
         | taken(phases[["after_role", "before_role"]], phase).to_dict()
         | taken(calls[["api", "api_role"]], nullable(call)).to_dict()
         | {"waiting": np.append(calls["waiting"].to_numpy(), False)[call], "call": nullable(call)}
-        | timeline.ranges.rows.select(nvtx="text", opened=opened)[place].to_dict()
+        | {"nvtx": timeline.ranges.rows["text"][place], "opened": opened[place]}
         | {"range_index": place}
     )
 

@@ -69,7 +69,8 @@ def _waits_among(causes: Causes, spans: pl.DataFrame) -> pl.Series:
     """Count for each span the waits of its thread that begin between its launch calls."""
     waits = causes.waits[["thread", "start_ns"]]
     counts = np.zeros(len(spans), np.int64)
-    for (thread,), mine in spans.with_row_index("span").partition_by("thread", as_dict=True).items():
+    for mine in spans.with_row_index("span").partition_by("thread"):
+        thread = mine["thread"][0]
         began = kept(waits, waits["thread"] == thread)["start_ns"].sort().to_numpy()
         first, last = (np.searchsorted(began, mine[name].to_numpy()) for name in ("called_ns", "returned_ns"))
         counts[mine["span"].to_numpy()] = last - first

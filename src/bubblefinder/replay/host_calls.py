@@ -106,7 +106,8 @@ def _blocked(operations: pl.DataFrame, calls: int) -> Bools:
 def _work_ended(timeline: Timeline, calls: pl.DataFrame) -> Bools:
     """Tell during which calls some GPU work of their process ended."""
     ended = np.zeros(len(calls), np.bool_)
-    for (process,), rows in calls.with_row_index("place").partition_by("process", as_dict=True).items():
+    for rows in calls.with_row_index("place").partition_by("process"):
+        process = rows["process"][0]
         gpus = [device.gpu for device in timeline.devices if process in device.processes]
         starts, ends = (rows[side].to_numpy() for side in ("start_ns", "end_ns"))
         times = timeline.operations["end_ns"].filter(column_of(timeline.operations, "gpu").is_in(gpus)).to_numpy()

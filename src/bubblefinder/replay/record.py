@@ -86,7 +86,7 @@ def by_block(operations: pl.DataFrame, blocks: pl.DataFrame, rows: pl.DataFrame,
         _position(np.where(alone, of_single, NOWHERE), single),
         _position(of_replay, replay),
     )
-    return rows.with_columns(block=nullable(block)).filter(pl.Series(block != NOWHERE))
+    return kept(rows.hstack([nullable(block).rename("block")]), block != NOWHERE)
 
 
 def _position(numbers: Ints, wanted: Ints) -> Ints:

@@ -105,7 +105,8 @@ def _function_edges(timeline: Timeline, model: Model) -> Ints:
     edges = function_edges(timeline.trace.nvtx)
     thread, starts = model.calls["thread"].to_numpy(), model.calls["start_ns"].to_numpy()
     passed = np.zeros(len(starts), np.int64)
-    for (owner,), rows in edges.partition_by("thread", as_dict=True).items():
+    for rows in edges.partition_by("thread"):
+        owner = rows["thread"][0]
         mine = thread == owner
         passed[mine] = np.searchsorted(rows["time_ns"].to_numpy(), starts[mine])
     return np.where(np.append(False, thread[1:] == thread[:-1])[: len(thread)], np.diff(passed, prepend=0), 0)

@@ -43,7 +43,7 @@ def host_bars(
     columns = timeline.calls[["process", "thread", "start_ns", "end_ns", "api", "role"]].with_row_index("call_index")
     calls = kept(columns, (columns["process"] == rank.process) & _overlaps(columns, span))
     kinds = _kinds(calls, analysis.causes)
-    calls = calls.with_columns(kind=pl.Series(kinds, dtype=pl.String))
+    calls = calls.hstack([pl.Series("kind", kinds, pl.String)])
     counts = Counter(thread for thread, kind in zip(calls["thread"], kinds, strict=True) if kind != "api")
     bars: list[TimelineBar] = []
     dropped = 0
