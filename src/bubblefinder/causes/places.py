@@ -99,15 +99,17 @@ def _with_roles(waits: pl.DataFrame, submitted: pl.DataFrame) -> pl.DataFrame:
     At the edges of a capture a role is missing; it is taken from the other waits of the same kind.
     """
     roles = submitted["role"]
+    known = roles.is_not_null()
     placed = waits.with_columns(
-        after_role=roles[last_submission(submitted, waits, roles.is_not_null())],
-        before_role=roles[next_submission(submitted, waits, roles.is_not_null())],
+        after_role=roles[last_submission(submitted, waits, known)],
+        before_role=roles[next_submission(submitted, waits, known)],
     )
     alike = ["gpu", "launcher", "api", "copy_kind", "memory_kind", "size_class", general(pl.col("nvtx")), "frame"]
-    usual = pl.col("before_role").drop_nulls().mode().sort().first().over([*alike, "after_role"])
-    placed = placed.with_columns(before_role=pl.coalesce("before_role", usual))
-    usual = pl.col("after_role").drop_nulls().mode().sort().first().over([*alike, "before_role"])
-    return placed.with_columns(after_role=pl.coalesce("after_role", usual))
+    for missing, other in (("before_role", "after_role"), ("after_role", "before_role")):
+        if placed[missing].null_count():
+            usual = pl.col(missing).drop_nulls().mode().sort().first().over([*alike, other])
+            placed = placed.with_columns(pl.coalesce(missing, usual))
+    return placed
 
 
 def _with_steps(waits: pl.DataFrame, steps: Steps, submitted: pl.DataFrame, timeline: Timeline) -> pl.DataFrame:

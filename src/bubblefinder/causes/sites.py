@@ -13,6 +13,7 @@ from bubblefinder.intervals import begin_and_end
 from bubblefinder.lookup import NOWHERE, Timetable, kept, numbered, places, taken
 
 if TYPE_CHECKING:
+    from bubblefinder.intervals import Bools, Ints
     from bubblefinder.timeline.model import Timeline
 
 MOST_ALIKE: Final = 4
@@ -35,24 +36,36 @@ def with_sites(waits: pl.DataFrame, timeline: Timeline, submitted: pl.DataFrame)
     `joined` marks a synchronisation that only ends what the wait before it began (``.cpu()`` is a
     copy and a synchronisation): it shares that wait's site and isn't counted by itself.
     """
-    waits = waits.with_columns(
-        place=general(pl.col("nvtx")),
-        joined=_joined(waits, submitted),
-        seam=_seams(waits, submitted),
-    )
-    heads = waits.with_row_index("wait_index").filter(~pl.col("joined"))
+    place = waits.select(place=general(pl.col("nvtx"))).to_series()
+    joined, seam = _joined(waits, submitted), _seams(waits, submitted).rename("seam")
+    told = waits.hstack([place, seam])
+    heads = kept(told, ~joined)
     kind = [name for name in _SITE if name != "order"]
-    heads = heads.with_columns(
-        order=pl.int_range(pl.len()).over([*kind, "seam", "window_index"]).clip(upper_bound=MOST_ALIKE - 1)
-    )
-    heads = heads.with_columns(where=_group_place(heads, timeline, submitted))
+    order = np.minimum(_times_before(numbered(heads[[*kind, "seam", "window_index"]])[1]), MOST_ALIKE - 1)
+    heads = heads.hstack([pl.Series("order", order), _group_place(heads, timeline, submitted)])
     site, group = (numbered(heads[list(key)])[1] for key in (_SITE, _GROUP))
-    heads = heads.with_columns(site=pl.Series(site), group=pl.Series(group))
-    filled = waits.with_row_index("wait_index").join(
-        heads[["wait_index", "order", "site", "group"]], on="wait_index", how="left", maintain_order="left"
-    )
-    same = pl.col("order", "site", "group").forward_fill().over("gpu", "launcher", "thread")
-    return filled.with_columns(same).drop("wait_index", "place", "seam")
+    found = pl.DataFrame({"order": order, "site": site, "group": group})
+    return waits.hstack([joined, *taken(found, _last_head(waits, joined.to_numpy()))])
+
+
+def _times_before(number: Ints) -> Ints:
+    """Return how often each number has come before."""
+    order = np.argsort(number, kind="stable")
+    ordered = number[order]
+    times = np.empty(len(order), np.int64)
+    times[order] = np.arange(len(order)) - np.searchsorted(ordered, ordered)
+    return times
+
+
+def _last_head(waits: pl.DataFrame, joined: Bools) -> Ints:
+    """Return for each wait the number of the last one of its threads and GPU that isn't joined, up to itself."""
+    threads = numbered(waits[["gpu", "launcher", "thread"]])[1]
+    order = np.argsort(threads, kind="stable")
+    last = np.maximum.accumulate(np.where(joined[order], NOWHERE, np.arange(len(order))))
+    same = (last != NOWHERE) & (threads[order[last]] == threads[order])
+    found = np.empty(len(order), np.int64)
+    found[order] = np.where(same, (np.cumsum(~joined) - 1)[order[last]], NOWHERE)
+    return found
 
 
 def sites_of(waits: pl.DataFrame) -> pl.DataFrame:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
-from bubblefinder.lookup import kept
+from bubblefinder.lookup import NOWHERE, kept, places
 from bubblefinder.replay.record import by_block
 from bubblefinder.timeline.ledger import COLUMNS as IDLE_COLUMNS
 from bubblefinder.timeline.ledger import window_ledger
@@ -73,16 +73,17 @@ def recorded_steps(timeline: Timeline, model: Model, rows: pl.DataFrame) -> Reco
     if not kept(timeline.replays, timeline.replays["gpu"] == gpu)["nodes"].count():
         ledger = ledger.with_columns(intra_graph_ns=pl.lit(None, pl.Int64))
     idle = _idle_before(timeline, model)
-    blocks = (model.blocks["gpu"] == gpu).arg_true().to_numpy().astype(np.int64)
-    known = model.blocks["call"].is_not_null().to_numpy()[blocks]
+    blocks = np.flatnonzero((model.blocks["gpu"] == gpu).to_numpy())
+    known = places(model.blocks["call"])[blocks] != NOWHERE
     explained = idle[blocks][:, [int(part) for part in _PARTS]].sum(axis=1) == idle[blocks].sum(axis=1)
-    rows = ledger.with_columns(duration_ns=pl.Series(model.recorded[end] - model.recorded[begin]))
-    return Recorded(rows.select(COLUMNS), begin, end, blocks, idle[blocks], known & explained)
+    rows = ledger.hstack([pl.Series("duration_ns", model.recorded[end] - model.recorded[begin])])
+    return Recorded(rows[list(COLUMNS)], begin, end, blocks, idle[blocks], known & explained)
 
 
 def _idle_before(timeline: Timeline, model: Model) -> Ints:
     """Return the idle before each block that its operations ended, by class; the idle inside it is its own."""
-    pieces = timeline.pieces.select("idle_class", "end_ns", idle_ns=pl.col("end_ns") - pl.col("start_ns"))
+    lengths = (timeline.pieces["end_ns"] - timeline.pieces["start_ns"]).rename("idle_ns")
+    pieces = timeline.pieces[["idle_class", "end_ns"]].hstack([lengths])
     rows = by_block(
         timeline.operations, model.blocks, pieces, timeline.gaps["after_index"][timeline.pieces["gap_index"]]
     )

@@ -71,7 +71,7 @@ def build_timeline(trace: Trace) -> Timeline:
     repeated = repeated_correlations(calls)
     joined = _joined(operations, calls, repeated)
     expected = expects_record(calls)
-    calls = calls.with_columns(recorded=_recorded(joined.runs["call_index"], expected))
+    calls = calls.hstack([_recorded(joined.runs["call_index"], expected)])
     mode = CaptureMode(trace.part.mode) if trace.part else capture_mode(operations, calls)
     chosen = _usable(operations)
     if chosen.is_empty():
@@ -80,16 +80,16 @@ def build_timeline(trace: Trace) -> Timeline:
         operations, joined = chosen, _joined(chosen, calls, repeated)
     runs = joined.runs
     _check_ranks(trace, runs)
-    operations = operations.with_columns(runs["call_index"][joined.of])
-    operations = operations.with_columns(blocking_copies(operations, calls))
+    operations = operations.hstack([runs["call_index"][joined.of]])
+    operations = operations.hstack([blocking_copies(operations, calls)])
     replays, replay_index = find_replays(runs)
-    operations = operations.with_columns(replay_index[joined.of])
+    operations = operations.hstack([replay_index[joined.of]])
     launches = Launches(joined.of, runs, calls, expected)
     found = [
         _analyse(gpu, trace, operations, launches, replays)
         for gpu in column_of(runs, "gpu").unique(maintain_order=True)
     ]
-    runs = runs.with_columns(operations["blocking"][runs["first"]])
+    runs = runs.hstack([operations["blocking"][runs["first"]]])
     devices = tuple(gpu.device for gpu in found)
     walked = trace.names_from is None and stack_walked(calls)
     leads = launch_leads(np.concatenate([gpu.running_end for gpu in found]), runs, calls)
@@ -113,7 +113,7 @@ def build_timeline(trace: Trace) -> Timeline:
 def _joined(operations: pl.DataFrame, calls: pl.DataFrame, repeated: pl.Series) -> LaunchRuns:
     """Return the runs of operations with `call_index`."""
     found = launch_runs(operations, repeated)
-    return replace(found, runs=found.runs.with_columns(find_launches(found.runs, calls, repeated)))
+    return replace(found, runs=found.runs.hstack([find_launches(found.runs, calls, repeated)]))
 
 
 def _nothing_recorded(trace: Trace) -> CannotAnswerError:
