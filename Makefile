@@ -12,11 +12,10 @@ export PIP_DISABLE_PIP_VERSION_CHECK = 1
 LOCKED  = $(BIN)/uv export --quiet --frozen --no-emit-project --no-default-groups --output-file
 INSTALL = $(BIN)/pip install -qq --require-hashes --requirement
 
-# A file's tests share what they make, so each file stays on one worker; what a page needs is made again in a second.
-# Tests of servers and pages wait more than they work, so other tests and the types go on beside them.
+# A file's tests share what they make, so each file stays on one worker. For two processors there are three: tests of
+# servers and commands wait as long as they work. Pages have one process beside them, for starting Chromium takes seconds.
 # In the order of their names the files that take longest come early, and small ones fill the end.
-PARALLEL = --numprocesses 2 --max-worker-restart 0 --dist loadfile --no-loadscope-reorder
-BROWSERS = --numprocesses 2 --max-worker-restart 0 --dist worksteal
+PARALLEL = --numprocesses 3 --max-worker-restart 0 --dist loadfile --no-loadscope-reorder
 COVER    = $(if $(CI),--cov)
 ABREAST  = $(MAKE) --no-print-directory --jobs 2 --output-sync=target
 
@@ -52,7 +51,7 @@ tests-without-pages:
 	$(BIN)/pytest -q $(PARALLEL) -m "not browser" $(COVER)
 
 tests-of-pages:
-	$(BIN)/pytest -q $(BROWSERS) -m browser tests/e2e
+	$(BIN)/pytest -q -m browser tests/e2e
 
 quick: $(VENV)/dev.stamp ## While working: style, layers, and the tests of what changed, in less than a minute
 	$(BIN)/ruff check -q .
