@@ -1,6 +1,5 @@
-"""A web server for tests: in this process over ASGI, or as a process of its own on a free port.
+"""A web server for tests: in this process over ASGI, or as a process of its own on a free port, see `served.py`.
 
-Run as a script it serves a folder; the first argument is JSON with its data folder, limits, token and worker.
 Jobs are done by `stub_worker.py`, unless a test asks for the real worker: what it does is said in the upload itself.
 """
 
@@ -10,7 +9,6 @@ import asyncio
 import functools
 import json
 import os
-import shutil
 import signal
 import socket
 import ssl
@@ -27,7 +25,6 @@ import httpx
 from bubblefinder.web.app import create_app
 from bubblefinder.web.limits import Limits
 from bubblefinder.web.process import WORKER
-from bubblefinder.web.server import run
 from bubblefinder.web.service import Service
 
 if TYPE_CHECKING:
@@ -35,6 +32,7 @@ if TYPE_CHECKING:
 
 MAGIC = b"SQLite format 3\0"
 STUB = (sys.executable, str(Path(__file__).with_name("stub_worker.py")))
+SERVED = str(Path(__file__).with_name("served.py"))
 SERVED_IN_S = 90
 NO_TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 """What httpx would read out of the system's certificates for each request, in 23 ms; servers here speak plain HTTP."""
@@ -156,7 +154,7 @@ def server(
     }
     places = [str(Path(__file__).parent.parent), *filter(None, [os.environ.get("PYTHONPATH")])]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(places)}
-    process = subprocess.Popen([sys.executable, __file__, json.dumps(order)], env=environment)
+    process = subprocess.Popen([sys.executable, SERVED, json.dumps(order)], env=environment)
     try:
         wait_for(port)
         yield Server(process, port, root)
@@ -184,32 +182,3 @@ def wait_for(port: int) -> float:
             return time.monotonic() - begun
         time.sleep(0.01)
     raise AssertionError(f"nothing listens on port {port}")
-
-
-def pretend(told: Path) -> None:
-    """Let the free room on any disk be what a file says, while there is one."""
-    real = shutil.disk_usage
-
-    def usage(path: Any) -> Any:
-        found = real(path)
-        return found._replace(free=int(told.read_text())) if told.exists() else found
-
-    shutil.disk_usage = usage
-
-
-def main() -> None:
-    """Serve what the argument says."""
-    order = json.loads(sys.argv[1])
-    limits = Limits(**order["limits"])
-    if order["free"]:
-        pretend(Path(order["free"]))
-    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    listener.bind(("127.0.0.1", order["port"]))
-    listener.listen(128)
-    service = Service(Path(order["root"]), limits, token=order["token"], worker=order["worker"])
-    run([listener], service, limits, order["proxies"])
-
-
-if __name__ == "__main__":
-    main()
