@@ -130,7 +130,7 @@ def percentile(values: NDArray[np.int64] | NDArray[np.float64], q: float) -> flo
     return low + (high - low) * part if part < 0.5 else high - (high - low) * (1 - part)  # noqa: PLR2004 - as numpy does
 
 
-def one_of(values: Ints, few: Sequence[int]) -> Bools:
+def one_of(values: NDArray[np.integer], few: Sequence[int]) -> Bools:
     """Tell which values are one of a few: np.isin, which sorts both."""
     found: Bools = np.logical_or.reduce([values == one for one in few])
     return found

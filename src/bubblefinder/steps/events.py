@@ -22,6 +22,8 @@ from bubblefinder.timeline.apis import CallRole
 from bubblefinder.trace.model import COPY_KINDS, KERNEL, MEMCPY
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from bubblefinder.intervals import Bools, Ints
     from bubblefinder.steps.lane import RankWork
     from bubblefinder.steps.signatures import Signatures
@@ -63,7 +65,7 @@ class Events:
     launch_ns: Ints
     start_ns: Ints
     end_ns: Ints
-    what: Ints
+    what: NDArray[np.int8]
     exact: Ints
     alike: Ints
     host_ns: Ints
@@ -138,17 +140,18 @@ def _without_lulls(host: pl.Series) -> pl.Series:
 
 def _eager(lane: RankWork) -> pl.DataFrame:
     """Return the operations outside any replay, without migrations of managed memory."""
-    work = eager_operations(lane).filter(pl.col("copy_kind").is_in(_MIGRATIONS).not_().fill_null(value=True))
-    copy = pl.col("copy_kind").replace_strict(_COPIES, default=OTHER, return_dtype=pl.Int64)
+    work = eager_operations(lane, pl.col("copy_kind").is_in(_MIGRATIONS).not_().fill_null(value=True))
+    copy = pl.col("copy_kind").replace_strict(_COPIES, default=OTHER, return_dtype=pl.Int8)
     kind = pl.when(pl.col("kind") == KERNEL).then(COMPUTE).when(pl.col("kind") == MEMCPY).then(copy).otherwise(OTHER)
     size = pl.when(pl.col("kind") == MEMCPY).then(pl.col("bytes"))
     same = ("kind", "name", "copy_kind", "blocking")
-    in_graphs = lane.operations.filter(pl.col("replay_index").is_not_null())["name"].unique().drop_nulls()
+    replayed = pl.col("replay_index").is_not_null()
+    in_graphs = lane.operations.select(pl.col("name").filter(replayed).unique().drop_nulls()).to_series()
     return work.select(
         "call_index",
         "start_ns",
         "end_ns",
-        what=kind.cast(pl.Int64),
+        what=kind.cast(pl.Int8),
         exact=pl.struct(*same, size=size).hash(),
         alike=pl.struct(*same).hash(1),
         inside=pl.col("name").is_in(in_graphs.implode()).fill_null(value=False),
@@ -163,7 +166,7 @@ def _replays(lane: RankWork, signatures: Signatures) -> pl.DataFrame:
         "call_index",
         "start_ns",
         "end_ns",
-        what=pl.lit(REPLAY, pl.Int64),
+        what=pl.lit(REPLAY, pl.Int8),
         exact=pl.struct(graph=pl.Series(signatures.ids)).hash(2),
         alike=pl.struct(kind=pl.Series(signatures.kinds)).hash(3),
         inside=pl.lit(value=False),
@@ -183,7 +186,7 @@ def _waits(lane: RankWork, calls: pl.DataFrame, work: pl.DataFrame) -> pl.DataFr
     mine = (pl.col("role") == CallRole.WAIT) & pl.col("thread").is_in(work["thread"].unique().implode())
     waits = calls.filter((pl.col("process") == lane.process) & mine)
     return waits.select(
-        "launch_ns", "returned_ns", "thread", start_ns="launch_ns", end_ns="returned_ns", what=pl.lit(WAIT, pl.Int64),
+        "launch_ns", "returned_ns", "thread", start_ns="launch_ns", end_ns="returned_ns", what=pl.lit(WAIT, pl.Int8),
         exact=pl.struct(wait="call").hash(4), alike=pl.struct(wait="call").hash(5), inside=pl.lit(value=False),
         size=pl.lit(0, pl.Int64),
     )  # fmt: skip

@@ -83,9 +83,9 @@ def lanes(timeline: Timeline) -> Iterator[RankWork]:
             yield RankWork(device.gpu, process, device.start_ns, device.end_ns, work, graphs)
 
 
-def eager_operations(lane: RankWork) -> pl.DataFrame:
-    """Return the lane's operations outside any replay."""
-    return lane.operations.filter(pl.col("replay_index").is_null())
+def eager_operations(lane: RankWork, chosen: pl.Expr) -> pl.DataFrame:
+    """Return those of the lane's operations outside any replay for which something else holds."""
+    return lane.operations.filter(pl.col("replay_index").is_null() & chosen)
 
 
 def host_work_before(timeline: Timeline, lane: RankWork) -> Ints:

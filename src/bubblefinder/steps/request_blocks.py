@@ -80,7 +80,8 @@ def _kernels(timeline: Timeline, lane: RankWork) -> pl.DataFrame:
         schema={"name": pl.Int32, "counts": pl.String, "side": pl.String, "beside": pl.Int64, "split": pl.Boolean},
         orient="row",
     )
-    eager = eager_operations(lane).filter(pl.col("kind") == KERNEL).join(told, on="name")
+    counting = (pl.col("kind") == KERNEL) & pl.col("name").is_in(told["name"].implode())
+    eager = eager_operations(lane, counting).join(told, on="name")
     if eager.is_empty() or timeline.trace.grids is None:
         return told.select(pl.lit(0).alias("start_ns"), "counts", "side", number="beside").clear()
     found = (

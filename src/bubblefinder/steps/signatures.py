@@ -135,7 +135,7 @@ def _launched_before(timeline: Timeline, lane: RankWork) -> Ints:
     In the order of the launch calls: a copy of a host that runs ahead may run at any time. Where most launch calls
     of replays are unknown, in the order of the GPU.
     """
-    eager = eager_operations(lane)
+    eager = eager_operations(lane, pl.lit(value=True))
     begun = timeline.calls["start_ns"]
     launches, times = begun[lane.replays["call_index"]], eager["start_ns"]
     if 2 * launches.null_count() > len(launches):
