@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from bubblefinder.intervals import begin_and_end, distinct, median
-from bubblefinder.lookup import NOWHERE, column_of, kept, numbered, places
+from bubblefinder.lookup import NOWHERE, column_of, kept, numbered
 from bubblefinder.steps import thresholds
 from bubblefinder.steps.boundaries import lane_launches, mark_boundaries
 from bubblefinder.steps.content import content_of
@@ -120,8 +120,8 @@ def _above_the_rest(values: Ints) -> bool:
 
 def _waiting(timeline: Timeline, lane: RankWork) -> Waiting:
     """Return the calls in which threads that launch the lane's work slept, and what they called."""
-    used = np.unique(places(lane.operations["call_index"]))
-    launched = np.unique(column_of(timeline.calls, "thread").to_numpy()[used[used != NOWHERE]])
+    calls = lane.operations["call_index"].drop_nulls()
+    launched = column_of(timeline.calls, "thread")[calls].unique().to_numpy()
     slept = timeline.trace.os_calls
     if len(slept):
         mine = np.isin(slept["thread"].to_numpy(), launched)
