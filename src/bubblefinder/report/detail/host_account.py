@@ -239,6 +239,8 @@ def _between(timeline: Timeline, calls: pl.DataFrame) -> pl.DataFrame:
 
 def _places(timeline: Timeline, inside: Ints) -> pl.Series:
     """Return what ranges are called by their positions, null for -1, without the numbers in their names."""
+    if not len(inside):  # of none nothing is replaced, not even the type
+        return pl.Series(dtype=pl.Categorical)
     texts = timeline.ranges.names[nullable(inside)]
     different = texts.unique()
     words = different.cast(pl.String).to_frame().select(general(pl.col("text")))["text"]
