@@ -6,7 +6,20 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bubblefinder.intervals import Cover, covered_before, different, empty, inside, split, union, within
+from bubblefinder.intervals import (
+    Cover,
+    covered_before,
+    different,
+    empty,
+    inside,
+    median,
+    one_of,
+    outermost,
+    percentile,
+    split,
+    union,
+    within,
+)
 
 AXIS = np.arange(-5, 60, dtype=np.int64)
 EDGES = st.lists(st.tuples(st.integers(0, 40), st.integers(-2, 12)), max_size=12)
@@ -95,3 +108,27 @@ def test_parts_within_windows_are_what_a_sweep_finds(steps: list[tuple[int, int]
 @given(st.lists(st.integers(0, 40)), st.sampled_from([41, 100_000]))
 def test_different_values_are_told_however_far_apart_they_may_lie(values: list[int], below: int) -> None:
     assert different(np.array(values, np.int64), below).tolist() == sorted(set(values))
+
+
+@given(st.lists(st.integers(-(10**12), 10**12), min_size=1, max_size=30), st.integers(0, 100))
+def test_medians_and_percentiles_are_numpys(values: list[int], q: int) -> None:
+    numbers = np.array(values, np.int64)
+    assert median(numbers) == np.median(numbers)
+    assert percentile(numbers, q) == np.percentile(numbers, q)
+
+
+@given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 20), st.integers(0, 9)), max_size=20))
+def test_the_outermost_begin_when_all_before_have_ended(rows: list[tuple[int, int, int]]) -> None:
+    rows = sorted(rows, key=lambda row: row[1])
+    group, start = (np.array([row[side] for row in rows], np.int64) for side in (0, 1))
+    end = start + np.array([row[2] for row in rows], np.int64)
+    expected = [
+        all(end[before] <= start[at] for before in range(at) if group[before] == group[at]) for at in range(len(rows))
+    ]
+    assert outermost(group, start, end).tolist() == expected
+
+
+@given(st.lists(st.integers(0, 5)))
+def test_one_of_a_few_is_isin(values: list[int]) -> None:
+    numbers = np.array(values, np.int64)
+    assert one_of(numbers, (1, 4)).tolist() == np.isin(numbers, (1, 4)).tolist()

@@ -4,10 +4,25 @@ from typing import TypeAlias
 
 import numpy as np
 import polars as pl
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bubblefinder.lookup import NOWHERE, Timetable, again, joint_keys, nullable, positions, repeated
+from bubblefinder import lookup
+from bubblefinder.lookup import (
+    NOWHERE,
+    Timetable,
+    again,
+    joint_keys,
+    kept,
+    nullable,
+    numbered,
+    places,
+    positions,
+    previous,
+    repeated,
+    taken,
+)
 
 GROUPS = st.none() | st.integers(0, 3)
 Row: TypeAlias = tuple[int | None, int | None]
@@ -64,3 +79,35 @@ def test_the_last_before_and_the_first_after_a_time(
         mine = [n for n, row in enumerate(table.rows()) if row[2] and row[0] == process and process is not None]
         assert last[place] == max((n for n in mine if table["at"][n] <= at), default=NOWHERE)
         assert first[place] == min((n for n in mine if table["at"][n] >= at), default=NOWHERE)
+
+
+@given(ROWS)
+def test_rows_are_numbered_in_the_order_in_which_they_come_first(rows: list[Row]) -> None:
+    different, number = numbered(frame(rows))
+    assert different == list(dict.fromkeys(rows))
+    assert [different[one] for one in number.tolist()] == rows
+
+
+@given(st.lists(st.none() | st.integers(0, 9), max_size=20))
+def test_places_and_nullable_undo_each_other(numbers: list[int | None]) -> None:
+    column = pl.Series(numbers, dtype=pl.UInt32)
+    assert places(column).tolist() == [NOWHERE if number is None else number for number in numbers]
+    assert nullable(places(column)).to_list() == numbers
+
+
+@given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2)), max_size=20))
+def test_the_row_before_is_the_last_with_the_same_values(rows: list[tuple[int, int]]) -> None:
+    one, other = (np.array([row[side] for row in rows], np.int64) for side in (0, 1))
+    expected = [max((n for n in range(at) if rows[n] == row), default=NOWHERE) for at, row in enumerate(rows)]
+    assert previous(one, other).tolist() == expected
+
+
+@pytest.mark.parametrize("small", [0, 100])
+def test_few_rows_are_kept_and_taken_as_many_are(small: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lookup, "_SMALL", small)
+    rows = frame([(1, 4), (None, 5), (3, None)])
+    assert kept(rows, pl.Series([True, None, True])).rows() == [(1, 4), (3, None)]
+    assert kept(rows, np.array([False, True, False])).rows() == [(None, 5)]
+    assert taken(rows, np.array([2, NOWHERE, 0])).rows() == [(3, None), (None, None), (1, 4)]
+    assert taken(rows.clear(), np.array([NOWHERE])).rows() == [(None, None)]
+    assert places(rows["number"]).tolist() == [4, 5, NOWHERE]
