@@ -17,6 +17,7 @@ from bubblefinder.units import UNKNOWN, plural
 
 if TYPE_CHECKING:
     from bubblefinder.compare.trend import Point, Shift, Trend
+    from bubblefinder.render.kit.sheet import Level
 
 SCHEMA: Final = "bubblefinder.trend/1"
 _BAR: Final = 26
@@ -61,7 +62,7 @@ def sheet(trend: Trend) -> Sheet:
         headline=f"{title(trend)}: {' '.join(said)}",
         verdict=title(trend),
         rest=" ".join(f"{line[:1].upper()}{line[1:]}".rstrip(".") + "." for line in said),
-        level="fail" if trend.points[-1].run.state == "alarm" else "ok",
+        level=_level(trend),
         basis=trend.metric.meaning,
         tables=(_runs(trend),),
     )
@@ -119,10 +120,20 @@ def title(trend: Trend) -> str:
     return f"{trend.metric.id}{place(dict(trend.where))}{label}"
 
 
+def _level(trend: Trend) -> Level | None:
+    """Return whether all is well; null after a step that is none for the better, which somebody may have accepted."""
+    if trend.points[-1].run.state == "alarm":
+        return "fail"
+    return "ok" if not trend.shifts or _better(trend, trend.shifts[-1]) else None
+
+
+def _better(trend: Trend, shift: Shift) -> bool | None:
+    return {"lower": shift.after < shift.before, "higher": shift.after > shift.before}.get(trend.metric.better)
+
+
 def _moved(trend: Trend, shift: Shift) -> str:
     unit, run, last = trend.metric.unit, trend.points[shift.at].run, trend.points[shift.at - 1].run
-    better = {"lower": shift.after < shift.before, "higher": shift.after > shift.before}.get(trend.metric.better)
-    word = {True: "better", False: "worse", None: "other"}[better]
+    word = {True: "better", False: "worse", None: "other"}[_better(trend, shift)]
     change = f" ({100 * (shift.after / shift.before - 1):+.1f} %)" if shift.before and unit != "ratio" else ""
     commits = f", commits {plain(last.commit, 40)} to {plain(run.commit, 40)}" if run.commit and last.commit else ""
     told = plain("; ".join(shift.changed), 300)

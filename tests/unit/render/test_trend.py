@@ -10,7 +10,7 @@ from bubblefinder.compare.history import PastRun
 from bubblefinder.compare.metrics import METRICS
 from bubblefinder.compare.noise import Setting
 from bubblefinder.compare.trend import Point, Trend, shifts
-from bubblefinder.render.trend import html, text
+from bubblefinder.render.trend import html, sheet, text
 
 if TYPE_CHECKING:
     from bubblefinder.compare.history import State
@@ -47,6 +47,13 @@ def test_a_last_alarm_alone_is_called_undecided() -> None:
     said = text(a_trend(*[7e6] * 5, 9e6, states={5: "alarm"}))
     assert "It has not moved beyond its noise." in said
     assert "a second run like it would tell a step from an outlier" in said
+
+
+def test_all_is_well_after_a_step_for_the_better_alone() -> None:
+    assert sheet(a_trend(*[7e6] * 8)).level == "ok"
+    assert sheet(a_trend(*[7.7e6] * 4, *[7e6] * 4)).level == "ok"
+    assert sheet(a_trend(*[7e6] * 4, *[7.7e6] * 4)).level is None
+    assert sheet(a_trend(*[7e6] * 4, *[7.7e6] * 4, states={7: "alarm"})).level == "fail"
 
 
 @pytest.mark.parametrize("values", [[7e6], [7e6, 7e6], [7e6] * 4 + [7.7e6] * 4], ids=len)
