@@ -16,7 +16,7 @@ import polars as pl
 from bubblefinder.causes.host_record import HostCall, HostPhase, HostRange, HostTime
 from bubblefinder.causes.places import general
 from bubblefinder.intervals import begin_and_end, distinct, one_of, outermost
-from bubblefinder.lookup import NOWHERE, column_of, kept, nullable, numbered, places, taken
+from bubblefinder.lookup import NOWHERE, changes, column_of, kept, nullable, numbered, places, taken
 from bubblefinder.timeline.apis import CallRole
 from bubblefinder.timeline.launches import LAUNCHES
 from bubblefinder.units import duration, plural
@@ -151,7 +151,7 @@ def phase_starts(causes: Causes, rank: RankSteps, thread: int) -> pl.DataFrame:
     submitted = causes.submitted
     own = (column_of(submitted, "thread") == thread) & (column_of(submitted, "gpu") == rank.gpu)
     launched = kept(submitted[["start_ns", "role", "phase"]], own & submitted["role"].is_not_null())
-    first = np.sort(np.unique(launched["phase"].to_numpy(), return_index=True)[1])
+    first = np.flatnonzero(changes(launched["phase"].to_numpy()))
     firsts = taken(launched[["start_ns", "role"]], first)
     following = launched["role"][nullable(np.append(first[1:], NOWHERE)[: len(first)])]
     return firsts.rename({"role": "after_role"}).hstack([following.rename("before_role")])
