@@ -41,20 +41,12 @@ def with_sites(waits: pl.DataFrame, timeline: Timeline, submitted: pl.DataFrame)
     told = waits.hstack([place, seam])
     heads = kept(told, ~joined)
     kind = [name for name in _SITE if name != "order"]
-    order = np.minimum(_times_before(numbered(heads[[*kind, "seam", "window_index"]])[1]), MOST_ALIKE - 1)
-    heads = heads.hstack([pl.Series("order", order), _group_place(heads, timeline, submitted)])
+    earlier = pl.int_range(pl.len()).over(*kind, "seam", "window_index")  # of which each step has one
+    order = heads.select(order=earlier.clip(upper_bound=MOST_ALIKE - 1)).to_series()
+    heads = heads.hstack([order, _group_place(heads, timeline, submitted)])
     site, group = (numbered(heads[list(key)])[1] for key in (_SITE, _GROUP))
     found = pl.DataFrame({"order": order, "site": site, "group": group})
     return waits.hstack([joined, *taken(found, _last_head(waits, joined.to_numpy()))])
-
-
-def _times_before(number: Ints) -> Ints:
-    """Return how often each number has come before."""
-    order = np.argsort(number, kind="stable")
-    ordered = number[order]
-    times = np.empty(len(order), np.int64)
-    times[order] = np.arange(len(order)) - np.searchsorted(ordered, ordered)
-    return times
 
 
 def _last_head(waits: pl.DataFrame, joined: Bools) -> Ints:
