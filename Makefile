@@ -59,7 +59,7 @@ quick: $(VENV)/dev.stamp ## While working: style, layers, and the tests of what 
 	$(BIN)/pytest -q $(PARALLEL) -m "not browser" $$($(BIN)/python -m tests.changed)
 
 coverage: $(VENV)/dev.stamp ## How much of the code the tests of its modules run; fails below the floor
-	$(BIN)/pytest -q $(PARALLEL) --cov tests/unit
+	$(BIN)/pytest -q $(PARALLEL) tests/unit --cov
 
 nightly: $(VENV)/dev.stamp ## Every law with many examples
 	$(BIN)/pytest -q $(PARALLEL) --hypothesis-profile nightly -m "hypothesis and not browser"

@@ -209,9 +209,10 @@ def lost_rows(trace: Trace, stored: dict[str, int]) -> Iterator[str]:
     for name, tables in groups.items():
         loaded = getattr(trace, name).height
         counted = sum(_counted(trace, table) for table in tables)
-        unplaced = sum(note.count or 0 for note in trace.notes if note.code == "device-unknown")
+        nowhere = "device-unknown" if name == "operations" else "thread-unknown"
+        unplaced = sum(note.count or 0 for note in trace.notes if note.code == nowhere)
         missing = sum(stored.get(table, 0) for table in tables) - loaded - counted
-        if missing != (unplaced if name == "operations" else 0):
+        if missing != unplaced:
             yield f"{missing} {name} are neither loaded nor counted"
 
 

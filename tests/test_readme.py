@@ -53,6 +53,13 @@ def test_make_targets_of_the_readme_exist() -> None:
     assert set(used) <= targets
 
 
+def test_coverage_is_measured_of_the_product() -> None:
+    """A path behind `--cov` would be measured itself, and every test run."""
+    recipes = (ROOT / "Makefile").read_text()
+    assert re.search(r"tests/unit --cov$", recipes, re.MULTILINE)
+    assert not re.search(r"--cov +[^ )]", recipes)
+
+
 def test_the_readme_shows_what_its_commands_print(elsewhere: Path) -> None:
     status = 0
     for example in examples(README.read_text()):

@@ -21,6 +21,8 @@ Bools = NDArray[np.bool_]
 
 _FEW_CUTS: Final = 4
 """With so many intervals for each cut, the cuts are looked up in the intervals instead of the reverse."""
+_FAR: Final = 1 << 61
+"""Times of several groups put behind each other reach no further, so that no sum of two of them overflows."""
 _TICKED_OFF: Final = 32
 """A list of so many times as many ticks as there are values is still quicker than sorting them."""
 
@@ -107,7 +109,11 @@ def outermost(groups: Ints, starts: Ints, ends: Ints) -> Bools:
     if not len(order):
         return np.zeros(0, np.bool_)
     low, high = int(begin.min()), int(begin.max()) + 1
-    apart = np.cumsum(np.append(False, group[1:] != group[:-1])) * (high - low + 1)
+    number = np.cumsum(np.append(False, group[1:] != group[:-1]))
+    if (int(number[-1]) + 1) * (high - low + 1) >= _FAR:
+        times = np.unique(begin)
+        return outermost(groups, np.searchsorted(times, starts), np.searchsorted(times, ends))
+    apart = number * (high - low + 1)
     reach = np.maximum.accumulate(np.clip(ends[order], low, high) + apart)
     outer = np.ones(len(order), np.bool_)
     outer[order[1:]] = (begin + apart)[1:] >= reach[:-1]

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 NOWHERE: Final = -1
 _SPARSE: Final = 8
 _SMALL: Final = 1 << 16
+_FEW_ROWS: Final = 1 << 12
+"""So few rows are numbered by parting them, quicker than by a join; of each different row that makes a frame."""
 _FEW_GROUPS: Final = 16
 """So few groups are told apart by comparing all points with each of them, quicker than by a join."""
 
@@ -139,15 +141,23 @@ def taken(rows: pl.DataFrame, at: pl.Series | Ints) -> pl.DataFrame:
 
 
 def places(column: pl.Series) -> Ints:
-    """Return a column of positions as numbers, NOWHERE for null: the reverse of `nullable`."""
-    if len(column) > _SMALL and column.null_count():
-        return column.cast(pl.Int64).fill_null(NOWHERE).to_numpy()  # half the memory
+    """Return a column of positions or ids as numbers, NOWHERE for null: the reverse of `nullable`."""
+    if not column.null_count():
+        return column.to_numpy().astype(np.int64)
+    if len(column) > _SMALL or column.dtype == pl.Int64:  # half the memory; and no float holds all of 64 bits
+        return column.cast(pl.Int64).fill_null(NOWHERE).to_numpy()
     values = column.to_numpy()
-    return (np.where(np.isnan(values), NOWHERE, values) if column.null_count() else values).astype(np.int64)
+    return np.where(np.isnan(values), NOWHERE, values).astype(np.int64)
 
 
 def numbered(rows: pl.DataFrame) -> tuple[list[tuple[Any, ...]], Ints]:
     """Return the different rows of a frame, in the order in which they come first, and which of these each row is."""
+    if len(rows) > _FEW_ROWS:
+        known = rows.unique(maintain_order=True)
+        found = known.with_row_index("")
+        return known.rows(), places(
+            rows.join(found, on=rows.columns, how="left", nulls_equal=True, maintain_order="left")[""]
+        )
     parts = rows.with_row_index("").partition_by(rows.columns, maintain_order=True)
     positions = [part[""].to_numpy() for part in parts]
     number = np.empty(len(rows), np.int64)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -126,6 +127,17 @@ def test_the_outermost_begin_when_all_before_have_ended(rows: list[tuple[int, in
         all(end[before] <= start[at] for before in range(at) if group[before] == group[at]) for at in range(len(rows))
     ]
     assert outermost(group, start, end).tolist() == expected
+
+
+@pytest.mark.parametrize("far", [1_700_000_000 * 10**9, (1 << 62) - 1, -(1 << 62)])
+def test_which_are_outermost_is_told_beside_a_time_however_far_away(far: int) -> None:
+    """As of a row whose clock began in 1970; groups put behind each other would reach too far then."""
+    rows = sorted(
+        [(group, 100 * turn, 50) for turn in range(3) for group in range(20)] + [(7, 10, 5), (3, far, 1)],
+        key=lambda row: row[1],
+    )
+    groups, starts, lengths = np.array(rows, np.int64).T
+    assert np.flatnonzero(~outermost(groups, starts, starts + lengths)).tolist() == [rows.index((7, 10, 5))]
 
 
 @given(st.lists(st.integers(0, 5)))

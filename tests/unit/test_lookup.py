@@ -81,9 +81,11 @@ def test_the_last_before_and_the_first_after_a_time(
         assert first[place] == min((n for n in mine if table["at"][n] >= at), default=NOWHERE)
 
 
-@given(ROWS)
-def test_rows_are_numbered_in_the_order_in_which_they_come_first(rows: list[Row]) -> None:
-    different, number = numbered(frame(rows))
+@given(ROWS, st.sampled_from([0, 100]))
+def test_rows_are_numbered_in_the_order_in_which_they_come_first(rows: list[Row], few: int) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(lookup, "_FEW_ROWS", few)
+        different, number = numbered(frame(rows))
     assert different == list(dict.fromkeys(rows))
     assert [different[one] for one in number.tolist()] == rows
 
@@ -93,6 +95,11 @@ def test_places_and_nullable_undo_each_other(numbers: list[int | None]) -> None:
     column = pl.Series(numbers, dtype=pl.UInt32)
     assert places(column).tolist() == [NOWHERE if number is None else number for number in numbers]
     assert nullable(places(column)).to_list() == numbers
+
+
+def test_ids_of_64_bits_stay_apart_beside_nulls() -> None:
+    ids = [1 << 53, (1 << 53) + 1, None, (1 << 62) + 1]
+    assert places(pl.Series(ids)).tolist() == [1 << 53, (1 << 53) + 1, NOWHERE, (1 << 62) + 1]
 
 
 @given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2)), max_size=20))

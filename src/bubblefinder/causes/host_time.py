@@ -219,7 +219,8 @@ def _phases(pieces: pl.DataFrame, told: _Columns) -> Iterator[HostPhase]:
     """Yield the phases in the order in which the step runs through them."""
     pairs, group = numbered(pieces[["after_role", "before_role"]])
     call, role = places(pieces["call"]), places(pieces["api_role"])
-    first = np.unique(group * (len(pieces) + 1) + call, return_index=True)[1]  # a call is counted once in a phase
+    calls = int(call.max(initial=0)) + 2
+    first = np.unique(group * calls + call, return_index=True)[1]  # a call is counted once in a phase
     first = first[told.called[first]]
     found = {
         "p50_ns": told.p50(group),

@@ -20,7 +20,6 @@ DOMAIN_NAMED: Final = 75
 _RANGES: Final = (59, 60, 70, 71)
 _UNSET: Final = (-1, 0xFFFF_FFFF)
 _RAW_CUPTI_TYPE: Final = 65_536
-_NO_THREAD: Final = np.iinfo(np.int64).min
 _DEEPEST_FRAME: Final = 64
 """PyTorch's own functions between a Python call and CUDA's take up to thirty frames."""
 _LATEST_NS: Final = 1 << 62
@@ -133,6 +132,9 @@ def _operations_of(kind: int, table: Table, source: Source, tally: Tally) -> pl.
 def read_calls(source: Source, tally: Tally) -> pl.DataFrame:
     """Read the runtime and driver API calls, each once."""
     rows = timed(read(source, schema.CALLS, tally), schema.CALLS, tally)
+    nobody = rows["thread"].null_count()
+    tally.without_thread += nobody
+    rows = rows.drop_nulls("thread") if nobody else rows
     return _once(in_time_order(rows.select(
         "row", "start_ns", "end_ns", process_key("thread"), "thread", _none_if_zero(rows, "correlation"),
         "name", "return_value", _none_if_zero(rows, "callchain"),
@@ -146,9 +148,8 @@ def _once(calls: pl.DataFrame) -> pl.DataFrame:
     CUPTI's own.
     """
     key = ["thread", "correlation"]
-    told = calls.select(pl.col("thread").fill_null(_NO_THREAD), "correlation")
-    keyed = joint_keys([told], *key)
-    rows = told["correlation"].is_not_null() if keyed is None else repeated(keyed[0][0], keyed[1])
+    keyed = joint_keys([calls], *key)
+    rows = calls["correlation"].is_not_null() if keyed is None else repeated(keyed[0][0], keyed[1])
     if not rows.any():
         return calls
     ordered = calls.lazy().select(*key, "start_ns", "end_ns").with_row_index("position").filter(rows)

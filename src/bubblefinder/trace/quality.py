@@ -47,6 +47,7 @@ class Tally:
     unnamed: int = 0
     without_process: int = 0
     without_device: int = 0
+    without_thread: int = 0
     assumed_gpu: int = 0
     ambiguous_gpu: int = 0
     sliced_gpus: int = 0
@@ -76,6 +77,12 @@ class Tally:
                 "warn",
                 "GPU operations name no device that the capture knows and were left out",
                 self.without_device,
+            ),
+            *_counted(
+                "thread-unknown",
+                "warn",
+                "CUDA calls name no thread, so that nobody knows who made them, and were left out",
+                self.without_thread,
             ),
         ]
 

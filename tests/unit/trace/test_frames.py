@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from bubblefinder.trace.frames import in_time_order
 from bubblefinder.trace.model import GRAPH, KERNEL, MEMCPY, MEMSET
 from bubblefinder.trace.open import open_trace
+from bubblefinder.trace.programs import find_programs
 from tests.unit.trace.rows import (
     CALLS,
     COPIES,
@@ -256,6 +257,13 @@ def test_a_call_told_twice_is_one_call_with_its_chain(load: Loader) -> None:
 def test_calls_of_several_sessions_or_threads_may_share_an_id(load: Loader) -> None:
     rows = [call(10, 40), call(50, 60), call(12, 20, globalTid=THREAD + 1)]
     assert len(load(**{CALLS: rows}).calls) == 3
+
+
+def test_a_call_that_names_no_thread_is_left_out_and_counted(load: Loader) -> None:
+    loaded = load(**{KERNELS: [kernel(40, 50)], CALLS: [call(10, 20), call(30, 35, globalTid=None, correlationId=6)]})
+    assert loaded.calls.select("row", "thread").rows() == [(0, THREAD)]
+    assert counts(loaded)["thread-unknown"] == 1
+    assert find_programs(loaded) == ()
 
 
 def test_a_thread_keeps_its_last_name(load: Loader) -> None:

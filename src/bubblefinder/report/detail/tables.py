@@ -87,9 +87,9 @@ def labels(timeline: Timeline, steps: Steps, op_index: pl.Series) -> pl.Series:
     copies = {kind: f"{text} copy" for kind, text in COPY_KINDS.items()}
     texts = list(dict.fromkeys([*steps.role_names, *does, *copies.values()]))
     rows = taken(timeline.operations[["kind", "copy_kind", "replay_index"]], op_index)
-    copied = np.full(max(copies) + 2, NOWHERE)
+    copied = np.full(1 << 8, NOWHERE)  # a place for each of the kinds that eight bits hold; the last is that of null
     copied[list(copies)] = [texts.index(text) for text in copies.values()]
-    copy = copied[np.minimum(places(rows["copy_kind"]), len(copied) - 1)]
+    copy = copied[places(rows["copy_kind"])]
     kind = np.array([texts.index(text) for text in does])[rows["kind"].to_numpy()]
     role = np.append(steps.role_numbers, NOWHERE)[places(rows["replay_index"])]
     number = np.where(role != NOWHERE, role, np.where(copy != NOWHERE, copy, kind))

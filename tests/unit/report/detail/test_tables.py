@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -10,6 +11,7 @@ import pytest
 from bubblefinder.report.detail import tables
 from bubblefinder.report.detail.windows import inside
 from bubblefinder.timeline.model import IdleClass
+from bubblefinder.trace.model import MEMCPY
 from tests.unit.report.detail.analysed import Analysed, loop
 
 if TYPE_CHECKING:
@@ -40,6 +42,18 @@ def test_a_gap_is_told_by_its_roles_and_the_call_that_ended_it() -> None:
     assert (wide.after_role, wide.before_role, wide.ended_by) == ("DtoH copy", "HtoD copy", "cudaMemcpyAsync")
     inner = {(row.after_role, row.before_role) for row in rows if row.gap_class == "intra_graph"}
     assert all(after == before is not None for after, before in inner)
+
+
+def test_a_copy_of_an_unknown_kind_is_called_a_copy() -> None:
+    one = loop()
+    copies = one.timeline.operations["kind"] == MEMCPY
+    index = pl.Series(copies.arg_true().to_list()[:3], dtype=pl.UInt32)
+    for kind, called in ((1, "HtoD copy"), (-3, "copy"), (-128, "copy"), (99, "copy"), (127, "copy"), (None, "copy")):
+        operations = one.timeline.operations.with_columns(
+            copy_kind=pl.lit(kind, pl.Int8), replay_index=pl.lit(None, pl.UInt32)
+        )
+        told = tables.labels(replace(one.timeline, operations=operations), one.steps, index)
+        assert set(told.to_list()) == {called}
 
 
 def test_the_histograms_count_every_piece_once_on_shared_edges() -> None:
