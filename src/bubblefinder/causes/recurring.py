@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from bubblefinder.intervals import distinct, median
+from bubblefinder.intervals import median
 
 if TYPE_CHECKING:
     from bubblefinder.causes.decode import RankSteps
@@ -28,7 +28,8 @@ def recurring_groups(causes: Causes, mine: RankSteps) -> list[tuple[int, ...]]:
     offset = waits["start_ns"].to_numpy()[counted] - mine.starts[window]
     cost = (waits["blocked_ns"] + waits["bubble_ns"]).to_numpy()[counted]
     found = []
-    for one in distinct(np.sort(site)).tolist():
+    known, counts = np.unique(site, return_counts=True)
+    for one in known[counts >= RECURS * mine.steps].tolist():  # the others recur in fewer steps
         at = site == one
         if len(np.unique(window[at])) >= RECURS * mine.steps:
             found.append((int(cost[at].sum()), median(offset[at]), one))

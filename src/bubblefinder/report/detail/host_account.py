@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -57,7 +58,9 @@ def idle_of(
     told = _told(timeline, steps, parts).with_columns(wait=_waits(causes, charges, parts))
     per_step = told.group_by(*_KEY, "window", maintain_order=True).agg(pl.col("ns").sum())
     keys, number = numbered(per_step[list(_KEY)])
-    lengths = [per_step["ns"].to_numpy()[number == place] for place in range(len(keys))]
+    order = np.argsort(number, kind="stable")
+    bounds = np.searchsorted(number[order], np.arange(len(keys) + 1)).tolist()
+    lengths = [per_step["ns"].to_numpy()[order[first:last]] for first, last in pairwise(bounds)]
     rows = [_row(key, ns, int(decode.sum())) for key, ns in zip(keys, lengths, strict=True)]
     return _longest(sorted(rows, key=lambda row: (-row.ns, _sortable(row))), int(decode.sum()))
 
