@@ -149,7 +149,7 @@ def recorded(out: Path, names: Iterable[str]) -> list[Path]:
 
 def untraced(out: Path, names: Iterable[str]) -> dict[str, float]:
     """Return by export how long a step of its process took without the profiler, in ms; each adds a line, in order."""
-    found = {}
+    found: dict[str, float] = {}
     for name, mode in product(names, (BOTH, *MODES)):
         file = out / f"{name}.{mode}.jsonl"
         lines = file.read_text().splitlines() if file.exists() else []

@@ -128,7 +128,7 @@ def test_a_night_without_a_readable_capture_leaves_its_reason_everywhere(
 def test_a_wrong_budget_leaves_its_reason_as_well(night: Callable[..., Result], tmp_path: Path) -> None:
     (tmp_path / "budget.toml").write_text("version = 7")
     assert isinstance(night("null_gpu_1.graph").exception, UsageError)
-    assert "this bubblefinder reads version 1" in (tmp_path / "out" / "budget.md").read_text()
+    assert "line 1, version: input should be 1" in (tmp_path / "out" / "budget.md").read_text()
 
 
 def test_a_night_that_was_traced_otherwise_raises_no_alarm(night: Callable[..., Result], tmp_path: Path) -> None:
