@@ -215,7 +215,7 @@ def arguments(choices: Iterable[str], about: str | None) -> argparse.Namespace:
     return parser.parse_args()
 
 
-def tell(asked: argparse.Namespace, step_ms: float, **others: float) -> None:
+def tell(asked: argparse.Namespace, step_ms: float, **others: float | list[float]) -> None:
     """Print the untraced time of a step, and what else was measured; add it to the file of the command line."""
     told = json.dumps({"variant": asked.variant, "untraced_step_ms": step_ms, **others})
     print(told, flush=True)
