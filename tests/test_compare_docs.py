@@ -10,10 +10,10 @@ import pytest
 
 from bubblefinder.cli.budget import budget
 from bubblefinder.cli.history import history
+from bubblefinder.cli.nightly import REPORTS, VERDICTS
 from bubblefinder.compare.budget import load_budget
 from bubblefinder.compare.judge import Outcome
 from bubblefinder.compare.model import Verdict
-from bubblefinder.render.nightly import REPORTS, VERDICTS
 
 ROOT = Path(__file__).parent.parent
 DIFF, BUDGETS, CI = ((ROOT / "docs" / f"{name}.md").read_text() for name in ("diff", "budgets", "ci"))

@@ -35,6 +35,11 @@ def duration(ns: float | None) -> str:
     return f"{_significant(ns / NS_PER_S)} s"
 
 
+def signed(ns: float | None) -> str:
+    """Return the same with a sign before what is above zero."""
+    return f"+{duration(ns)}" if ns is not None and ns > 0 else duration(ns)
+
+
 def milliseconds(ns: float | None, digits: int = 3) -> str:
     """Return a time in milliseconds without unit, for table columns."""
     return UNKNOWN if ns is None else f"{ns / NS_PER_MS:.{digits}f}"

@@ -139,7 +139,7 @@ def export(
     output_format: Annotated[str, typer.Option("-f", "--format", metavar="NAME", help="csv or json.")] = "csv",
 ) -> None:
     """Print every value of every run, one a line."""
-    from bubblefinder.compare.export import COLUMNS, records
+    from bubblefinder.compare.history import COLUMNS, records
     from bubblefinder.compare.store import open_store
     from bubblefinder.errors import UsageError
     from bubblefinder.render.kit import csv

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
@@ -12,7 +12,13 @@ from bubblefinder.errors import BubblefinderError
 
 if TYPE_CHECKING:
     from bubblefinder.compare.history import Failure
+    from bubblefinder.compare.judge import Judged
     from bubblefinder.compare.nightly import NightlyResult
+    from bubblefinder.report.model import Report
+
+REPORTS: Final = ("report.html", "report.json", "report.md")
+CHANGES: Final = ("diff.html", "diff.json", "diff.md")
+VERDICTS: Final = ("budget.html", "budget.json", "budget.md", "budget.xml")
 
 
 def nightly(
@@ -39,7 +45,6 @@ def nightly(
     from bubblefinder.compare.history import Failure
     from bubblefinder.compare.nightly import nightly as judge_night
     from bubblefinder.compare.source import labelled
-    from bubblefinder.render.nightly import REPORTS, write_night
     from bubblefinder.report.economics_build import with_benches
     from bubblefinder.report.sentences import plain
 
@@ -55,7 +60,7 @@ def nightly(
     except BubblefinderError as error:
         _failed(error, Failure(capture.name, str(error), label, commit), history, output, report_url)
         raise
-    write_night(report, night, output, report_url)
+    _write(report, night, output, report_url)
     typer.echo(night.judged.headline)
     if night.judged.cause:
         typer.echo(f"Cause: {plain(night.judged.cause, 600).rstrip('.')}.")
@@ -63,7 +68,7 @@ def nightly(
         typer.echo(_alarm(night))
     if not quiet:
         typer.echo(f"run {night.run.id} stored in {history}, reports in {output}", err=True)
-    raise typer.Exit(night.exit_code)
+    raise typer.Exit(night.judged.exit_code)
 
 
 def _alarm(night: NightlyResult) -> str:
@@ -76,12 +81,30 @@ def _alarm(night: NightlyResult) -> str:
 
 
 def _failed(error: BubblefinderError, failure: Failure, history: Path, output: Path, url: str) -> None:
-    """Leave the reason where the verdict would be, and record the failed night if the history can hold it."""
-    from bubblefinder.compare.nightly import failed_night, verdict_on
-    from bubblefinder.render.nightly import write_failure
+    """Leave the reason where the verdict would be; what an earlier night left of a report goes."""
+    from bubblefinder.compare.nightly import failed_night
 
-    try:
-        judged = failed_night(error, failure, history)
-    except BubblefinderError:
-        judged = verdict_on(error, failure)
-    write_failure(judged, output, url)
+    for name in (*REPORTS, *CHANGES):
+        (output / name).unlink(missing_ok=True)
+    _write_verdict(failed_night(error, failure, history), output, url)
+
+
+def _write(report: Report, night: NightlyResult, folder: Path, url: str) -> None:
+    """Write the report, the verdict on it and what changed since the last runs, each in the formats of a night."""
+    from bubblefinder.render.formats import write
+
+    for name in REPORTS:
+        write("report", report, folder / name, url=url)
+    for name in CHANGES:
+        if night.change:
+            write("diff", night.change, folder / name, url=url)
+        else:
+            (folder / name).unlink(missing_ok=True)
+    _write_verdict(night.judged, folder, url)
+
+
+def _write_verdict(judged: Judged, folder: Path, url: str) -> None:
+    from bubblefinder.render.formats import write
+
+    for name in VERDICTS:
+        write("budget", judged, folder / name, url=url)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from bubblefinder.compare.bootstrap import interval
 from bubblefinder.compare.delta.tracer import without_tracer
 from bubblefinder.compare.metrics import Measure, Metric, NoiseSource, Where, measure
-from bubblefinder.compare.model import Change, Measured
+from bubblefinder.compare.model import LENGTHS, Change, Measured
 from bubblefinder.compare.noise import Setting, Spread, line_between
 
 if TYPE_CHECKING:
@@ -27,10 +27,10 @@ _EXPLAINED: Final = frozenset(
     for name in ("duration", "host_late", "inter_graph", "bubble")
     for statistic in ("mean", "p50")
 )
-_LENGTHS: Final = frozenset({"step.duration.mean", "step.duration.p50"})
+
 _RELATIVE: Final = ("waits.", "findings.", "bubble.share.", "corrected.bubble.share.", "launch.")
 _OVERLAP: Final = "pdl.overlap.share"
-_JUDGED: Final = frozenset({"better", "worse"})
+
 TOLD_TO: Final = 0.05
 """What the tracer adds is known to this part of it: the middle of the nodes, and their mean, are 3 % apart."""
 STALLS: Final = 3
@@ -106,7 +106,7 @@ def not_better_unseen(rows: Sequence[Change]) -> list[Change]:
     A wait under which the GPU no longer runs dry, because it works longer, a finding that is no longer recognised, idle
     time that is a smaller share of more and launches that wait longer for a busier GPU are no gain.
     """
-    longer = any(row.metric in _LENGTHS and row.status == "worse" for row in rows)
+    longer = any(row.metric in LENGTHS and row.status == "worse" for row in rows)
     unsure = longer and {row.metric for row in rows if row.metric.startswith(_RELATIVE)}
     return [replace(r, status="changed") if unsure and r.metric in unsure and r.status == "better" else r for r in rows]
 
@@ -117,7 +117,7 @@ def as_much_overlap(rows: Sequence[Change]) -> list[Change]:
     It is told from the program only where no node began to overlap or ceased to; what is left are the clock's steps.
     """
     later = any(row.tracer for row in rows)
-    return [replace(r, status="changed") if later and r.metric == _OVERLAP and r.status in _JUDGED else r for r in rows]
+    return [replace(r, status="changed") if later and r.metric == _OVERLAP and r.moved else r for r in rows]
 
 
 def _change(

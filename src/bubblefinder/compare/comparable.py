@@ -11,10 +11,12 @@ from bubblefinder.steps.by_nvtx import numberless
 from bubblefinder.units import count, duration, plural, printable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from bubblefinder.report.model import Report
 
+_Facts = dict[str, tuple[str | None, ...]]
+"""What one report says, by how it reads where another says otherwise; null where it doesn't say."""
 INSIDE_MODES: Final = frozenset({"node", "graph", "mixed"})
 FEW_STEPS: Final = 5
 COLD: Final = 3.0
@@ -36,7 +38,7 @@ def refusals(base: Sequence[Report], head: Sequence[Report], *, inter_only: bool
         *_definitions(base, head),
         *_without_steps(base, head),
         *_modes(base, head, inter_only=inter_only),
-        *_gpus(base, head),
+        *_differing(base, head, lambda report: {"The GPUs differ": gpu_names(report)}),
     )
     return list(dict.fromkeys(reasons or _cut_otherwise(base, head)))
 
@@ -48,10 +50,9 @@ def warnings(base: Sequence[Report], head: Sequence[Report]) -> list[str]:
         *_began_cold(base, head),
         *_unknown_gpus(base, head),
         *_eager(base, head),
-        *_versions(base, head),
-        *_ranks(base, head),
+        *_differing(base, head, _tools),
         *_roles(base, head),
-        *_workload(base, head),
+        *_differing(base, head, _workload),
         *_requests(base, head),
     )
     return list(dict.fromkeys(found))
@@ -159,18 +160,10 @@ def _cut_otherwise(base: Sequence[Report], head: Sequence[Report]) -> list[str]:
     ]
 
 
-def _gpus(base: Sequence[Report], head: Sequence[Report]) -> Iterator[str]:
-    yield from _differing("The GPUs differ", _known_gpus(base), _known_gpus(head))
-
-
 def _unknown_gpus(base: Sequence[Report], head: Sequence[Report]) -> Iterator[str]:
     for name, side in (("base", base), ("head", head)):
-        if not _known_gpus(side):
+        if not any(gpu for report in side for gpu in gpu_names(report)):
             yield f"The capture of {name} doesn't say which GPU it ran on."
-
-
-def _known_gpus(side: Sequence[Report]) -> set[str]:
-    return {name for report in side for name in gpu_names(report) if name}
 
 
 def _eager(base: Sequence[Report], head: Sequence[Report]) -> Iterator[str]:
@@ -179,17 +172,11 @@ def _eager(base: Sequence[Report], head: Sequence[Report]) -> Iterator[str]:
         yield "One side replays CUDA graphs and the other has none."
 
 
-def _versions(base: Sequence[Report], head: Sequence[Report]) -> Iterator[str]:
-    for field, name in _VERSIONS:
-        before, after = ({getattr(r.trace, field) for r in side} - {None} for side in (base, head))
-        yield from _differing(f"{name} differs", before, after)
-    methods = ({r.overhead.method for r in side} for side in (base, head))
-    yield from _differing("The profiler's overhead was found differently", *methods)
-
-
-def _ranks(base: Sequence[Report], head: Sequence[Report]) -> Iterator[str]:
-    numbers = ({str(len(ranks(r))) for r in side} for side in (base, head))
-    yield from _differing("The number of ranks differs", *numbers)
+def _tools(report: Report) -> _Facts:
+    """Return what a capture was made and corrected with, and of how many ranks it is."""
+    versions: _Facts = {f"{name} differs": (getattr(report.trace, field),) for field, name in _VERSIONS}
+    method, number = (report.overhead.method,), (str(len(ranks(report))),)
+    return versions | {"The profiler's overhead was found differently": method, "The number of ranks differs": number}
 
 
 def _roles(base: Sequence[Report], head: Sequence[Report]) -> Iterator[str]:
@@ -203,13 +190,10 @@ def _roles(base: Sequence[Report], head: Sequence[Report]) -> Iterator[str]:
         yield f"Only {'base' if role in parts else 'head'} has a {printable(role)} part in its steps."
 
 
-def _workload(base: Sequence[Report], head: Sequence[Report]) -> Iterator[str]:
-    marks = ({_mark(r) for r in side} for side in (base, head))
-    yield from _differing("The steps were cut by other marks", *marks)
-    keys = {key for r in base for key in r.run.meta} & {key for r in head for key in r.run.meta}
-    for key in sorted(keys):
-        said = ({r.run.meta[key] for r in side if key in r.run.meta} for side in (base, head))
-        yield from _differing(f"{printable(key)} differs", *said)
+def _workload(report: Report) -> _Facts:
+    """Return what cut the steps, and what the user says of the run."""
+    marks: _Facts = {"The steps were cut by other marks": (_mark(report),)}
+    return marks | {f"{printable(key)} differs": (value,) for key, value in sorted(report.run.meta.items())}
 
 
 def _mark(report: Report) -> str:
@@ -226,10 +210,13 @@ def _requests(base: Sequence[Report], head: Sequence[Report]) -> Iterator[str]:
         yield f"The steps serve other numbers of requests: {_listed(before)} against {_listed(after)} in the median."
 
 
-def _differing(said: str, before: set[str], after: set[str]) -> Iterator[str]:
+def _differing(base: Sequence[Report], head: Sequence[Report], facts_of: Callable[[Report], _Facts]) -> Iterator[str]:
     """Yield how the sides differ in what is known of both."""
-    if before and after and before != after:
-        yield f"{said}: {_listed(before)} against {_listed(after)}."
+    sides = [[facts_of(report) for report in side] for side in (base, head)]
+    for said in dict.fromkeys(said for facts in sides[0] for said in facts):
+        before, after = ({one for facts in side for one in facts.get(said, ()) if one is not None} for side in sides)
+        if before and after and before != after:
+            yield f"{said}: {_listed(before)} against {_listed(after)}."
 
 
 def _listed(names: set[str]) -> str:

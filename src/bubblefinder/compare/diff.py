@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Final
 from bubblefinder.compare.baseline import step_ns
 from bubblefinder.compare.changes import Evidence, Key, as_much_overlap, changes, not_better_unseen
 from bubblefinder.compare.comparable import benchmark_traps, refusals, warnings
-from bubblefinder.compare.delta.build import speed_between
-from bubblefinder.compare.delta.cause import Cause, cause_of
+from bubblefinder.compare.delta.cause import Cause, cause_of, speed_between
 from bubblefinder.compare.delta.normalise import paced_ns
 from bubblefinder.compare.delta.tracer import added_by_tracer, delays_of
 from bubblefinder.compare.kernels import kernel_changes

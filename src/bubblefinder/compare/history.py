@@ -13,7 +13,7 @@ from bubblefinder.compare.baseline import TRACED, Baseline, shift
 from bubblefinder.compare.comparable import gpu_names, node_counts
 from bubblefinder.compare.delta.tracer import traced_as
 from bubblefinder.compare.diff import GATE
-from bubblefinder.compare.metrics import measurable, measure, ranks
+from bubblefinder.compare.metrics import METRICS, measurable, measure, ranks
 from bubblefinder.compare.noise import Spread, spread_of, waiting_of
 from bubblefinder.compare.reach import reach_of
 from bubblefinder.compare.store import compressed, expanded, packed
@@ -23,7 +23,7 @@ from bubblefinder.report.model import DEFINITIONS
 from bubblefinder.units import UNKNOWN, duration, plural
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from sqlite_utils import Database
 
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 State = Literal["ok", "alarm", "accepted", "failed", "unsure"]
 
+COLUMNS: Final = ("run", "added_at", "label", "commit", "name", "state", "metric", "where", "unit", "value")
 BASELINE_RUNS: Final = 20
 COMPARED_RUNS: Final = 3
 """So many of them are taken apart beside a run that alarms: enough to measure their spread."""
@@ -181,7 +182,17 @@ def prune(database: Database, keep: int) -> int:
 def values(database: Database, number: int) -> dict[Key, float]:
     """Return what a run measured."""
     rows = database.table("measures").rows_where("run = ?", [number], order_by="rowid")
-    return {(row["metric"], _where(row["dimensions"])): row["value"] for row in rows}
+    return {(row["metric"], tuple(json.loads(row["dimensions"]).items())): row["value"] for row in rows}
+
+
+def records(database: Database, label: str | None) -> Iterator[dict[str, Any]]:
+    """Yield a record of `COLUMNS` for every value of every run of a label, or of all, for other tools."""
+    for one in runs(database, label):
+        facts = {name: getattr(one, name) for name in ("added_at", "label", "commit", "name", "state")}
+        for (metric, where), value in values(database, one.id).items():
+            unit = METRICS[metric].unit if metric in METRICS else None
+            of = ";".join(f"{key}={part}" for key, part in where)
+            yield {"run": one.id, **facts, "metric": metric, "where": of, "unit": unit, "value": value}
 
 
 def baseline(database: Database, report: Report) -> Baseline:
@@ -191,7 +202,8 @@ def baseline(database: Database, report: Report) -> Baseline:
     baseline says what sets the newest run of the label apart.
     """
     rows = _normal(database, report)
-    more = _traced_as(report, rows)
+    reports = _reports(rows) if report.trace.capture_mode != "graph" else {}  # only node mode traces nodes
+    more = dict(zip(reports, traced_as(report, list(reports.values())), strict=True))
     table: dict[Key, list[float]] = {}
     for row in rows:
         for key, value in values(database, row["id"]).items():
@@ -216,12 +228,6 @@ def normal_reports(database: Database, report: Report) -> list[Report]:
 def _reports(rows: Sequence[Mapping[str, Any]]) -> dict[int, Report]:
     """Return the reports of those runs that kept theirs, by the number of the run."""
     return {row["id"]: decode(expanded(row["report"])) for row in rows if row["report"]}
-
-
-def _traced_as(report: Report, rows: Sequence[Mapping[str, Any]]) -> dict[int, dict[Key, float]]:
-    """Return by run what its values would be more by, traced as the report was; only node mode traces nodes."""
-    reports = _reports(rows) if report.trace.capture_mode != "graph" else {}
-    return dict(zip(reports, traced_as(report, list(reports.values())), strict=True))
 
 
 def spreads(database: Database, report: Report) -> Mapping[Key, Spread]:
@@ -344,7 +350,3 @@ def _run(row: Mapping[str, Any]) -> PastRun:
         reach=row["reach"],
         facts=_facts(row),
     )
-
-
-def _where(text: str) -> tuple[tuple[str, str | int], ...]:
-    return tuple(json.loads(text).items())

@@ -21,14 +21,15 @@ if TYPE_CHECKING:
     from datetime import date
 
     from bubblefinder.compare.baseline import Baseline, Distance
-    from bubblefinder.compare.budget import Budget, BudgetFile
+    from bubblefinder.compare.budget import Budget, BudgetFile, Scenario, ServingBudget
     from bubblefinder.compare.metrics import Measure, Unit
-    from bubblefinder.compare.scenario import Scenario, ServingBudget, ServingMeasure
+    from bubblefinder.compare.scenario import ServingMeasure
     from bubblefinder.report.model import Report
 
 SCHEMA: Final = "bubblefinder.judgement/1"
 
 NO_BASELINE: Final = "there is no baseline to hold it against"
+_UNTOLD: Final = "the capture can't tell it"
 
 Outcome = Literal["ok", "improved", "within-noise", "warn", "fail", "missing", "incomparable"]
 
@@ -120,14 +121,7 @@ def _warnings(report: Report, results: Results) -> list[str]:
 def _judge_scenario(scenario: Scenario, results: Results, today: date) -> Iterator[Judgement]:
     for budget in scenario.budget:
         for one in measures(scenario, budget.metric, results):
-            for name in ("max", "min"):
-                limit = budget.limit(name)
-                if limit is None:
-                    continue
-                outcome, message = _absolute(one, limit, above=name == "max")
-                if outcome == "missing":
-                    message = "no result says it"
-                yield _judgement(budget, one, outcome, f"{name} {format_limit(limit, one.metric.unit)}", message, today)
+            yield from _absolute(one, budget, "no result says it", today)
 
 
 def exit_code(judgements: Sequence[Judgement]) -> int:
@@ -148,8 +142,11 @@ def _judge_one(report: Report, budget: Budget, baseline: Baseline | None, today:
     for one in chosen:
         if one.metric.id.startswith(_CORRECTED) and report.overhead.method not in TRUSTED:
             yield _judgement(budget, one, "missing", "", _ASSUMED, today)
-        else:
-            yield from _judge_measure(report, one, budget, baseline, today)
+            continue
+        yield from _absolute(one, budget, _UNTOLD, today)
+        if budget.tolerance is not None:
+            outcome, message = _relative(report, one, budget.tolerance, baseline)
+            yield _judgement(budget, one, outcome, f"regress {100 * budget.tolerance:g} %", message, today)
 
 
 def _matches(one: Measure, budget: Budget) -> bool:
@@ -157,24 +154,20 @@ def _matches(one: Measure, budget: Budget) -> bool:
     return all(where.get(key) == value for key, value in budget.where.items())
 
 
-def _judge_measure(
-    report: Report, one: Measure, budget: Budget, baseline: Baseline | None, today: date
+def _absolute(
+    one: Measure | ServingMeasure, budget: Budget | ServingBudget, unknown: str, today: date
 ) -> Iterator[Judgement]:
+    """Yield the verdicts on the most and the least that are allowed; `unknown` says why nobody knows the value."""
     for name in ("max", "min"):
         limit = budget.limit(name)
         if limit is not None:
-            text = f"{name} {format_limit(limit, one.metric.unit)}"
-            outcome, message = _absolute(one, limit, above=name == "max")
-            yield _judgement(budget, one, outcome, text, message, today)
-    if budget.tolerance is not None:
-        text = f"regress {100 * budget.tolerance:g} %"
-        outcome, message = _relative(report, one, budget.tolerance, baseline)
-        yield _judgement(budget, one, outcome, text, message, today)
+            outcome, message = _bounded(one, limit, unknown, above=name == "max")
+            yield _judgement(budget, one, outcome, f"{name} {format_limit(limit, one.metric.unit)}", message, today)
 
 
-def _absolute(one: Measure | ServingMeasure, limit: float, *, above: bool) -> tuple[Outcome, str]:
+def _bounded(one: Measure | ServingMeasure, limit: float, unknown: str, *, above: bool) -> tuple[Outcome, str]:
     if one.value is None:
-        return "missing", "the capture can't tell it"
+        return "missing", unknown
     value, bound = (format_limit(number, one.metric.unit) for number in (one.value, limit))
     if (one.value > limit) if above else (one.value < limit):
         return "fail", f"{value} is {'above' if above else 'below'} {bound}"
@@ -186,7 +179,7 @@ def _absolute(one: Measure | ServingMeasure, limit: float, *, above: bool) -> tu
 def _relative(report: Report, one: Measure, tolerance: float, baseline: Baseline | None) -> tuple[Outcome, str]:
     """Judge a change against the baseline: it must exceed both the tolerance and the noise to count."""
     if one.value is None:
-        return "missing", "the capture can't tell it"
+        return "missing", _UNTOLD
     if baseline is None or not baseline.captures:
         unlike = f": {baseline.unlike}" if baseline and baseline.unlike else ""
         return "missing", f"{NO_BASELINE}{unlike}"

@@ -16,6 +16,8 @@ from bubblefinder.report.found import Confidence, Site  # noqa: TC001
 from bubblefinder.report.provenance import Tool  # noqa: TC001
 
 SCHEMA: Final = "bubblefinder.diff/1"
+LENGTHS: Final = ("step.duration.mean", "step.duration.p50")
+"""The metrics that say how long a step is."""
 
 Regime = Literal["gpu", "host"]
 Verdict = Literal["regression", "improvement", "no change", "mixed", "can't tell", "incomparable"]
@@ -91,6 +93,11 @@ class Change:
     gated: bool
     stalls: int = 0
     tracer: float = 0.0
+
+    @property
+    def moved(self) -> bool:
+        """Whether it is better or worse."""
+        return self.status in {"better", "worse"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

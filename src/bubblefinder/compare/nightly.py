@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
@@ -10,7 +11,7 @@ from bubblefinder.compare.history import AGAIN, Failure, add, add_failed, baseli
 from bubblefinder.compare.judge import NO_BASELINE, SCHEMA, Judged, judge
 from bubblefinder.compare.metrics import measurable
 from bubblefinder.compare.store import open_store
-from bubblefinder.errors import EXIT_GATE, EXIT_INPUT, EXIT_OK
+from bubblefinder.errors import EXIT_GATE, EXIT_INPUT, EXIT_OK, BubblefinderError
 
 if TYPE_CHECKING:
     from datetime import date
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from bubblefinder.compare.history import PastRun
     from bubblefinder.compare.model import Diff
     from bubblefinder.compare.scenario import Results
-    from bubblefinder.errors import BubblefinderError
     from bubblefinder.report.model import Report
 
 
@@ -30,16 +30,15 @@ FIRST: Final = "Nothing, if that is meant: the next run of this kind is held aga
 
 @dataclass(frozen=True, slots=True)
 class NightlyResult:
-    """What came out: the verdict, the stored run, and what changed since the last runs (null without any)."""
+    """What came out: the verdict, the stored run, and what changed since the last runs (null without any).
+
+    The verdict's exit code is 1 if a limit is broken or the run raised an alarm, else 3 if something couldn't be
+    judged, else 0.
+    """
 
     judged: Judged
     run: PastRun
     change: Diff | None
-
-    @property
-    def exit_code(self) -> int:
-        """1 if a limit is broken or the run raised an alarm, else 3 if something couldn't be judged, else 0."""
-        return self.judged.exit_code
 
 
 def nightly(
@@ -59,7 +58,8 @@ def nightly(
             broken = judged.headline.removeprefix("Fail: ") if judged.exit_code == EXIT_GATE else ""
             run = add(database, report, reason=broken or stalls_in(change), excuse=excuse)
         else:
-            run = add_failed(database, report, _failure(report, judged.headline.removeprefix("Can't tell: ")))
+            reason = judged.headline.removeprefix("Can't tell: ")
+            run = add_failed(database, report, Failure(judged.name, reason, judged.label, judged.commit))
     judged = _with_run(judged, run, normal) if measurable(report) else _with_run(judged, run, None)
     failed = judged.exit_code == EXIT_GATE
     return NightlyResult(explained(judged, report, change) if failed else judged, run, change)
@@ -88,14 +88,9 @@ def _with_run(judged: Judged, run: PastRun, normal: Baseline | None) -> Judged:
 
 
 def failed_night(error: BubblefinderError, failure: Failure, history: Path) -> Judged:
-    """Store that a night failed before anything was measured, and return that as a verdict with its reason."""
-    with open_store(history, create=True) as database:
+    """Return that a night failed before anything was measured as a verdict, stored too if the history can hold it."""
+    with suppress(BubblefinderError), open_store(history, create=True) as database:
         add_failed(database, None, failure)
-    return verdict_on(error, failure)
-
-
-def verdict_on(error: BubblefinderError, failure: Failure) -> Judged:
-    """Return the verdict on a night that an error ended."""
     return Judged(
         schema=SCHEMA,
         name=failure.name,
@@ -107,7 +102,3 @@ def verdict_on(error: BubblefinderError, failure: Failure) -> Judged:
         headline=f"Can't tell: {str(error).rstrip('.')}.",
         remedy=f"{error.hint[:1].upper()}{error.hint[1:]}" or None,
     )
-
-
-def _failure(report: Report, reason: str) -> Failure:
-    return Failure(report.trace.name, reason, report.run.label, report.run.commit)

@@ -1,55 +1,18 @@
-"""Scenarios of an acceptance contract: what kind of requests, at what concurrencies, under what limits."""
+"""What serving was measured to do, by the scenarios of an acceptance contract."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, Self
+from typing import TYPE_CHECKING
 
-from pydantic import BaseModel, Field, field_validator, model_validator
-
-from bubblefinder.compare.limited import STRICT, Limited
 from bubblefinder.compare.metrics import SERVING, Metric
-from bubblefinder.rules.suggest import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from bubblefinder.compare.budget import Scenario
     from bubblefinder.economics.acceptance import Acceptance, Result
     from bubblefinder.economics.bench import Bench
-
-
-class ServingBudget(Limited):
-    """One limit on a serving metric, in every concurrency of its scenario."""
-
-    catalogue = SERVING
-
-    metric: str = Field(description="A `serving.` id that `bubblefinder metrics` lists.")
-
-    @field_validator("metric")
-    @classmethod
-    def _known(cls, metric: str) -> str:
-        if metric not in SERVING:
-            raise ValueError(f"there is no serving metric {metric!r}{did_you_mean(metric, SERVING)}")
-        return metric
-
-    @model_validator(mode="after")
-    def _whole(self) -> Self:
-        if self.max is None and self.min is None:
-            raise ValueError("it has no limit; give max or min")
-        return self
-
-
-class Scenario(BaseModel):
-    """One kind of traffic and what it must keep."""
-
-    model_config = STRICT
-
-    name: str = Field(min_length=1, description="As in the benchmark's tag or label: coding, zh_chat, tool_calling ...")
-    concurrency: list[int] = Field(min_length=1, description="Requests at a time; each is judged by itself.")
-    cache: Literal["warm", "cold"] | None = Field(
-        None, description="Only warm or only cold runs; both, apart, without."
-    )
-    budget: list[ServingBudget] = Field(min_length=1, description="The limits.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +36,8 @@ def measures(scenario: Scenario, metric: str, results: Results) -> Iterator[Serv
     """Yield a metric's value for each concurrency, warm and cold runs apart; null where there is no result."""
     for concurrency in scenario.concurrency:
         benches = [b for b in results.benches if b.scenario == scenario.name and b.concurrency == concurrency]
-        seen = [r for r in _seen(results) if (r.scenario, r.concurrency) == (scenario.name, concurrency)]
+        told = results.acceptance.result if results.acceptance else ()
+        seen = [r for r in told if (r.scenario, r.concurrency) == (scenario.name, concurrency)]
         states = {*(b.temperature for b in benches), *(r.cache for r in seen)}
         wanted = [scenario.cache] if scenario.cache else sorted(states, key=str) or [None]
         for state in wanted:
@@ -83,10 +47,6 @@ def measures(scenario: Scenario, metric: str, results: Results) -> Iterator[Serv
             values = [_of_bench(metric, b) for b in mine] + [_of_result(metric, r) for r in seen if r.cache == state]
             known = [value for value in values if value is not None]
             yield ServingMeasure(SERVING[metric], where, _worst(known, SERVING[metric]))
-
-
-def _seen(results: Results) -> Sequence[Result]:
-    return results.acceptance.result if results.acceptance else ()
 
 
 def _worst(values: Sequence[float], metric: Metric) -> float | None:

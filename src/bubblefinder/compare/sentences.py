@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Final
 
 from bubblefinder.compare.delta.tracer import WORTH
 from bubblefinder.compare.metrics import METRICS
+from bubblefinder.compare.model import LENGTHS
 from bubblefinder.report.prediction_sentences import in_words
 from bubblefinder.report.sentences import plain
-from bubblefinder.units import UNKNOWN, count, duration, plural, share
+from bubblefinder.units import UNKNOWN, count, duration, plural, share, signed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -32,7 +33,7 @@ MOST_TOLD: Final = 3
 CAPTURE_AGAIN: Final = "Capture both again on one machine, three a side."
 _CALLS: Final = frozenset({"new wait", "gone wait", "new call", "gone call"})
 """Suspects that name the call that came or went."""
-_FIRST: Final = ("step.duration.mean", "step.duration.p50")
+
 _TAIL: Final = "step.duration.p95"
 MANY_CAPTURES: Final = 3
 
@@ -79,13 +80,8 @@ def _tracers(change: Change) -> str:
 
 def _tail_alone(first: Change, gated: Sequence[Change]) -> str:
     """Say that few steps moved the mean, if the median stayed."""
-    middle = next((c for c in gated if c.metric == _FIRST[1] and c.where == first.where), None)
-    if (
-        first.metric != _FIRST[0]
-        or first.status not in {"better", "worse"}
-        or middle is None
-        or middle.status != "same"
-    ):
+    middle = next((c for c in gated if c.metric == LENGTHS[1] and c.where == first.where), None)
+    if first.metric != LENGTHS[0] or not first.moved or middle is None or middle.status != "same":
         return ""
     shown = value(middle.head.value, middle.unit)
     return f" The median stays at {shown}: few steps {'stall' if first.status == 'worse' else 'no longer stall'}."
@@ -94,7 +90,7 @@ def _tail_alone(first: Change, gated: Sequence[Change]) -> str:
 def _tail_against(first: Change, gated: Sequence[Change]) -> str:
     """Say that the tail moved the other way by more than the step did, though too little to be judged."""
     tail = next((c for c in gated if c.metric == _TAIL and c.where == first.where), None)
-    if first.metric not in _FIRST or first.status not in {"better", "worse"} or tail is None or tail.status != "same":
+    if first.metric not in LENGTHS or not first.moved or tail is None or tail.status != "same":
         return ""
     moved, other = first.delta or 0.0, tail.delta or 0.0
     if moved * other >= 0 or abs(other) <= abs(moved):
@@ -192,7 +188,7 @@ def metric_name(change: Change) -> str:
     """Return what a row is about: the class or the role, with its rank where there are several."""
     if change.metric.startswith("step."):
         return metric_label(change.metric)
-    of = ", ".join(_dimension(key, v) for key, v in change.where.items())
+    of = ", ".join(f"rank {v}" if key == "rank" else plain(str(v), 60) for key, v in change.where.items())
     name = metric_label(change.metric)
     return f"{of}: {name}" if "role" in change.where else f"{name} ({of})" if of else name
 
@@ -200,10 +196,6 @@ def metric_name(change: Change) -> str:
 def metric_label(metric: str) -> str:
     """Return what a metric is called; an unknown one keeps its id."""
     return METRICS[metric].label if metric in METRICS else metric
-
-
-def _dimension(key: str, of: str | int) -> str:
-    return f"rank {of}" if key == "rank" else plain(str(of), 60)
 
 
 def value(number: float | None, unit: str) -> str:
@@ -230,32 +222,21 @@ def difference(change: Change) -> str:
     return f"{100 * (change.ratio - 1):+z.1f} %"
 
 
-def signed(ns: float | None) -> str:
-    """Return a time with its sign."""
-    if ns is None:
-        return UNKNOWN
-    return f"+{duration(ns)}" if ns > 0 else duration(ns)
-
-
 def capture_name(capture: Capture) -> str:
     """Return a capture's name with its label and commit."""
     return " ".join(plain(text, 80) for text in (capture.name, capture.label, capture.commit) if text)
 
 
-def _times_noise(change: Change) -> float:
-    return abs(change.delta or 0) / change.threshold if change.threshold else 0.0
-
-
 def _precedence(change: Change) -> tuple[int, float]:
     """Order what moved: the mean step, which is what a user pays, its median, then what moved furthest."""
-    place = _FIRST.index(change.metric) if change.metric in _FIRST else len(_FIRST)
-    return place, -_times_noise(change)
+    place = LENGTHS.index(change.metric) if change.metric in LENGTHS else len(LENGTHS)
+    return place, -abs(change.delta or 0) / change.threshold if change.threshold else 0.0
 
 
 def _subject(change: Change) -> str:
-    if change.metric in _FIRST:
+    if change.metric in LENGTHS:
         rank = change.where["rank"]
-        which = "the mean step" if change.metric == _FIRST[0] else "a step"
+        which = "the mean step" if change.metric == LENGTHS[0] else "a step"
         return f"{which} of rank {rank} takes" if rank else f"{which} takes"
     where = "".join(f" of {key} {plain(str(v), 60)}" for key, v in change.where.items() if (key, v) != ("rank", 0))
     kind, _, *quantile = change.metric.split(".")

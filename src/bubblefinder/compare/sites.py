@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from statistics import median
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from bubblefinder.compare.model import SiteChange, SiteSide
+from bubblefinder.compare.model import LENGTHS, SiteChange, SiteSide
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
@@ -23,7 +23,7 @@ _IDLE: Final = frozenset(
     for quantile in ("mean", "p50", "p95")
 )
 _INSIDE: Final = "role.intra_graph.p50"
-_LENGTHS: Final = frozenset({"step.duration.mean", "step.duration.p50"})
+
 _NEEDS: Final[Mapping[Status, Status]] = {"new": "worse", "gone": "better"}
 _NUMBER: Final = r"\d[\d.,]*(?: (?:ns|us|ms|s|%))?"
 _FIGURES: Final = tuple(
@@ -79,7 +79,7 @@ def idle_that_stayed(findings: Iterable[SiteChange], rows: Iterable[Change]) -> 
     rows = list(rows)
     inside = {row.where["role"]: row for row in rows if row.metric == _INSIDE and row.tracer}
     moved = {row.status for row in rows if row.metric in _IDLE}
-    longer = any(row.metric in _LENGTHS and row.status == "worse" for row in rows)
+    longer = any(row.metric in LENGTHS and row.status == "worse" for row in rows)
     return _dearest_first(
         replace(f, status="unknown", delta_ns=None)
         if (_charged_anew(f) and _NEEDS[f.status] not in moved) or (longer and _still_called(f))

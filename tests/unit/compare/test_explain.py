@@ -58,14 +58,14 @@ def test_a_night_on_a_slower_host_is_unsure_and_not_an_alarm(tmp_path: Path) -> 
     for number in (1, 2, 3):
         nightly(report(trace(busy, number=number)), budgets, history, today)
     slow = nightly(report(trace(replace(busy, host_speed=1.9), number=4)), budgets, history, today)
-    assert (slow.run.state, slow.exit_code) == ("unsure", 3)
+    assert (slow.run.state, slow.judged.exit_code) == ("unsure", 3)
     assert "the host was 1.9 times slower" in str(slow.run.reason)
     assert "the host was 1.9 times slower" in slow.judged.headline
     longer = nightly(report(trace(replace(busy, work_us=1_600), number=5)), budgets, history, today)
-    assert (longer.run.state, longer.exit_code) == ("alarm", 1)
+    assert (longer.run.state, longer.judged.exit_code) == ("alarm", 1)
     assert longer.judged.cause is not None
     assert longer.judged.cause.startswith("the host works longer between its calls in prepare_batch")
-    assert nightly(report(trace(busy, number=6)), budgets, history, today).exit_code == 0
+    assert nightly(report(trace(busy, number=6)), budgets, history, today).judged.exit_code == 0
 
 
 def test_without_earlier_runs_the_costliest_finding_is_the_cause() -> None:
@@ -85,7 +85,7 @@ def test_a_night_with_stalls_is_an_alarm_that_its_verdict_leads_with(tmp_path: P
     budgets, history, today = BudgetFile.model_validate(limits), tmp_path / "h.sqlite", date(2026, 11, 30)
     busy = Seed(work_us=6_000)
     first = nightly(report(trace(busy, steps=60)), budgets, history, today)
-    assert (first.run.state, first.exit_code) == ("ok", 0)
+    assert (first.run.state, first.judged.exit_code) == ("ok", 0)
     stalling = replace(busy, pause_us=12_000, pause_every=20)
     night = nightly(report(trace(stalling, steps=60, number=2)), budgets, history, today)
     assert (night.run.state, night.judged.exit_code) == ("alarm", 1)

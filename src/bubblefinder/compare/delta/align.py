@@ -1,24 +1,54 @@
-"""Two sequences of node names laid side by side, with as few nodes exchanged, put in or left out as possible."""
+"""Which role of one side is which of the other, and which node: as few as possible exchanged, put in or left out."""
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Sequence
+    from collections.abc import Hashable, Mapping, Sequence
 
     from numpy.typing import NDArray
+
+    from bubblefinder.compare.delta.side import Nodes
 
 NOBODY: Final = -1
 EXCHANGED: Final = 1.0
 MISSING: Final = 0.75
 """A node put in or left out costs more than half of one exchanged: another kernel in the same place is an exchange."""
+ALIKE: Final = 0.5
+"""Roles of other names are one if they share more than this of their kernels; so are a role and eager work."""
 MOST_CELLS: Final = 50_000_000
 """Beyond so many pairs of nodes the k-th node of a name is laid beside the k-th of that name."""
 
 _SIDE, _LEFT, _RIGHT = 0, 1, 2
+
+
+def paired(base: Mapping[str | None, Nodes], head: Mapping[str | None, Nodes]) -> list[tuple[str | None, str | None]]:
+    """Return which role of head is which of base: by name, and what is left by the kernels it plays, likest first.
+
+    Where the inside of replays is not in the capture all are alike: then those are one that take most nearly as long.
+    """
+    pairs = [(role, role) for role in base if role in head and alike(base[role], head[role]) > 0]
+    named = {role for role, _ in pairs}
+    found = [
+        (alike(nodes, others), -abs(nodes.total_ns - others.total_ns), (role, other))
+        for role, nodes in base.items()
+        for other, others in head.items()
+        if role not in named and other not in named
+    ]
+    for share, _, (role, other) in sorted(found, key=lambda one: one[:2], reverse=True):
+        if share > ALIKE and not any(role == one or other == two for one, two in pairs):
+            pairs.append((role, other))
+    return pairs
+
+
+def alike(one: Nodes, other: Nodes) -> float:
+    """Return which share of the longer sequence's kernels both have."""
+    common = (Counter(one.names) & Counter(other.names)).total()
+    return common / max(len(one.names), len(other.names), 1)
 
 
 def aligned(before: Sequence[Hashable], after: Sequence[Hashable]) -> list[tuple[int, int]]:

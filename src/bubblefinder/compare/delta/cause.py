@@ -1,27 +1,29 @@
-"""Why the step changed: its parts, how fast host and GPU were, and the suspects."""
+"""Why the step changed: its parts on every rank, how fast host and GPU were, and the suspects."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from statistics import fmean
+from typing import TYPE_CHECKING
 
-from bubblefinder.compare.delta.build import deltas_of, untold
+from bubblefinder.compare.delta.decompose import decomposed
 from bubblefinder.compare.delta.normalise import accounted_for, left_out, slower_machine
+from bubblefinder.compare.delta.side import account_of, side_of
+from bubblefinder.compare.delta.speed import speed_of
 from bubblefinder.compare.delta.suspect import STRUCTURAL, WARM_UP, offsetting, on_host, suspects
 from bubblefinder.compare.delta.warmup import warming_ns
+from bubblefinder.compare.metrics import ranks
+from bubblefinder.compare.model import LENGTHS
+from bubblefinder.timeline.model import LEDGER_CLASSES
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from bubblefinder.compare.delta.model import Delta, Speed, Suspect
+    from bubblefinder.compare.delta.side import Side
     from bubblefinder.compare.delta.tracer import Delay
     from bubblefinder.compare.model import Change
     from bubblefinder.report.model import Report
-
-
-_MOVED: Final = frozenset({"better", "worse"})
-MEAN: Final = "step.duration.mean"
-_LENGTHS: Final = frozenset({MEAN, "step.duration.p50"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +81,8 @@ def cause_of(
     deltas = deltas_of(base, head, delays)
     told = all(delay.tracers for delay in delays)
     own = [_without_gaps(delta) for delta in deltas] if told else deltas
-    moved = any(row.gated and row.status in _MOVED for row in rows)
-    longer = any(row.metric in _LENGTHS and row.status in _MOVED for row in rows)
+    moved = any(row.gated and row.moved for row in rows)
+    longer = any(row.metric in LENGTHS and row.moved for row in rows)
     found = suspects(own, speed, warming_ns(base, head)) if moved and longer and speed else []
     sure = any(one.kind == WARM_UP or one.confidence == "high" for one in found[:1])
     total = max((delta.delta_ns for delta in own), key=abs, default=0)
@@ -92,11 +94,51 @@ def cause_of(
         notes = [slower, *notes]
     if excuse:
         excuse = f"{excuse}{_though(found)}."
-    line = _line_ns(rows)
+    line = max((row.threshold or 0.0 for row in rows if row.metric == LENGTHS[0]), default=0.0)
     offsets = offsetting(own, speed, line) if speed and not moved and abs(total) <= line else []
     return Cause(tuple(deltas), speed, () if excuse else tuple(found), excuse, tuple(notes), tuple(offsets))
 
 
-def _line_ns(rows: Sequence[Change]) -> float:
-    """Return what the mean step must change by to count."""
-    return max((row.threshold or 0.0 for row in rows if row.metric == MEAN), default=0.0)
+def deltas_of(base: Sequence[Report], head: Sequence[Report], delays: Sequence[Delay]) -> list[Delta]:
+    """Return the change of the mean step of every rank that all captures have; none where one has no accounts."""
+    return [
+        decomposed(rank, before, after, (_classes(base, rank), _classes(head, rank)), delays[rank])
+        for rank, (before, after) in enumerate(_sides(base, head))
+    ]
+
+
+def speed_between(base: Sequence[Report], head: Sequence[Report], delays: Sequence[Delay]) -> Speed | None:
+    """Return how fast host and GPU of the first rank were; null where a capture has no accounts."""
+    first = next(iter(_sides(base, head)), None)
+    return speed_of(*first, delays[0]) if first else None
+
+
+def untold(base: Sequence[Report], head: Sequence[Report]) -> list[str]:
+    """Return what the change can't be taken apart by, one sentence each."""
+    notes = []
+    if any(account_of(report, 0) is None for report in (*base, *head)):
+        notes.append(
+            "A report without accounts of its steps can't be taken apart: give its capture, or analyse it again."
+        )
+    elif any(_unshaped(report) for report in (*base, *head)):
+        notes.append("Reports don't tell how kernels were launched: give the captures to see other launch shapes.")
+    return notes
+
+
+def _sides(base: Sequence[Report], head: Sequence[Report]) -> Iterator[tuple[Side, Side]]:
+    for rank in range(min(len(ranks(report)) for report in (*base, *head))):
+        before, after = ([account_of(report, rank) for report in side] for side in (base, head))
+        if all(account is not None for account in (*before, *after)):
+            yield side_of([a for a in before if a]), side_of([a for a in after if a])
+
+
+def _unshaped(report: Report) -> bool:
+    """Tell a report whose replays were recorded node by node, and which doesn't say how the nodes were launched."""
+    account = account_of(report, 0)
+    return account is not None and any(len(role.names) > 1 and role.shapes is None for role in account.roles)
+
+
+def _classes(side: Sequence[Report], rank: int) -> dict[str, float]:
+    """Return the mean of every ledger class; what was not measured lies in the busy time."""
+    means = [ranks(report)[rank].per_step for report in side]
+    return {name: fmean((one[name].mean or 0.0) if name in one else 0.0 for one in means) for name in LEDGER_CLASSES}

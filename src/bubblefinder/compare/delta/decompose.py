@@ -7,11 +7,11 @@ from math import fsum
 from statistics import fmean
 from typing import TYPE_CHECKING, Final
 
+from bubblefinder.compare.delta.align import paired
 from bubblefinder.compare.delta.front import brought_forward, held_back
 from bubblefinder.compare.delta.inside import Leaf, changed_work
 from bubblefinder.compare.delta.model import Delta, Part, Sum
 from bubblefinder.compare.delta.outside import changed_idle
-from bubblefinder.compare.delta.pairing import paired
 from bubblefinder.timeline.model import LEDGER_CLASSES
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def _replayed(base: Side, head: Side, delay: Delay) -> Iterator[Leaf]:
     before, after = held_back(base, old), held_back(head, new)
     for role in dict.fromkeys([*before, *after]):
         nodes = max(len(side.roles[role].names) for side in (base, head) if role in side.roles)
-        yield Leaf("node gaps", role, None, None, None, nodes, 0, 0, before.get(role, 0.0), after.get(role, 0.0))
+        yield Leaf("node gaps", role, nodes=nodes, base_ns=before.get(role, 0.0), head_ns=after.get(role, 0.0))
 
 
 def _listed(leaves: Iterable[Leaf], delta_ns: int) -> list[Part]:

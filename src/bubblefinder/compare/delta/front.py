@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
-from bubblefinder.compare.delta.align import NOBODY, aligned
-from bubblefinder.compare.delta.pairing import paired
+from bubblefinder.compare.delta.align import NOBODY, aligned, paired
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

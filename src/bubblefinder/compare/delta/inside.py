@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 from itertools import combinations
+from math import fsum
 from statistics import median
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
 from bubblefinder.causes.collectives import is_collective
-from bubblefinder.compare.delta.align import NOBODY, aligned
+from bubblefinder.compare.delta.align import ALIKE, NOBODY, aligned, paired
 from bubblefinder.compare.delta.front import overlap
-from bubblefinder.compare.delta.pairing import ALIKE, paired
-from bubblefinder.compare.delta.side import Nodes
+from bubblefinder.compare.delta.side import COLUMNS, Nodes, Work
 from bubblefinder.report.detail.account import REPLAY, UNSEEN
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
 
-    from numpy.typing import NDArray
-
     from bubblefinder.compare.delta.model import Kind
-    from bubblefinder.compare.delta.side import Side, Work
+    from bubblefinder.compare.delta.side import Side
     from bubblefinder.report.account import Shapes
 
 _NO_KERNEL: Final = (" copy", "memset")
@@ -36,20 +34,15 @@ class Leaf(NamedTuple):
     """The smallest part of a change; counts and times a step."""
 
     kind: Kind
-    role: str | None
-    name: str | None
-    head_name: str | None
-    what: str | None
-    nodes: int | None
-    base_count: float
-    head_count: float
-    base_ns: float
-    head_ns: float
-
-    @property
-    def delta_ns(self) -> float:
-        """What it adds to the mean step."""
-        return self.head_ns - self.base_ns
+    role: str | None = None
+    name: str | None = None
+    head_name: str | None = None
+    what: str | None = None
+    nodes: int | None = None
+    base_count: float = 0.0
+    head_count: float = 0.0
+    base_ns: float = 0.0
+    head_ns: float = 0.0
 
 
 def changed_work(base: Side, head: Side, least_ns: float = 0.0) -> Iterator[Leaf]:
@@ -68,11 +61,13 @@ def changed_work(base: Side, head: Side, least_ns: float = 0.0) -> Iterator[Leaf
     kept, found = _replayed_still(gone, come), _replayed_still(come, gone)
     taken = set[str]()
     for role, moved in _fallen(_without(gone, kept), base.eager, head.eager).items():
-        yield from _whole("to eager", role, before=gone.pop(role))
+        was = gone.pop(role)
+        yield Leaf("to eager", role, nodes=len(was.names), base_count=fsum(was.count), base_ns=fsum(was.cost_ns))
         yield from (_eager("to eager", role, name, base.eager, head.eager) for name in sorted(moved - taken))
         taken |= moved
     for role, moved in _fallen(_without(come, found), head.eager, base.eager).items():
-        yield from _whole("to graph", role, after=come.pop(role))
+        now = come.pop(role)
+        yield Leaf("to graph", role, nodes=len(now.names), head_count=fsum(now.count), head_ns=fsum(now.cost_ns))
         yield from (_eager("to graph", role, name, base.eager, head.eager) for name in sorted(moved - taken))
         taken |= moved
     if gone or come:
@@ -117,33 +112,17 @@ def _without(roles: Mapping[str | None, Nodes], some: set[str | None]) -> dict[s
 
 
 def _pooled(roles: Mapping[str | None, Nodes]) -> Nodes:
-    """Return roles that have no like on the other side as one sequence: their names may be all that differs."""
+    """Return roles that have no like on the other side as one sequence: their names may be all that differs.
+
+    Replays whose inside is not in the capture are one node.
+    """
     nodes = list(roles.values())
+    names = tuple(name for one in nodes for name in one.names)
+    columns = [np.concatenate([np.zeros(0), *(getattr(one, name) for one in nodes)]) for name in COLUMNS]
     if nodes and all(map(_unseen, nodes)):
-        return _one_replay(nodes)
-    return Nodes(
-        names=tuple(name for one in nodes for name in one.names),
-        replays=0.0,
-        count=_joined([one.count for one in nodes]),
-        cost_ns=_joined([one.cost_ns for one in nodes]),
-        gap_ns=_joined([one.gap_ns for one in nodes]),
-        early_ns=_joined([one.early_ns for one in nodes]),
-        ran_ns=_joined([one.ran_ns for one in nodes]),
-        shapes=None,
-    )
-
-
-def _one_replay(nodes: Sequence[Nodes]) -> Nodes:
-    """Return replays whose inside is not in the capture as one."""
-    count, cost, gap, early, ran = (
-        np.sum([getattr(one, column).sum(keepdims=True) for one in nodes], axis=0)
-        for column in ("count", "cost_ns", "gap_ns", "early_ns", "ran_ns")
-    )
-    return Nodes((REPLAY,), 0.0, count, cost, gap, early, ran, None)
-
-
-def _joined(columns: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
-    return np.concatenate([np.zeros(0), *columns])
+        names, columns = (REPLAY,), [column.sum(keepdims=True) for column in columns]
+    count, cost, gap, early, ran = columns
+    return Nodes(names, 0.0, count, cost, gap, early, ran)
 
 
 def _fallen(
@@ -154,43 +133,28 @@ def _fallen(
     return {role: names for role, names in found.items() if names}
 
 
-def _whole(kind: Kind, role: str | None, *, before: Nodes | None = None, after: Nodes | None = None) -> Iterator[Leaf]:
-    """Yield the nodes of a role that is there on one side alone."""
-    for nodes, side in ((before, 0), (after, 1)):
-        for k in range(len(nodes.names) if nodes else 0):
-            counts, times = [0.0, 0.0], [0.0, 0.0]
-            if nodes:
-                counts[side], times[side] = float(nodes.count[k]), float(nodes.cost_ns[k])
-            yield Leaf(kind, role, None, None, None, 1, counts[0], counts[1], times[0], times[1])
-
-
 def _moved(nodes: Nodes, before: Mapping[str, Work], after: Mapping[str, Work]) -> set[str]:
     """Return the names of eager work that a role turned into: its own kernels where most of them are there.
 
     A replay that was recorded whole names none: then it is all work that came as it went.
     """
-    more = {
-        name for name, work in after.items() if work.count > (before[name].count if name in before else 0.0) + ALIKE
-    }
-    own = set(nodes.names)
-    shared = own & more
+    more = {name for name, work in after.items() if work.count > before.get(name, Work()).count + ALIKE}
     if len(nodes.names) == 1:
         return {name for name in more if name not in before and not name.endswith(_NO_KERNEL)}
-    return shared if len(shared) > ALIKE * len(own) else set()
+    own = set(nodes.names)
+    return own & more if len(own & more) > ALIKE * len(own) else set()
 
 
 def _eager(kind: Kind | None, role: str | None, name: str, base: Mapping[str, Work], head: Mapping[str, Work]) -> Leaf:
-    before, after = base.get(name), head.get(name)
-    what = None
-    if before and after and before.shape != after.shape and before.shape and after.shape:
-        what = f"{before.shape} to {after.shape}"
-    told: Kind = "same kernel" if before and after else "new kernel" if after else "gone kernel"
+    before, after = base.get(name, Work()), head.get(name, Work())
+    reshaped = before.shape and after.shape and before.shape != after.shape
+    what = f"{before.shape} to {after.shape}" if reshaped else None
+    told: Kind = "gone kernel" if name not in head else "same kernel" if name in base else "new kernel"
     told = "not told" if name == UNSEEN else "launch shape" if what else "collective" if is_collective(name) else told
-    counts = (before.count if before else 0.0, after.count if after else 0.0)
-    times = (before.cost_ns if before else 0.0, after.cost_ns if after else 0.0)
-    if kind:
-        return Leaf(kind, role, None, None, None, None, *counts, *times)
-    return Leaf(told, role, name, None, what, None, *counts, *times)
+    sides = before.count, after.count, before.cost_ns, after.cost_ns
+    return (
+        Leaf(kind, role, None, None, None, None, *sides) if kind else Leaf(told, role, name, None, what, None, *sides)
+    )
 
 
 def _replayed(role: str | None, base: Nodes, head: Nodes, least_ns: float) -> Iterator[Leaf]:
@@ -199,14 +163,15 @@ def _replayed(role: str | None, base: Nodes, head: Nodes, least_ns: float) -> It
     more = _more(base, head, places)
     total = base.total_ns
     if more != 1.0:
-        yield Leaf("replays", role, None, None, None, None, base.replays, head.replays, total, total * more)
+        counts = base.replays, head.replays
+        yield Leaf("replays", role, None, None, None, None, *counts, total, total * more)
     for k, j in places:
         if j == NOBODY:
-            yield Leaf(
-                "gone kernel", role, base.names[k], None, None, 1, base.count[k], 0.0, base.cost_ns[k] * more, 0.0
-            )
+            gone = Leaf("gone kernel", role, base.names[k], nodes=1)
+            yield gone._replace(base_count=base.count[k], base_ns=base.cost_ns[k] * more)
         elif k == NOBODY:
-            yield Leaf("new kernel", role, head.names[j], None, None, 1, 0.0, head.count[j], 0.0, head.cost_ns[j])
+            come = Leaf("new kernel", role, head.names[j], nodes=1)
+            yield come._replace(head_count=head.count[j], head_ns=head.cost_ns[j])
         else:
             yield _node(_kind(base, head, (k, j), least_ns), role, (base, head), (k, j), more)
 
@@ -228,8 +193,7 @@ def _node(kind: Kind, role: str | None, sides: tuple[Nodes, Nodes], place: tuple
     (base, head), (k, j) = sides, place
     name, other = base.names[k], head.names[j]
     what = _reshaped(base.shapes, head.shapes, k, j) if kind == "launch shape" else None
-    counts = (float(base.count[k]), float(head.count[j]))
-    times = (float(base.cost_ns[k]) * more, float(head.cost_ns[j]))
+    counts, times = (base.count[k], head.count[j]), (base.cost_ns[k] * more, head.cost_ns[j])
     return Leaf(kind, role, name, other if other != name else None, what, 1, *counts, *times)
 
 

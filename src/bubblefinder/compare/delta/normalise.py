@@ -46,7 +46,7 @@ def accounted_for(
         on_host: whether the host has any part in the change.
         left_out: whether nodes that all begin later are left out of the changes already.
     """
-    moved = [row for row in rows if row.gated and row.status in {"better", "worse"}]
+    moved = [row for row in rows if row.gated and row.moved]
     if speed is None or not moved or not all(row.metric.startswith(_STEP) for row in moved):
         return None
     gpu = _beyond(speed.gpu, SAME_GPU)

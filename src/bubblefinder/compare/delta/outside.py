@@ -39,13 +39,13 @@ class _Change(NamedTuple):
 
     key: _Activity
     wait: str | None
-    before: Idle | None
-    after: Idle | None
+    before: Idle
+    after: Idle
 
     @property
     def delta_ns(self) -> float:
         """What it adds to the mean step."""
-        return (self.after.ns if self.after else 0.0) - (self.before.ns if self.before else 0.0)
+        return self.after.ns - self.before.ns
 
     @property
     def work(self) -> _Work:
@@ -63,8 +63,7 @@ def changed_idle(base: Side, head: Side) -> Iterator[Leaf]:
         kind = _kind(change, base, head, pace, sums[change.work])
         name = change.wait if kind in _OF_WAITS else place if during == HOST_WORK else during
         counts = _counts(base, head, during) if during and during != HOST_WORK else (0.0, 0.0)
-        times = (change.before.ns if change.before else 0.0, change.after.ns if change.after else 0.0)
-        yield Leaf(kind, None, name, None, _what(change, kind), None, *counts, *times)
+        yield Leaf(kind, None, name, None, _what(change, kind), None, *counts, change.before.ns, change.after.ns)
 
 
 def _sums(changes: Iterable[_Change]) -> dict[_Work, float]:
@@ -99,13 +98,10 @@ def _by_activity(side: Side) -> dict[_Activity, dict[str | None, Idle]]:
     return found
 
 
-def _together(rows: Mapping[str | None, Idle]) -> Idle | None:
+def _together(rows: Mapping[str | None, Idle]) -> Idle:
     """Return idle time of several waits as one; its shape is that of the largest part."""
-    if not rows:
-        return None
-    largest = max(rows.values(), key=lambda idle: idle.ns)
-    sums = (sum(idle.ns for idle in rows.values()), sum(idle.p50_ns for idle in rows.values()))
-    return Idle(largest.row, *sums, largest.half)
+    largest = max(rows.values(), key=lambda idle: idle.ns, default=Idle())
+    return Idle(sum(idle.ns for idle in rows.values()), sum(idle.p50_ns for idle in rows.values()), largest.half)
 
 
 def _responsible(
@@ -204,12 +200,10 @@ def _only_one(before: float, after: float) -> bool:
     return min(before, after) <= RARE and max(before, after) > 2 * min(before, after) and max(before, after) > 0
 
 
-def _is_pause(before: Idle | None, after: Idle | None) -> bool:
+def _is_pause(before: Idle, after: Idle) -> bool:
     """Tell time that came, or went, in few steps and left the median step as it was."""
-    longer = max((side for side in (before, after) if side), key=lambda side: side.ns)
-    mean = (after.ns if after else 0.0) - (before.ns if before else 0.0)
-    middle = (after.p50_ns if after else 0.0) - (before.p50_ns if before else 0.0)
-    return longer.half <= FEW and abs(middle) < STEADY * abs(mean)
+    longer = max((before, after), key=lambda side: side.ns)
+    return longer.half <= FEW and abs(after.p50_ns - before.p50_ns) < STEADY * abs(after.ns - before.ns)
 
 
 def _what(change: _Change, kind: Kind) -> str | None:

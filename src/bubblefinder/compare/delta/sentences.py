@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from bubblefinder.report.detail.account import REPLAY
 from bubblefinder.report.sentences import plain
-from bubblefinder.units import duration
+from bubblefinder.units import signed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -108,10 +108,10 @@ def sentence(parts: Sequence[Part], kind: str, total_ns: int, rank: int | None) 
 def parts_of(delta_ns: int, total_ns: int) -> str:
     """Return a part of a change and the whole of it; a part can be more than the whole, which other parts offset."""
     if abs(delta_ns - total_ns) <= _ALL * abs(total_ns):
-        return f"all of the {_signed(total_ns)} a step"
+        return f"all of the {signed(total_ns)} a step"
     if delta_ns * total_ns > 0 and abs(delta_ns) < abs(total_ns):
-        return f"{_signed(delta_ns)} of {_signed(total_ns)} a step"
-    return f"{_signed(delta_ns)} a step, {_signed(total_ns)} with what offsets it"
+        return f"{signed(delta_ns)} of {signed(total_ns)} a step"
+    return f"{signed(delta_ns)} a step, {signed(total_ns)} with what offsets it"
 
 
 def part_name(part: Part) -> str:
@@ -138,7 +138,3 @@ def _named(part: Part) -> str:
 
 def _count(number: float | None) -> str:
     return f"{number or 0:.2f}".rstrip("0").rstrip(".")
-
-
-def _signed(ns: int) -> str:
-    return f"+{duration(ns)}" if ns > 0 else duration(ns)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 from statistics import fmean, median
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -33,7 +33,7 @@ class Nodes:
     gap_ns: NDArray[np.float64]
     early_ns: NDArray[np.float64]
     ran_ns: NDArray[np.float64]
-    shapes: Shapes | None
+    shapes: Shapes | None = None
 
     @property
     def total_ns(self) -> float:
@@ -41,24 +41,27 @@ class Nodes:
         return float(self.cost_ns.sum())
 
 
+COLUMNS: Final = ("count", "cost_ns", "gap_ns", "early_ns", "ran_ns")
+"""Those of `Nodes`, in its order."""
+
+
 @dataclass(frozen=True, slots=True)
 class Work:
     """Operations outside replays that share a name, a step."""
 
-    count: float
-    cost_ns: float
-    ran_ns: float
-    shape: str | None
+    count: float = 0.0
+    cost_ns: float = 0.0
+    ran_ns: float = 0.0
+    shape: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Idle:
     """Idle time outside replays of one cause, a step; `half` is the share of the steps that hold half of it."""
 
-    row: IdleAccount
-    ns: float
-    p50_ns: float
-    half: float
+    ns: float = 0.0
+    p50_ns: float = 0.0
+    half: float = 0.0
 
 
 IdleKey = tuple[str, str | None, str | None, str | None, str | None]
@@ -162,7 +165,6 @@ def _idle(accounts: Sequence[Account]) -> dict[IdleKey, Idle]:
             found.setdefault(key, []).append((row, account.steps))
     return {
         key: Idle(
-            row=rows[0][0],
             ns=sum(row.ns / steps for row, steps in rows) / len(accounts),
             p50_ns=sum(row.p50_ns for row, _ in rows) / len(accounts),
             half=fmean(row.half_steps / steps for row, steps in rows),

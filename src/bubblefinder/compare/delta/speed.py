@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 
 from bubblefinder.causes.collectives import is_collective
-from bubblefinder.compare.delta.align import NOBODY, aligned
+from bubblefinder.compare.delta.align import NOBODY, aligned, paired
 from bubblefinder.compare.delta.front import held_back
 from bubblefinder.compare.delta.model import Speed
-from bubblefinder.compare.delta.pairing import paired
 from bubblefinder.report.detail.host_account import HOST_WORK
 
 if TYPE_CHECKING:

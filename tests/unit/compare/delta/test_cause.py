@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from bubblefinder.compare.delta.build import deltas_of, speed_between, untold
-from bubblefinder.compare.delta.cause import Cause, cause_of
+from bubblefinder.compare.delta.cause import Cause, cause_of, deltas_of, speed_between, untold
 from bubblefinder.compare.delta.tracer import Delay, delays_of
 from bubblefinder.compare.diff import diff
 from tests.seeded import HEALTHY, Seed, report, trace

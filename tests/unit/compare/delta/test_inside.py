@@ -14,11 +14,11 @@ from tests.unit.compare.delta.accounts import STEPS, US, a_role, an_account, an_
 def kinds(base: Side, head: Side) -> dict[str, float]:
     """What each kind adds a step, in microseconds."""
     leaves = list(changed_work(base, head))
-    assert fsum(leaf.delta_ns for leaf in leaves) == pytest.approx(head.mean_ns - base.mean_ns)
+    assert fsum((leaf.head_ns - leaf.base_ns) for leaf in leaves) == pytest.approx(head.mean_ns - base.mean_ns)
     found: dict[str, float] = {}
     for leaf in leaves:
-        if leaf.delta_ns:
-            found[leaf.kind] = round(found.get(leaf.kind, 0) + leaf.delta_ns / US, 3)
+        if leaf.head_ns - leaf.base_ns:
+            found[leaf.kind] = round(found.get(leaf.kind, 0) + (leaf.head_ns - leaf.base_ns) / US, 3)
     return found
 
 

@@ -22,8 +22,8 @@ def side(*idle: IdleAccount, calls: tuple[CallAccount, ...] = ()) -> Side:
 
 
 def kinds(base: Side, head: Side) -> dict[str, str | None]:
-    leaves = [leaf for leaf in changed_idle(base, head) if leaf.delta_ns]
-    assert fsum(leaf.delta_ns for leaf in leaves) == pytest.approx(head.mean_ns - base.mean_ns)
+    leaves = [leaf for leaf in changed_idle(base, head) if (leaf.head_ns - leaf.base_ns)]
+    assert fsum((leaf.head_ns - leaf.base_ns) for leaf in leaves) == pytest.approx(head.mean_ns - base.mean_ns)
     return {leaf.kind: leaf.name for leaf in leaves}
 
 
@@ -94,9 +94,13 @@ def test_idle_time_under_another_cause_changed_only_by_the_difference() -> None:
     charged = an_idle(300, wait="cudaStreamSynchronize in resolve")
     base, head = side(charged, calls=(work(400), reads)), side(an_idle(290), calls=(work(400),))
     (leaf,) = changed_idle(base, head)
-    assert (leaf.kind, leaf.name, round(leaf.delta_ns)) == ("gone wait", "cudaStreamSynchronize in resolve", -10 * US)
+    assert (leaf.kind, leaf.name, round(leaf.head_ns - leaf.base_ns)) == (
+        "gone wait",
+        "cudaStreamSynchronize in resolve",
+        -10 * US,
+    )
     (back,) = changed_idle(head, base)
-    assert (back.kind, round(back.delta_ns)) == ("new wait", 10 * US)
+    assert (back.kind, round(back.head_ns - back.base_ns)) == ("new wait", 10 * US)
 
 
 def test_longer_work_of_the_host_is_its_own_though_a_wait_came_too() -> None:
