@@ -120,7 +120,7 @@ def record(entry: Entry, out: Path, mode: str, seconds: float) -> bool:
     for old in out.glob(f"{entry.name}.*.jsonl") if mode == BOTH else [results]:
         old.unlink(missing_ok=True)
     program = (sys.executable, *entry.command, "--result", str(results))
-    stem = str(out / entry.name)
+    stem = str(out / (entry.name if mode == BOTH else f"{entry.name}.{mode}"))  # both add their modes themselves
     log = out / f"{entry.name}.log"
     words = ("capture", "--mode", mode, "--run", "--force", "-o", stem, "--", *program)
     code = bubblefinder(*words, log=log, seconds=seconds)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import ast
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from workloads.run import MATRIX, recorded, sliced, truth, untraced
+import pytest
+
+from workloads.run import MATRIX, MODES, record, recorded, sliced, truth, untraced
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
 
 def test_every_variant_of_the_loop_is_in_the_matrix_and_on_the_page(root: Path) -> None:
@@ -42,6 +44,25 @@ def test_each_capture_is_held_against_the_process_that_it_is_of(tmp_path: Path) 
     (tmp_path / "gc.graph.jsonl").write_text('{"untraced_step_ms": 31.0}\n')
     told = untraced(tmp_path, ["vllm_full", "gc", "read"])
     assert told == {"vllm_full.node": 2.06, "vllm_full.graph": 2.588, "gc.node": 33.4, "gc.graph": 31.0}
+
+
+@pytest.mark.parametrize("mode", ["both", "node", "graph"])
+def test_what_is_captured_is_found_again_to_slice(tmp_path: Path, mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A capture in both modes adds their names to its stem, one in a single mode writes the stem as it is given."""
+
+    def captured(*words: str, **_: object) -> int:
+        stem = Path(words[words.index("-o") + 1])
+        for written in [f"{stem.name}.node", f"{stem.name}.graph"] if mode == "both" else [stem.name]:
+            stem.with_name(f"{written}.sqlite").touch()
+        return 0
+
+    monkeypatch.setattr("workloads.run.bubblefinder", captured)
+    (entry,) = (entry for entry in MATRIX if entry.name == "sglang_nextn")
+    assert record(entry, tmp_path, mode, 60)
+    modes = MODES if mode == "both" else (mode,)
+    assert [path.name for path in recorded(tmp_path, ["sglang_nextn"])] == [
+        f"sglang_nextn.{one}.sqlite" for one in modes
+    ]
 
 
 def test_an_entry_that_ended_before_its_export_is_cut_from_its_report(tmp_path: Path) -> None:
