@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from typing import TYPE_CHECKING, Any, Final
 
 from starlette.concurrency import run_in_threadpool
@@ -20,7 +19,7 @@ from bubblefinder.web.safety import ALONE
 from bubblefinder.web.service import damaged_report, service
 from bubblefinder.web.trend import METRICS
 from bubblefinder.web.uploads import Wanted, file_name, said, text
-from bubblefinder.web.worker import DIFF_OUTPUTS, EVENTS, PERFETTO, STAGES
+from bubblefinder.web.worker import DIFF_OUTPUTS, EVENTS, STAGES
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -31,16 +30,12 @@ if TYPE_CHECKING:
     from bubblefinder.web.shelf import StoredRun
 
 _TYPES: Final = {
-    "json": ("report.json", "application/json"),
-    "html": ("report.html", "text/html; charset=utf-8"),
-    "md": ("report.md", "text/markdown; charset=utf-8"),
-    "perfetto.json.gz": (PERFETTO, "application/gzip"),
-}
-_DIFF_TYPES: Final = {
     "json": "application/json",
     "html": "text/html; charset=utf-8",
-    "markdown": "text/markdown; charset=utf-8",
+    "md": "text/markdown; charset=utf-8",
+    "perfetto.json.gz": "application/gzip",
 }
+"""What a stored report or comparison is, by how its name ends."""
 _SOUGHT_CHARACTERS: Final = 200
 _LISTED: Final = (
     "id", "name", "label", "commit", "note", "kept", "baseline", "state", "error", "hint", "gpu", "nsys", "step_p50_ns",
@@ -64,7 +59,7 @@ async def list_runs(request: Request) -> Pieced:
     """List runs, newest first; how far a job is isn't in the list, so that it can be kept."""
     here = service(request)
     found, total = here.store.shelf.listed(search=request.query_params.get("search", ""))
-    runs = here.pieces.groups(("listed",), [(run,) for run in found], _listed_text, ",")
+    runs = here.pieces.groups(("listed",), [(run,) for run in found], lambda run: _packed(listed(run)), ",")
     return Pieced([piece(f'{{"total":{total},"runs":['), *runs, piece("]}")], "application/json")
 
 
@@ -122,10 +117,9 @@ async def get_report(request: Request) -> Response:
     if suffix not in _TYPES:
         raise RefusedError(404, "There is no such report format.", hint="Formats: " + ", ".join(_TYPES))
     run = here.finished(request.path_params["run_id"])
-    stored, media_type = _TYPES[suffix]
     return FileResponse(
-        here.report_file(run, stored),
-        media_type=media_type,
+        here.report_file(run, f"report.{suffix}"),
+        media_type=_TYPES[suffix],
         filename=f"{run.name}.report.{suffix}",
         content_disposition_type="inline",
         headers={"content-security-policy": ALONE},
@@ -181,7 +175,8 @@ async def get_diff(request: Request) -> Response:
     base, head = (here.comparer.side(query.getlist(side)) for side in ("base", "head"))
     async with here.comparer.compared(base, head) as folder:
         content = (folder / DIFF_OUTPUTS[name]).read_bytes()
-    return Response(content, media_type=_DIFF_TYPES[name], headers={"content-security-policy": ALONE})
+    media_type = _TYPES[DIFF_OUTPUTS[name].removeprefix("diff.")]
+    return Response(content, media_type=media_type, headers={"content-security-policy": ALONE})
 
 
 async def get_trend(request: Request) -> Pieced:
@@ -189,16 +184,12 @@ async def get_trend(request: Request) -> Pieced:
     here = service(request)
     metric = request.query_params.get("metric", next(iter(METRICS)))
     found = here.store.of_label(request.query_params.get("label", ""), metric)
-    points = here.pieces.groups(("point", metric), [(run, value) for run, (value,) in found], _point_text, ",")
+
+    def text(run: StoredRun, value: float | None) -> str:
+        return _packed({"id": run.id, "created_s": run.created_s, "commit": run.commit, "value": value})
+
+    points = here.pieces.groups(("point", metric), [(run, value) for run, (value,) in found], text, ",")
     return Pieced([piece(f'{{"metric":{_packed(metric)},"points":['), *points, piece("]}")], "application/json")
-
-
-def _point_text(run: StoredRun, value: float | None) -> str:
-    return _packed({"id": run.id, "created_s": run.created_s, "commit": run.commit, "value": value})
-
-
-def _listed_text(run: StoredRun) -> str:
-    return _packed(listed(run))
 
 
 def _packed(value: object) -> str:
@@ -215,8 +206,8 @@ def shown(here: Service, run: StoredRun) -> dict[str, Any]:
     done = len(STAGES) if run.state == "done" else 0
     progress: dict[str, Any] = {"stage": None, "stages": STAGES, "done": done}
     if run.state == "running" and (attempt := here.jobs.attempts.get(run.id)):
-        now, worker = time.monotonic(), attempt.worker
-        progress |= {"elapsed_s": round(now - attempt.begun_s, 1), "stage_s": round(now - worker.stage_begun_s, 1)}
+        worker = attempt.worker
+        progress |= {"elapsed_s": round(attempt.elapsed_s, 1), "stage_s": round(worker.stage_s, 1)}
         if worker.stage:
             progress |= {"stage": worker.stage, "done": STAGES.index(worker.stage)}
     return listed(run) | {"progress": progress} | _waiting(here, run)

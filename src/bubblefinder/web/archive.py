@@ -245,7 +245,8 @@ def _wanted(files: list[tuple[str, _Member]], folder: Path) -> Iterator[tuple[Pa
                 f"The archive holds {len(files)} files and no export folder.",
                 hint="Pack one SQLite export, or one folder of .parquet or .arrow files.",
             )
-        yield folder / _single(files[0][0]), files[0][1]
+        name, member = files[0]
+        yield folder / ("single.nsys-rep" if name.lower().endswith(_REPORT_SUFFIXES) else "single"), member
         return
     if len({name for name, _ in tables}) < len(tables):
         raise NotATraceError("The archive holds more than one export folder.", hint="Upload them one by one.")
@@ -253,10 +254,6 @@ def _wanted(files: list[tuple[str, _Member]], folder: Path) -> Iterator[tuple[Pa
         if printable(name, 150) != name:
             raise _unsafe(name, "has a name that no table has")
         yield folder / name, member
-
-
-def _single(name: str) -> str:
-    return "single.nsys-rep" if name.lower().endswith(_REPORT_SUFFIXES) else "single"
 
 
 def _damaged(kind: str) -> NotATraceError:

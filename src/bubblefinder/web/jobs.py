@@ -41,6 +41,11 @@ class Attempt:
     settled: asyncio.Event = field(default_factory=asyncio.Event)
     abandoned: bool = False
 
+    @property
+    def elapsed_s(self) -> float:
+        """For how long it has been at work."""
+        return time.monotonic() - self.begun_s
+
 
 class Jobs:
     """Works off the queue, `limits.jobs` runs at a time.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from starlette.responses import JSONResponse, Response
@@ -18,19 +17,8 @@ if TYPE_CHECKING:
     from starlette.requests import Request
 
     from bubblefinder.web.service import Service
-    from bubblefinder.web.shelf import StoredRun
 
 _FAILURES: Final = 20
-
-
-@dataclass(frozen=True, slots=True)
-class Job:
-    """A job at work: for how long, and at which stage for how long."""
-
-    run: StoredRun
-    elapsed_s: float
-    stage: str
-    stage_s: float
 
 
 async def healthz(request: Request) -> Response:
@@ -51,7 +39,7 @@ async def show_server(request: Request) -> Response:
         limits=here.limits,
         folder=here.folder.root,
         counts=here.store.counts(),
-        jobs=list(_jobs(here)),
+        jobs=[(run, one) for run_id, one in here.jobs.attempts.items() if (run := here.store.get(run_id))],
         waits_for_room=here.jobs.without_room,
         stored=here.folder.stored_bytes(),
         free=here.folder.free_bytes(),
@@ -60,14 +48,6 @@ async def show_server(request: Request) -> Response:
         up_s=time.monotonic() - here.begun_s,
         failed=here.store.shelf.listed(states=["failed"], limit=_FAILURES)[0],
     )
-
-
-def _jobs(here: Service) -> Iterator[Job]:
-    now = time.monotonic()
-    for run_id, attempt in here.jobs.attempts.items():
-        if run := here.store.get(run_id):
-            worker = attempt.worker
-            yield Job(run, now - attempt.begun_s, worker.stage, now - worker.stage_begun_s)
 
 
 async def metrics(request: Request) -> Response:
@@ -86,19 +66,15 @@ async def metrics(request: Request) -> Response:
 
 
 def _gauges(here: Service) -> Iterator[tuple[str, str, float]]:
+    longest = max((attempt.elapsed_s for attempt in here.jobs.attempts.values()), default=0.0)
     yield "jobs_at_work", "Jobs that run now.", len(here.jobs.attempts)
-    yield "longest_job_seconds", "How long the oldest job at work has run.", _longest(here)
+    yield "longest_job_seconds", "How long the oldest job at work has run.", longest
     yield "waits_for_room", "1 while jobs wait for room on the disk.", here.jobs.without_room
     yield "stored_bytes", "Bytes of all runs.", here.folder.stored_bytes()
     yield "stored_limit_bytes", "Most bytes that all runs may have.", here.limits.disk_bytes
     yield "disk_free_bytes", "Bytes that the disk has left.", here.folder.free_bytes()
     yield "broken_tasks_total", "How often a task of the server broke and was started again.", here.supervisor.failures
     yield "up_seconds", "Seconds since the server started.", time.monotonic() - here.begun_s
-
-
-def _longest(here: Service) -> float:
-    now = time.monotonic()
-    return max((now - attempt.begun_s for attempt in here.jobs.attempts.values()), default=0.0)
 
 
 ROUTES: Final = [Route("/healthz", healthz), Route("/server", show_server), Route("/metrics", metrics)]

@@ -16,10 +16,12 @@ from starlette.responses import Response
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+K = TypeVar("K")
 T = TypeVar("T", bound="str | Piece | tuple[Piece, ...]")
 _MOST: Final = 5_000
+"""A row takes up to 2 KB, a group of 8 rows 10 KB."""
 _MOST_BYTES: Final = 16 << 20
-"""Both bound what is kept, whatever is asked: a row takes up to 2 KB, a group of 8 rows 10 KB."""
+"""The server itself needs about 60 MiB."""
 _LEVEL: Final = 1
 """A list of 70 KB packs to 8 KB; higher levels take twice as long to save 1 KB of it."""
 _HEAD: Final = bytes.fromhex("1f8b08000000000004ff")
@@ -58,26 +60,48 @@ class Pieced(Response):
         return b"".join([_HEAD, *(one.deflated for one in self.pieces), _TAIL, end])
 
 
-class Pieces:
+class Kept:
+    """The latest of what was made, by what it is, while what it was made from stays; bounded, whatever is asked."""
+
+    def __init__(self, most: int) -> None:
+        """Begin with nothing, and keep so many things at most."""
+        self._most = most
+        self._kept: dict[tuple[str, ...], tuple[object, Any, int]] = {}
+        self._bytes = 0
+
+    def get(self, key: tuple[str, ...], made_from: object) -> Any:  # noqa: ANN401 - whatever was put there
+        """Return what was made before, if from equal things; null if it wasn't."""
+        known = self._kept.get(key)
+        return known[1] if known is not None and known[0] == made_from else None
+
+    def put(self, key: tuple[str, ...], made_from: object, made: K, size: int) -> K:
+        """Keep what was made and takes about `size` bytes, in place of the oldest if need be, and return it."""
+        self._drop(key)
+        self._kept[key] = made_from, made, size
+        self._bytes += size
+        while len(self._kept) > self._most or self._bytes > _MOST_BYTES:
+            self._drop(next(iter(self._kept)))
+        return made
+
+    def _drop(self, key: tuple[str, ...]) -> None:
+        known = self._kept.pop(key, None)
+        self._bytes -= known[2] if known else 0
+
+
+class Pieces(Kept):
     """The latest pieces by what they are and what they were made from, so that a change costs what it changes."""
 
     def __init__(self) -> None:
         """Begin with none."""
-        self._kept: dict[tuple[str, ...], tuple[tuple[object, ...], Any]] = {}
-        self._bytes = 0
+        super().__init__(_MOST)
 
     def of(self, key: tuple[str, ...], made_from: tuple[object, ...], make: Callable[..., T]) -> T:
         """Return a piece; it is made, by a call of `make` with `made_from`, if it wasn't from equal things before."""
-        known: tuple[tuple[object, ...], T] | None = self._kept.get(key)
-        if known is not None and known[0] == made_from:
-            return known[1]
+        known: T | None = self.get(key, made_from)
+        if known is not None:
+            return known
         made = make(*made_from)
-        self._drop(key)
-        self._kept[key] = made_from, made
-        self._bytes += _size(made)
-        while len(self._kept) > _MOST or self._bytes > _MOST_BYTES:
-            self._drop(next(iter(self._kept)))
-        return made
+        return self.put(key, made_from, made, _size(made))
 
     def groups(
         self, kind: tuple[str, ...], items: Sequence[tuple[Any, ...]], make: Callable[..., str], glue: str = ""
@@ -92,11 +116,6 @@ class Pieces:
             return found
         between = piece(glue)
         return [one for group in found for one in (between, group)][1:]
-
-    def _drop(self, key: tuple[str, ...]) -> None:
-        known = self._kept.pop(key, None)
-        if known is not None:
-            self._bytes -= _size(known[1])
 
 
 def _size(made: str | Piece | tuple[Piece, ...]) -> int:

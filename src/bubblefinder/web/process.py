@@ -61,6 +61,11 @@ class Worker:
         """Allow what the largest capture may use, until it is known how large this one is."""
         self._allowed = self._limit()
 
+    @property
+    def stage_s(self) -> float:
+        """For how long it has been at its stage."""
+        return time.monotonic() - self.stage_begun_s
+
     async def run(self, kind: str, job: Any, disk: Path, size_bytes: int | None = None) -> Outcome:  # noqa: ANN401
         """Do a job and return how it ended; the process is gone by then.
 

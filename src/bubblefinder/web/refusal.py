@@ -49,7 +49,7 @@ async def on_refused(request: Request, error: Exception) -> Response:
 
 async def on_http_error(request: Request, error: Exception) -> Response:
     """Answer what the router could not."""
-    status = _status(error)
+    status = cast("HTTPException", error).status_code
     messages = {404: "There is nothing at this address.", 405: "This address doesn't take such requests."}
     message = messages.get(status, "The request could not be answered.")
     return refusal(request, RefusedError(status, message, hint="See the list of runs."))
@@ -66,7 +66,3 @@ async def on_broken_disk(request: Request, error: Exception) -> Response:
 async def on_mistake(request: Request, _error: Exception) -> Response:
     """Answer after a mistake of ours, which is logged."""
     return refusal(request, RefusedError(500, "The server made a mistake.", hint="See its log, and please report it."))
-
-
-def _status(error: Exception | HTTPException) -> int:
-    return getattr(error, "status_code", 500)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from starlette.responses import HTMLResponse
 
 from bubblefinder import units
+from bubblefinder.render.kit import html
 from bubblefinder.web import limits
 from bubblefinder.web.pieces import Pieced, piece
 from bubblefinder.web.trend import words
@@ -74,19 +75,9 @@ def _rendered(request: Request, template: str, values: Mapping[str, Any]) -> str
 
 @cache
 def environment() -> Environment:
-    """Return the templates, with those of other pages, escaping on for all of them and unknown names an error."""
-    from jinja2 import ChoiceLoader, Environment, FileSystemLoader, PackageLoader, StrictUndefined
-
-    made = Environment(
-        loader=ChoiceLoader([FileSystemLoader(HERE / "templates"), PackageLoader("bubblefinder.render.kit")]),
-        autoescape=True,
-        auto_reload=False,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    """Return the templates, with those of other pages."""
+    made = html.environment("bubblefinder.web")
     made.filters |= {
-        "duration": units.duration,
         "share": units.share,
         "count": units.count,
         "size": limits.size,

@@ -7,13 +7,12 @@ import time
 from contextlib import ExitStack, asynccontextmanager
 from typing import TYPE_CHECKING, Final
 
-from bubblefinder.web.answers import Answers
 from bubblefinder.web.comparing import Comparer
 from bubblefinder.web.folder import DataFolder
 from bubblefinder.web.guesses import Guesses
 from bubblefinder.web.jobs import Jobs
 from bubblefinder.web.limits import RefusedError, checked_token
-from bubblefinder.web.pieces import Pieces
+from bubblefinder.web.pieces import Kept, Pieces
 from bubblefinder.web.process import WORKER
 from bubblefinder.web.store import Store
 from bubblefinder.web.supervise import Supervisor
@@ -28,6 +27,8 @@ if TYPE_CHECKING:
     from bubblefinder.web.limits import Limits
     from bubblefinder.web.shelf import StoredRun
 
+_ANSWERS: Final = 128
+"""Answers that are kept whole."""
 _TIDY_S: Final = 600
 
 
@@ -57,7 +58,7 @@ class Service:
         self.jobs = Jobs(self.store, self.folder, limits, worker)
         self.comparer = Comparer(self.store, self.folder, limits, worker)
         self.supervisor = Supervisor()
-        self.answers = Answers()
+        self.answers = Kept(_ANSWERS)
         self.pieces = Pieces()
 
     @asynccontextmanager

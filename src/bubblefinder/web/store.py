@@ -205,8 +205,8 @@ class Store:
                 raise
         return act()
 
-    def _first(self, where: str, values: list[Any], order_by: str = "rowid") -> StoredRun | None:
-        row = next(self._runs.rows_where(where, values, order_by=order_by, limit=1), None)
+    def _first(self, where: str, values: list[Any]) -> StoredRun | None:
+        row = next(self._runs.rows_where(where, values, order_by="rowid", limit=1), None)
         return _stored(row) if row else None
 
 

@@ -40,13 +40,10 @@ class Supervisor:
             self.failures += 1
             in_a_row = in_a_row + 1 if self._broke[name] - begun < _SOUND_S else 1
             pause = PAUSES_S[min(in_a_row, len(PAUSES_S)) - 1]
-            _log.error("%s broke and is started again in %s s", name, pause, exc_info=_error_of(task))
+            error = None if task.cancelled() else task.exception()
+            _log.error("%s broke and is started again in %s s", name, pause, exc_info=error)
             await asyncio.sleep(pause)
 
     def ailing(self) -> list[str]:
         """Return the names of the tasks that broke lately."""
         return sorted(name for name, broke in self._broke.items() if time.monotonic() - broke < _SOUND_S)
-
-
-def _error_of(task: asyncio.Task[None]) -> BaseException | None:
-    return None if task.cancelled() else task.exception()

@@ -4,9 +4,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from bubblefinder.web import answers
-from bubblefinder.web.answers import Answers
-from bubblefinder.web.pieces import Pieces
+from bubblefinder.web import pieces, service
+from bubblefinder.web.pieces import Kept, Pieces
 from tests.web import asynchronous, site, trace
 
 if TYPE_CHECKING:
@@ -23,7 +22,7 @@ async def test_what_is_kept_is_what_would_be_made_afresh_and_no_older(tmp_path: 
             headers = {"accept-encoding": encoding}
             first, again = [await here.client.get(path, headers=headers) for _ in range(2)]
             assert here.service.answers._kept
-            here.service.answers, here.service.pieces = Answers(), Pieces()
+            here.service.answers, here.service.pieces = Kept(most=8), Pieces()
             fresh = await here.client.get(path, headers=headers)
             assert first.text == again.text == fresh.text
             assert name in fresh.text or "api/trend" in path
@@ -64,8 +63,8 @@ async def test_what_is_kept_is_bounded(tmp_path: Path, monkeypatch: pytest.Monke
     async with site(tmp_path) as here:
         for number in range(200):
             await here.client.get(f"/api/runs?search={number}")
-        assert len(here.service.answers._kept) == answers._MOST
-        monkeypatch.setattr(answers, "_MOST_BYTES", 0)
+        assert len(here.service.answers._kept) == service._ANSWERS
+        monkeypatch.setattr(pieces, "_MOST_BYTES", 0)
         await here.client.get("/api/runs")
         assert not here.service.answers._kept
         assert here.service.answers._bytes == 0

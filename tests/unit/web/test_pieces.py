@@ -42,7 +42,7 @@ def test_what_is_kept_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     for number in range(100):
         kept.of((str(number),), (), lambda: piece("x" * 100))
     assert 0 < kept._bytes <= 1_000
-    assert kept._bytes == sum(map(pieces._size, [made for _, made in kept._kept.values()]))
+    assert kept._bytes == sum(map(pieces._size, [made for _, made, _ in kept._kept.values()]))
 
 
 @given(st.lists(st.text()), st.sampled_from(["", ",", ", "]))

@@ -104,6 +104,7 @@ def environment(package: str = "bubblefinder.render.kit") -> Environment:
     made = Environment(
         loader=ChoiceLoader([PackageLoader(package), PackageLoader("bubblefinder.render.kit")]),
         autoescape=True,
+        auto_reload=False,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
