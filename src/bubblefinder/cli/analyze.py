@@ -28,16 +28,21 @@ from bubblefinder.cli.arguments import (
     Ranks,
     ReportUrl,
     StepBy,
+    Steps,
     TokenTime,
     UntracedStep,
     Verbose,
+    Window,
     load_and_analyze,
+    overhead_source,
     parse_meta,
     parse_severity,
     parse_steps,
     parse_window,
+    question,
     refuse_unseen,
 )
+from bubblefinder.cli.output import Outputs
 from bubblefinder.cli.several import analyze_several
 from bubblefinder.errors import EXIT_GATE
 
@@ -52,10 +57,8 @@ def analyze(
     json: Json = False,
     gpu: Gpu = None,
     pid: Pid = None,
-    window: Annotated[
-        str | None, typer.Option(metavar="START:END", help="Only work that starts in this window, as in 1.2s:1.5s.")
-    ] = None,
-    steps: Annotated[str | None, typer.Option(metavar="A:B", help="Only decode steps A to B-1.")] = None,
+    window: Window = None,
+    steps: Steps = None,
     step_by: StepBy = None,
     select: Annotated[
         list[str] | None, typer.Option(metavar="RULE", help="Only these rules or packs. May be repeated.")
@@ -103,7 +106,6 @@ def analyze(
     Several captures, a folder or a quoted pattern give a line each; -f and -o then mean them side by side, and the exit
     code is the highest of any. To keep a report of each: bubblefinder batch.
     """
-    from bubblefinder.cli.output import Outputs
     from bubblefinder.fleet.find import several
 
     failing, form = parse_severity(fail_on), "json" if json else output_format
@@ -112,8 +114,6 @@ def analyze(
     asked_window, asked_steps, asked_meta = parse_window(window), parse_steps(steps), parse_meta(meta)
 
     def options() -> Options:
-        from bubblefinder.cli.economics import question
-        from bubblefinder.cli.overhead import overhead_source
         from bubblefinder.report.build import Options
         from bubblefinder.report.provenance import Run
         from bubblefinder.rules.config import find_config, load_config

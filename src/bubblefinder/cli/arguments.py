@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from bubblefinder.errors import CannotAnswerError, UsageError
-from bubblefinder.units import parse_time
+from bubblefinder.units import NS_PER_MS, parse_time
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from datetime import date
 
+    from bubblefinder.compare.scenario import Results
+    from bubblefinder.economics.bench import Bench as BenchRun
+    from bubblefinder.overhead.model import Source
     from bubblefinder.report.build import Options
+    from bubblefinder.report.economics_build import Question
     from bubblefinder.report.model import Report
 
 Capture = Annotated[
@@ -48,6 +53,10 @@ Gpu = Annotated[
     typer.Option("--gpu", metavar="N", help="Look at the steps of this GPU (default: the lowest with decode steps)."),
 ]
 Pid = Annotated[int | None, typer.Option("--pid", metavar="PID", help="Look at the steps of this process.")]
+Window = Annotated[
+    str | None, typer.Option(metavar="START:END", help="Only work that starts in this window, as in 1.2s:1.5s.")
+]
+Steps = Annotated[str | None, typer.Option(metavar="A:B", help="Only decode steps A to B-1.")]
 StepBy = Annotated[
     str | None,
     typer.Option(
@@ -221,3 +230,110 @@ def today() -> date:
     from datetime import UTC, datetime
 
     return datetime.now(UTC).date()
+
+
+def question(
+    model: str | None,
+    load: tuple[int, int, int, int, int],
+    bandwidth: float | None,
+    benches: Sequence[Path] = (),
+    accept_length: float | None = None,
+) -> Question:
+    """Return what is asked of the floor and of benchmark runs.
+
+    Args:
+        model: a shape's name, or a file; null: no floor.
+        load: ranks, context, batch, draft steps and draft tokens.
+        bandwidth: GB a second, instead of the capture's own.
+        benches: files that benchmarks wrote.
+        accept_length: tokens a verify pass commits; null: as the benchmarks say.
+
+    Raises:
+        UsageError: there is no such shape, or a file is wrong.
+    """
+    from bubblefinder.economics.shapes import load_shape
+    from bubblefinder.economics.traffic import Load
+    from bubblefinder.report.economics_build import Question
+
+    ranks, context, batch, draft_steps, draft_tokens = load
+    return Question(
+        shape=load_shape(model) if model else None,
+        load=Load(ranks=ranks, context=context, batch=batch, draft_steps=draft_steps, draft_tokens=draft_tokens),
+        bandwidth=bandwidth * 1e9 if bandwidth else None,
+        benches=runs_of(benches),
+        accept_length=accept_length,
+    )
+
+
+def runs_of(benches: Sequence[Path]) -> tuple[BenchRun, ...]:
+    """Return the runs that these files hold.
+
+    Raises:
+        UsageError: a file is wrong.
+    """
+    from bubblefinder.economics.bench import read_bench
+
+    return tuple(run for path in benches for run in read_bench(path))
+
+
+def results_of(benches: Sequence[Path], acceptance: Path | None) -> Results:
+    """Return what is known of serving.
+
+    Raises:
+        UsageError: a file is wrong.
+    """
+    from bubblefinder.compare.scenario import Results
+    from bubblefinder.economics.acceptance import read_acceptance
+
+    return Results(benches=runs_of(benches), acceptance=read_acceptance(acceptance) if acceptance else None)
+
+
+def overhead_source(
+    reference: Path | None,
+    untraced_step_ms: float | None,
+    tokens: tuple[float | None, float | None],
+    calibration: Path | None,
+) -> Source:
+    """Return what is known of the run without a profiler.
+
+    Args:
+        reference: a graph-mode capture of the same workload.
+        untraced_step_ms: median length of an untraced decode step.
+        tokens: mean time per output token in ms, and tokens accepted a step; both or neither.
+        calibration: a file that `bubblefinder calibrate` wrote.
+
+    Raises:
+        UsageError: a number is not above zero, one of a pair is missing, or the file is no calibration.
+        InputError: the reference can't be read.
+    """
+    from bubblefinder.overhead.calibration import read_calibration
+    from bubblefinder.overhead.model import Source
+    from bubblefinder.trace.open import open_trace
+
+    step_ns, is_mean = untraced_step(untraced_step_ms, *tokens)
+    return Source(
+        reference=open_trace(reference) if reference else None,
+        untraced_step_ns=step_ns,
+        untraced_is_mean=is_mean,
+        calibration=read_calibration(calibration) if calibration else None,
+    )
+
+
+def untraced_step(
+    step_ms: float | None, tpot_ms: float | None, accept_length: float | None
+) -> tuple[float | None, bool]:
+    """Return the untraced step in ns, null if it isn't given, and whether it is a mean: a step is a median, a TPOT one.
+
+    Raises:
+        UsageError: a number is not above zero, one of a pair is missing, or both a step and a TPOT are given.
+    """
+    if (tpot_ms is None) != (accept_length is None):
+        raise UsageError("--tpot-ms and --accept-length belong together", hint="a step takes their product")
+    for value in (step_ms, tpot_ms, accept_length):
+        if value is not None and not (math.isfinite(value) and value > 0):
+            raise UsageError(f"{value:g} is no length", hint="give a number above zero")
+    if tpot_ms is not None and accept_length is not None:
+        if step_ms is not None:
+            raise UsageError("--untraced-step-ms and --tpot-ms say the same thing", hint="give one of them")
+        return tpot_ms * accept_length * NS_PER_MS, True
+    return None if step_ms is None else step_ms * NS_PER_MS, False

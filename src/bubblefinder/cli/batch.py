@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from bubblefinder.cli.output import say
 from bubblefinder.errors import EXIT_INPUT, UsageError
 
 
@@ -34,7 +35,6 @@ def batch(
     _arwdir. One that can't be read is reported and stops nothing. What is there already is not analysed
     again. Exit 3 if no capture could be read.
     """
-    from bubblefinder.cli.output import say
     from bubblefinder.fleet.batch import Workers
     from bubblefinder.fleet.batch import batch as run
     from bubblefinder.fleet.find import find_captures

@@ -8,7 +8,20 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bubblefinder.cli.arguments import Acceptance, Bench, Json, KnownLabel, OutputFiles, OutputFormat, Quiet, ReportUrl
+from bubblefinder.cli.arguments import (
+    Acceptance,
+    Bench,
+    Json,
+    KnownLabel,
+    OutputFiles,
+    OutputFormat,
+    Quiet,
+    ReportUrl,
+    load_all,
+    results_of,
+    today,
+)
+from bubblefinder.cli.output import Outputs, make_folder
 from bubblefinder.errors import EXIT_GATE, UsageError
 
 if TYPE_CHECKING:
@@ -28,8 +41,6 @@ def init(
     quiet: Annotated[bool, typer.Option("-q", "--quiet", help="Print no progress.")] = False,
 ) -> None:
     """Propose budgets that these runs keep. They leave room for the noise between captures."""
-    from bubblefinder.cli.arguments import load_all
-    from bubblefinder.cli.output import make_folder
     from bubblefinder.compare.suggest_budget import suggest_budget
     from bubblefinder.render.formats import write_whole
 
@@ -70,9 +81,6 @@ def check(
     quiet: Quiet = False,
 ) -> None:
     """Judge a capture. Exit 1 if a limit is broken, 3 if one can't be judged, 2 if the budget file is wrong."""
-    from bubblefinder.cli.arguments import load_all, today
-    from bubblefinder.cli.economics import results_of
-    from bubblefinder.cli.output import Outputs
     from bubblefinder.compare.budget import load_budget
     from bubblefinder.compare.explain import change_since, excuse_of, explained
     from bubblefinder.compare.judge import judge

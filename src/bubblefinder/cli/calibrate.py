@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from bubblefinder.cli.output import stages
 from bubblefinder.ending import end_by_exception, temporary_folder
 from bubblefinder.errors import UsageError
 
@@ -33,7 +34,6 @@ def calibrate(
     """
     from bubblefinder.capture.calibrate import play
     from bubblefinder.capture.nsys import find_nsys
-    from bubblefinder.cli.output import stages
 
     if not output.absolute().parent.is_dir():
         raise UsageError(f"{output.parent} is no folder", hint="make it, or choose another path")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from bubblefinder.cli.output import stages
 from bubblefinder.ending import end_by_exception
 from bubblefinder.errors import CannotAnswerError, InputError, UsageError
 
@@ -101,7 +102,6 @@ def _print(planned: Plan, engine: Engine, wish: Wish, found: Nsys | None) -> Non
 def _run(planned: Plan, engine: Engine, wish: Wish, nsys: Nsys) -> None:
     """Record, export and analyse."""
     from bubblefinder.capture.take import check_free, take
-    from bubblefinder.cli.output import stages
 
     check_free(planned, wish)
     if wish.mode == "names":

@@ -8,7 +8,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from bubblefinder.cli import usage
-from bubblefinder.cli.arguments import BISECT, Json, KnownLabel, OutputFiles, OutputFormat, Quiet, ReportUrl
+from bubblefinder.cli.arguments import (
+    BISECT,
+    Json,
+    KnownLabel,
+    OutputFiles,
+    OutputFormat,
+    Quiet,
+    ReportUrl,
+    load_all,
+    runs_of,
+)
+from bubblefinder.cli.output import Outputs
 from bubblefinder.errors import EXIT_GATE, EXIT_INPUT, UsageError, for_bisect
 from bubblefinder.units import plural
 
@@ -95,8 +106,6 @@ def diff(
     quiet: Quiet = False,
 ) -> None:
     """Compare two captures, or several a side, per step. Exit 1 if head is worse, 3 if they can't be compared."""
-    from bubblefinder.cli.arguments import load_all
-    from bubblefinder.cli.output import Outputs
     from bubblefinder.compare.diff import diff as compare
     from bubblefinder.compare.source import labelled
     from bubblefinder.report.economics_build import with_benches
@@ -139,8 +148,6 @@ def _sides(captures: list[Path], base: list[Path], head: list[Path]) -> tuple[li
 
 def _benches(files: list[Path]) -> tuple[tuple[Bench, ...], ...]:
     """Return the benchmark runs of each side; none without files."""
-    from bubblefinder.cli.economics import runs_of
-
     if len(files) not in {0, 2}:
         raise UsageError(
             f"--bench is given {plural(len(files), 'time')}; give it twice",

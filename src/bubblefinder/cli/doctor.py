@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from bubblefinder.cli.arguments import Capture
+from bubblefinder.cli.output import stages
 
 
 def doctor(
@@ -24,7 +25,6 @@ def doctor(
     if privacy:
         _privacy(trace, json=json)
         return
-    from bubblefinder.cli.output import stages
     from bubblefinder.render.doctor import print_examination
     from bubblefinder.report.examination import examine, render
     from bubblefinder.trace.open import open_trace

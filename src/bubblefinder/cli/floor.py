@@ -17,7 +17,9 @@ from bubblefinder.cli.arguments import (
     Quiet,
     Ranks,
     StepBy,
+    question,
 )
+from bubblefinder.cli.output import Outputs, stages
 from bubblefinder.errors import CannotAnswerError
 
 
@@ -43,8 +45,6 @@ def floor(
 
     Nothing is read from counters: bytes follow from the model's shape, times from the capture.
     """
-    from bubblefinder.cli.economics import question
-    from bubblefinder.cli.output import Outputs, stages
     from bubblefinder.report.build import Options, analyze_trace
     from bubblefinder.report.economics_build import floor_under
     from bubblefinder.trace.open import open_trace

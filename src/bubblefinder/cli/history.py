@@ -7,7 +7,19 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bubblefinder.cli.arguments import HISTORY, Commit, HistoryFile, Label, Meta, OutputFiles, OutputFormat, Quiet
+from bubblefinder.cli.arguments import (
+    HISTORY,
+    Commit,
+    HistoryFile,
+    Label,
+    Meta,
+    OutputFiles,
+    OutputFormat,
+    Quiet,
+    load_all,
+    parse_meta,
+)
+from bubblefinder.cli.output import Outputs, say
 from bubblefinder.errors import EXIT_GATE
 
 if TYPE_CHECKING:
@@ -29,7 +41,6 @@ def add(
     quiet: Annotated[bool, typer.Option("-q", "--quiet", help="Print nothing unless the run raises an alarm.")] = False,
 ) -> None:
     """Store a run. Exit 1 if a step got longer than the baseline by more than the noise."""
-    from bubblefinder.cli.arguments import load_all, parse_meta
     from bubblefinder.compare.history import AGAIN
     from bubblefinder.compare.history import add as store
     from bubblefinder.compare.source import labelled
@@ -97,8 +108,6 @@ def trend(
     quiet: Quiet = False,
 ) -> None:
     """Draw a metric over time. Say since which run it moved, and what else changed with it."""
-    from bubblefinder.cli.arguments import parse_meta
-    from bubblefinder.cli.output import Outputs
     from bubblefinder.compare.store import open_store
     from bubblefinder.compare.trend import trend as find
 
@@ -153,7 +162,6 @@ def export(
 
 
 def _say(line: str) -> None:
-    from bubblefinder.cli.output import say
 
     say(line, " " * 7)
 

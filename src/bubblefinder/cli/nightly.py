@@ -7,7 +7,21 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from bubblefinder.cli.arguments import HISTORY, Acceptance, Bench, Commit, HistoryFile, Label, Meta, ReportUrl
+from bubblefinder.cli.arguments import (
+    HISTORY,
+    Acceptance,
+    Bench,
+    Commit,
+    HistoryFile,
+    Label,
+    Meta,
+    ReportUrl,
+    load_all,
+    parse_meta,
+    results_of,
+    today,
+)
+from bubblefinder.cli.output import make_folder
 from bubblefinder.errors import BubblefinderError
 
 if TYPE_CHECKING:
@@ -38,9 +52,6 @@ def nightly(
     quiet: Annotated[bool, typer.Option("-q", "--quiet", help="Print nothing but the verdict.")] = False,
 ) -> None:
     """Analyse, judge, store and report. Exit 1 for a broken limit or an alarm, 3 if a limit can't be judged."""
-    from bubblefinder.cli.arguments import load_all, parse_meta, today
-    from bubblefinder.cli.economics import results_of
-    from bubblefinder.cli.output import make_folder
     from bubblefinder.compare.budget import load_budget
     from bubblefinder.compare.history import Failure
     from bubblefinder.compare.nightly import nightly as judge_night

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from bubblefinder.cli.arguments import Json, OutputFiles, OutputFormat, ReportUrl, Verbose, refuse_unseen
+from bubblefinder.cli.output import Outputs
 
 
 def report(
@@ -25,7 +26,6 @@ def report(
     verbose: Verbose = 0,
 ) -> None:
     """Render a report again, in any format, without the trace."""
-    from bubblefinder.cli.output import Outputs
     from bubblefinder.report.read import read_report
 
     outputs = Outputs("report", "json" if json else output_format, output, quiet=quiet)

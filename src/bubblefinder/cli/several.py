@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from bubblefinder.cli.output import stages
+from bubblefinder.cli.output import Outputs, stages
 from bubblefinder.errors import EXIT_GATE, EXIT_OK
 from bubblefinder.units import plural, printable
 
@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from bubblefinder.cli.output import Outputs
     from bubblefinder.fleet.analyse import Analysed
     from bubblefinder.report.build import Options
 

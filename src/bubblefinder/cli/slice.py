@@ -7,16 +7,15 @@ from typing import Annotated
 
 import typer
 
-from bubblefinder.cli.arguments import Capture, StepBy, parse_steps, parse_window
+from bubblefinder.cli.arguments import Capture, StepBy, Steps, Window, parse_steps, parse_window
+from bubblefinder.cli.output import stages
 
 
 def slice(  # noqa: A001 - the command's name
     trace: Capture,
     out: Annotated[Path, typer.Argument(metavar="OUT", help="The export to write: .sqlite or .sqlite.xz.")],
-    window: Annotated[
-        str | None, typer.Option(metavar="START:END", help="Only work that starts in this window, as in 1.2s:1.5s.")
-    ] = None,
-    steps: Annotated[str | None, typer.Option(metavar="A:B", help="Only decode steps A to B-1.")] = None,
+    window: Window = None,
+    steps: Steps = None,
     step_by: StepBy = None,
     scrub: Annotated[
         bool, typer.Option("--scrub", help="Leave out all that tells of people, machines and programs.")
@@ -29,7 +28,6 @@ def slice(  # noqa: A001 - the command's name
     It gives the figures and findings that `analyze` gives with the same --window or --steps. Without either the
     whole capture is written. docs/sharing.md says what --scrub keeps.
     """
-    from bubblefinder.cli.output import stages
     from bubblefinder.pipeline import Analysis
     from bubblefinder.share.slice import check_target, write_slice
     from bubblefinder.units import plural

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bubblefinder.cli.arguments import DraftSteps, DraftTokens, Json, OutputFiles, OutputFormat, Quiet
+from bubblefinder.cli.arguments import DraftSteps, DraftTokens, Json, OutputFiles, OutputFormat, Quiet, load_all
+from bubblefinder.cli.output import Outputs
 from bubblefinder.errors import UsageError
 
 if TYPE_CHECKING:
@@ -52,8 +53,6 @@ def speculation(
 
     An accept length counts the verifier's own token: 1.00 means that no draft token was taken.
     """
-    from bubblefinder.cli.arguments import load_all
-    from bubblefinder.cli.output import Outputs
     from bubblefinder.economics.speculation import parse_point, sweep, verdict
     from bubblefinder.render.speculation import Speculation
 

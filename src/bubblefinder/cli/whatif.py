@@ -18,7 +18,9 @@ from bubblefinder.cli.arguments import (
     StepBy,
     TokenTime,
     UntracedStep,
+    untraced_step,
 )
+from bubblefinder.cli.output import Outputs, stages
 from bubblefinder.errors import CannotAnswerError, UsageError
 
 if TYPE_CHECKING:
@@ -76,8 +78,6 @@ def whatif(
     that they ask for together, since gains don't add up. Given how long a step takes with no
     profiler, all is answered for a host as fast as that shows it.
     """
-    from bubblefinder.cli.output import Outputs, stages
-    from bubblefinder.cli.overhead import untraced_step
     from bubblefinder.pipeline import Analysis
     from bubblefinder.replay.answer import answer, untraced_answer
     from bubblefinder.replay.changes import FreeLaunches, HostSpeed
