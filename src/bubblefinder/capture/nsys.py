@@ -29,17 +29,8 @@ def find_nsys(given: Path | None = None) -> Nsys:
 def profile_command(nsys: Nsys, output: Path, mode: GraphMode, program: Sequence[str]) -> list[str]:
     """Return the command that records the profiler range of `program`; `output` has no suffix."""
     options = ["-c", "cudaProfilerApi", "--capture-range-end=stop", "--sample=none", "--cpuctxsw=none", "--trace=cuda"]
-    return [
-        str(nsys.command),
-        "profile",
-        *options,
-        f"--cuda-graph-trace={mode}",
-        "-f",
-        "true",
-        "-o",
-        str(output),
-        *program,
-    ]
+    written = [f"--cuda-graph-trace={mode}", "-f", "true", "-o", str(output)]
+    return [str(nsys.command), "profile", *options, *written, *program]
 
 
 def record(nsys: Nsys, output: Path, mode: GraphMode, program: Sequence[str]) -> Path:

@@ -62,9 +62,6 @@ class Bench:
         self.event = self.driver.event()
         self.pinned = self.driver.pinned(4096)
 
-    def _cycles(self, micros: float) -> c_uint:
-        return c_uint(int(micros * self.gpu.clock_khz / 1e3))
-
     def submit(self, item: Item, place: int, stream: c_void_p, branch: int = 0) -> None:
         """Submit one operation."""
         data = self.data[branch]

@@ -33,7 +33,7 @@ _UNTOLD: Final = "the capture can't tell it"
 
 Outcome = Literal["ok", "improved", "within-noise", "warn", "fail", "missing", "incomparable"]
 
-_UNANSWERED: Final = frozenset({"missing", "incomparable"})
+UNANSWERED: Final = frozenset({"missing", "incomparable"})
 _CORRECTED: Final = ("corrected.", "overhead.")
 _ASSUMED: Final = (
     "what the profiler costs here is only assumed; analyse with --reference, --untraced-step-ms or --calibration"
@@ -129,7 +129,7 @@ def exit_code(judgements: Sequence[Judgement]) -> int:
     outcomes = {j.outcome for j in judgements if j.gates}
     if "fail" in outcomes:
         return EXIT_GATE
-    return EXIT_INPUT if outcomes & _UNANSWERED else EXIT_OK
+    return EXIT_INPUT if outcomes & UNANSWERED else EXIT_OK
 
 
 def _judge_one(report: Report, budget: Budget, baseline: Baseline | None, today: date) -> Iterator[Judgement]:
@@ -238,7 +238,7 @@ def _judgement(
 
 def _headline(judgements: Sequence[Judgement]) -> str:
     failed = [j for j in judgements if j.outcome == "fail"]
-    unanswered = [j for j in judgements if j.outcome in _UNANSWERED]
+    unanswered = [j for j in judgements if j.outcome in UNANSWERED]
     warned = sum(j.outcome == "warn" for j in judgements)
     if failed:
         others = len(failed) - 1

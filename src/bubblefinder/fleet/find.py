@@ -63,12 +63,8 @@ def _in_place(place: str) -> Iterable[Path]:
         return [inner for inner in path.rglob("*") if _is_capture(inner)]
     if path.exists():
         return [path]
-    return [path for path in Path().glob(place) if _is_capture(path)] if not path.is_absolute() else _absolute(path)
-
-
-def _absolute(pattern: Path) -> Iterable[Path]:
-    root = Path(pattern.anchor)
-    return [path for path in root.glob(str(pattern.relative_to(root))) if _is_capture(path)]
+    root = Path(path.anchor)
+    return [inner for inner in root.glob(str(path.relative_to(root))) if _is_capture(inner)]
 
 
 def _is_capture(path: Path) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from bubblefinder.compare.judge import UNANSWERED
 from bubblefinder.compare.limit_syntax import format_limit
 from bubblefinder.compare.sentences import place
 from bubblefinder.render.kit.sheet import Case, Level, Sheet
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 SIGNS: Final = {
     "ok": "✓", "improved": "✓", "within-noise": "✓", "warn": "!", "fail": "✗", "missing": "?", "incomparable": "?",
 }  # fmt: skip
-_UNANSWERED: Final = frozenset({"missing", "incomparable"})
+
 _ORDER: Final = ("fail", "missing", "incomparable", "warn", "within-noise", "improved", "ok")
 _LEVELS: Final[dict[int, Level]] = {0: "ok", 1: "fail"}
 
@@ -25,6 +26,7 @@ _LEVELS: Final[dict[int, Level]] = {0: "ok", 1: "fail"}
 def sheet(judged: Judged) -> Sheet:
     """Return the verdict, what was judged against what, and every limit, broken ones first."""
     verdict, _, rest = judged.headline.partition(": ")
+    said = ("Cause", judged.cause), ("What to do", judged.remedy), ("Base", judged.base), ("Head", judged.head)
     return Sheet(
         document="budget",
         title=f"{plain(judged.name, 60)} · bubblefinder budget",
@@ -32,17 +34,12 @@ def sheet(judged: Judged) -> Sheet:
         verdict=verdict,
         rest=rest,
         level=_LEVELS.get(judged.exit_code, "unknown"),
-        points=tuple((name, plain(text, 600)) for name, text in _points(judged) if text),
+        points=tuple((name, plain(text, 600)) for name, text in said if text),
         basis=rests_on(judged),
         warnings=tuple(judged.warnings),
         tables=(limits(judged),) if judged.judgements else (),
         cases=_cases(judged),
     )
-
-
-def _points(judged: Judged) -> tuple[tuple[str, str | None], ...]:
-    told = ("Cause", judged.cause), ("What to do", judged.remedy)
-    return (*told, ("Base", judged.base), ("Head", judged.head))
 
 
 def records(judged: Judged) -> list[dict[str, object]]:
@@ -72,7 +69,7 @@ def limits(judged: Judged) -> Table:
             one.limit or UNKNOWN,
             format_limit(one.value, one.unit) if one.value is not None else UNKNOWN,
             f"{SIGNS[one.outcome]} {one.outcome}",
-            plain("; ".join(part for part in (one.message, one.why, _owner(one)) if part), 400),
+            plain("; ".join(part for part in (one.message, one.why, one.owner and f"owner: {one.owner}") if part), 400),
         )
         for one in sorted(judged.judgements, key=lambda one: _ORDER.index(one.outcome))
     ]
@@ -87,10 +84,6 @@ def rests_on(judged: Judged) -> str:
     return ", ".join(parts)
 
 
-def _owner(one: Judgement) -> str:
-    return f"owner: {one.owner}" if one.owner else ""
-
-
 def _cases(judged: Judged) -> tuple[Case, ...]:
     """Return a case for each limit, and one for the verdict itself where it doesn't rest on any of them."""
     cases = tuple(map(_case, judged.judgements))
@@ -102,12 +95,12 @@ def _cases(judged: Judged) -> tuple[Case, ...]:
 
 def _case(one: Judgement) -> Case:
     level: Level = "fail" if one.outcome == "fail" else "ok"
-    told = (("verdict", one.outcome), ("severity", "error" if one.gates else "warn"), ("owner", one.owner or ""))
+
     return Case(
         name=f"{one.metric}{place(one.where)} {one.limit}".strip(),
-        level="unknown" if one.outcome in _UNANSWERED and one.gates else level,
+        level="unknown" if one.outcome in UNANSWERED and one.gates else level,
         kind=one.outcome,
         message=one.message,
         text=one.why or "",
-        properties=tuple((name, value) for name, value in told if value),
+        properties=(("verdict", one.outcome), ("severity", "error" if one.gates else "warn"), ("owner", one.owner)),
     )

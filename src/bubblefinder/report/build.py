@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+import polars as pl
+
 from bubblefinder._version import __version__
 from bubblefinder.causes.accepted import with_accept_length
 from bubblefinder.errors import CannotAnswerError
@@ -28,9 +30,8 @@ from bubblefinder.report.ledgers import (
     step_rows,
     windows_with_ledger,
 )
-from bubblefinder.report.model import DEFINITIONS, SCHEMA, DeviceSteps, Report, RivalSteps, StepsReport
+from bubblefinder.report.model import DEFINITIONS, SCHEMA, DeviceSteps, Report, RivalSteps, Selection, StepsReport
 from bubblefinder.report.provenance import GpuInfo, ProcessInfo, Run, Tool, TraceFacts
-from bubblefinder.report.selection import selection
 from bubblefinder.report.verdict import verdict
 from bubblefinder.rules.config import Config
 from bubblefinder.rules.engine import run_rules
@@ -41,8 +42,6 @@ from bubblefinder.timeline.shares import UNKNOWN, bubble_share
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    import polars as pl
 
     from bubblefinder.timeline.model import Timeline
     from bubblefinder.trace.model import Trace
@@ -187,7 +186,27 @@ def _steps(analysis: Analysis, windows: pl.DataFrame, rank: Rank | None) -> Step
         requests=request_stats(rows),
         requests_from=told.requests_from if rows["requests"].count() else None,
         requests_steps=request_steps(rows),
-        selection=selection(analysis, rank),
+        selection=_selection(analysis, rank),
+    )
+
+
+def _selection(analysis: Analysis, rank: Rank | None) -> Selection | None:
+    """Return what the user chose to look at, with the figures of the whole beside it; null if that was asked for."""
+    if analysis.window is None and analysis.selected is None and analysis.step_by is None:
+        return None
+    whole = analysis.whole.steps
+    mine = whole.windows.filter(pl.col("excluded").is_null())
+    mine = mine.filter(rank.mine) if rank else mine
+    middle = mine.select((pl.col("end_ns") - pl.col("start_ns")).median()).item()
+    told = whole.of(rank)
+    return Selection(
+        window_ns=list(analysis.window) if analysis.window else None,
+        steps=list(analysis.selected) if analysis.selected else None,
+        step_by=analysis.step_by,
+        count=len(mine),
+        step_p50_ns=middle,
+        method=told.method,
+        confidence=told.confidence,
     )
 
 

@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, Final
 
 from bubblefinder.causes.decode import NO_STEP
 from bubblefinder.report.prediction_sentences import gain_words, in_turn_words
-from bubblefinder.report.request_sentences import requests_sentence, requests_words
 from bubblefinder.units import count, duration, plural, printable, share
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from bubblefinder.report.found import DeviceRef, Finding, Site
-    from bubblefinder.report.model import Report, Selection
+    from bubblefinder.report.model import Report, Selection, Stats, StepsReport
     from bubblefinder.trace.model import QualityNote
 
 _RANKS_NAMED: Final = 4
@@ -69,6 +68,9 @@ KIND_LABELS: Final = {
 } | {name: f"idle: {label}" for name, label in CLASS_LABELS.items() if name != "busy"}
 """What the bars of a drawn step are called."""
 EVERY_STEP: Final = "a step"
+_FEW: Final = 4
+"""As many batch sizes are told one by one."""
+_FROM: Final = {"nvtx": "NVTX", "launch_shapes": "launch shapes"}
 _GITHUB: Final = re.compile(r"([\w.-]+/[\w.-]+)#(\d+)", re.ASCII)
 
 
@@ -235,3 +237,35 @@ def _selection_words(chosen: Selection) -> str:
         parts.append(f"steps by {plain(chosen.step_by, 120)} (--step-by)")
     whole = f"{plural(chosen.count, 'step')} of {duration(chosen.step_p50_ns)}" if chosen.count else "no steps"
     return f"Asked for: {', '.join(parts)}. The whole capture has {whole}, by {chosen.method} ({chosen.confidence})."
+
+
+def requests_sentence(steps: StepsReport) -> list[str]:
+    """Return how many requests the steps serve and what says so; nothing where nothing does.
+
+    Reports that don't say what told the numbers have them from NVTX, and know them of every step.
+    """
+    if steps.requests is None:
+        return []
+    told = steps.requests_steps
+    unknown = steps.count - sum(told.values()) if told else 0
+    several = steps.requests.min != steps.requests.max
+    if several and len(told) in range(1, _FEW + 1):
+        numbers = ", ".join(f"{int(number):,} in {plural(of_them, 'step')}" for number, of_them in told.items())
+    else:
+        numbers = _range(steps.requests)
+    missing = f", unknown in {plural(unknown, 'step')}" if unknown else ""
+    mixed = "; the figures are of all of them" if several else ""
+    return [f"Requests a step: {numbers}{missing} (from {_FROM.get(steps.requests_from or '', 'NVTX')}){mixed}."]
+
+
+def requests_words(requests: Stats) -> str:
+    """Return ``8 requests`` or ``3 to 16 requests, 12 in the median``."""
+    if requests.min == requests.max:
+        return plural(requests.max or 0, "request")
+    return _range(requests, " requests")
+
+
+def _range(requests: Stats, noun: str = "") -> str:
+    if requests.min == requests.max:
+        return f"{requests.max:,}{noun}"
+    return f"{requests.min:,} to {requests.max:,}{noun}, {requests.p50:g} in the median"

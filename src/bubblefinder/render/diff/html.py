@@ -14,7 +14,7 @@ from bubblefinder.report.sentences import class_label, plain
 from bubblefinder.units import duration
 
 if TYPE_CHECKING:
-    from bubblefinder.compare.model import Capture, Diff
+    from bubblefinder.compare.model import Diff
     from bubblefinder.report.charts import StepTimeline
 
 ELEMENT_ID: Final = "bubblefinder-diff"
@@ -38,7 +38,7 @@ def body(diff: Diff) -> str:
             merged=sum(step.dropped for _, step in timelines),
             figures=harmless(dumps(figures, separators=(",", ":"))) if figures else "",
             sources=[
-                f"{source}, Nsight Systems {_version(one)}"
+                f"{source}, Nsight Systems {plain(one.nsys_version) or 'unknown'}"
                 for source, one in zip(shown.sources, (*diff.base, *diff.head), strict=True)
             ],
             embedded=harmless(json.render(diff)),
@@ -66,7 +66,3 @@ def _timelines(diff: Diff) -> list[tuple[str, StepTimeline]]:
     """Return the step that stands for each side as it ran; empty where one is unknown."""
     steps = [(name, s.timeline) for name, s in (("base", diff.base_step), ("head", diff.head_step)) if s and s.timeline]
     return steps if len(steps) == 2 else []  # noqa: PLR2004 - two sides
-
-
-def _version(capture: Capture) -> str:
-    return plain(capture.nsys_version) or "unknown"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from html import escape
 from typing import Any, TypeAlias
 
 from bubblefinder.render.kit.palette import PATTERNS, token
@@ -13,7 +14,7 @@ Figure: TypeAlias = dict[str, Any]
 
 def label(text: str | None, limit: int = 90) -> str:
     """Return a name for a chart: plotly reads tags and entities in labels, so none may survive."""
-    return plain(text, limit).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return escape(plain(text, limit), quote=False)
 
 
 def ms(ns: float) -> float:

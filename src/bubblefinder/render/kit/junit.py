@@ -8,6 +8,8 @@ from xml.etree import ElementTree as ET
 from bubblefinder.report.sentences import plain
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from bubblefinder.render.kit.sheet import Case, Sheet
 
 
@@ -24,11 +26,17 @@ def write(sheet: Sheet) -> str:
     return ET.tostring(suites, encoding="unicode", xml_declaration=True) + "\n"
 
 
+def add_properties(of: ET.Element, values: Mapping[str, object]) -> None:
+    """Add those properties to a suite or a case that are known."""
+    parent = ET.SubElement(of, "properties")
+    for name, value in values.items():
+        if value not in (None, ""):
+            ET.SubElement(parent, "property", name=name, value=str(value))
+
+
 def _case(suite: ET.Element, one: Case, document: str) -> None:
     case = ET.SubElement(suite, "testcase", {"classname": f"bubblefinder.{document}", "name": plain(one.name)})
-    properties = ET.SubElement(case, "properties")
-    for name, value in one.properties:
-        ET.SubElement(properties, "property", {"name": name, "value": plain(value)})
+    add_properties(case, {name: plain(value) for name, value in one.properties})
     message = plain(one.message, 400)
     if one.level == "fail":
         ET.SubElement(case, "failure", {"type": "fail", "message": message}).text = plain(one.text, 400)

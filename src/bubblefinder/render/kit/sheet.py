@@ -20,7 +20,7 @@ class Case:
     kind: str
     message: str
     text: str = ""
-    properties: tuple[tuple[str, str], ...] = ()
+    properties: tuple[tuple[str, str | None], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

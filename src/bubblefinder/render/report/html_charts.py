@@ -106,22 +106,20 @@ def waterfall(report: Report) -> list[WaterfallRow]:
     if not ledger_known(report.steps.per_step):
         return []
     scale = max(raw["duration"] or 0, corrected.get("duration") or 0, _parts(raw), _parts(corrected))
-    rows = [
-        _row("step", "step", "the whole median step", raw.get("duration"), corrected.get("duration"), (0, 0), scale)
-    ]
-    at, corrected_at = 0.0, 0.0
+    whole = raw.get("duration"), corrected.get("duration")
+    rows = [_row("step", "step", "the whole median step", whole, (0.0, 0.0), scale)]
+    starts = 0.0, 0.0
     for name in LEDGER_CLASSES:
-        value, better = raw.get(name), corrected.get(name)
-        if value or better or name == "busy":
-            rows.append(_row(name, class_label(name), CLASS_MEANINGS[name], value, better, (at, corrected_at), scale))
-            at, corrected_at = at + (value or 0), corrected_at + (better or 0)
-    rest = (raw["duration"] or 0) - at
-    if abs(rest) >= NOTABLE_REST * (raw["duration"] or 0):
-        start = min(at, raw["duration"] or 0)
+        values = raw.get(name), corrected.get(name)
+        if any(values) or name == "busy":
+            rows.append(_row(name, class_label(name), CLASS_MEANINGS[name], values, starts, scale))
+            starts = starts[0] + (values[0] or 0), starts[1] + (values[1] or 0)
+    step = raw["duration"] or 0
+    rest = step - starts[0]
+    if abs(rest) >= NOTABLE_REST * step:
         meaning = "medians of the parts need not add up to the median step"
-        rows.append(
-            WaterfallRow("rest", "difference", meaning, (segment("rest", "", abs(rest), start, scale),), (), rest, None)
-        )
+        bar = segment("rest", "", abs(rest), min(starts[0], step), scale)
+        rows.append(WaterfallRow("rest", "difference", meaning, (bar,), (), rest, None))
     return rows
 
 
@@ -173,13 +171,11 @@ def _row(
     css: str,
     name: str,
     meaning: str,
-    raw: float | None,
-    corrected: float | None,
+    values: tuple[float | None, float | None],
     starts: tuple[float, float],
     scale: float,
 ) -> WaterfallRow:
-    drawn = tuple(
-        (segment(css, name, value, start, scale),) if value else ()
-        for value, start in zip((raw, corrected), starts, strict=True)
+    raw, corrected = (
+        (segment(css, name, value, start, scale),) if value else () for value, start in zip(values, starts, strict=True)
     )
-    return WaterfallRow(css, name, meaning, drawn[0], drawn[1], raw, corrected)
+    return WaterfallRow(css, name, meaning, raw, corrected, *values)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
 
+from bubblefinder.render.kit.junit import add_properties
 from bubblefinder.report.sentences import cost_words, plain, site_words, steps_sentences
 from bubblefinder.report.verdict import verdict
 
@@ -17,7 +18,7 @@ def render(report: Report) -> str:
     """Return the suite; findings above `info` fail, expected ones are skipped, damaged captures are errors."""
     name = plain(report.trace.name)
     suite = ET.Element("testsuite", name=f"bubblefinder {name}")
-    _properties(suite, report)
+    add_properties(suite, _properties(report))
     for number, finding in enumerate(report.findings, start=1):
         _finding_text(_case(suite, finding, name, number), finding, cost_words(finding, report))
     for expected in report.expected:
@@ -35,11 +36,10 @@ def render(report: Report) -> str:
     return ET.tostring(suite, encoding="unicode", xml_declaration=True) + "\n"
 
 
-def _properties(suite: ET.Element, report: Report) -> None:
-    judged = verdict(report)
+def _properties(report: Report) -> dict[str, object]:
     share = report.steps.bubble_share
-    values: dict[str, object] = {
-        "verdict": judged.headline,
+    return {
+        "verdict": verdict(report).headline,
         "label": plain(report.run.label),
         "commit": plain(report.run.commit),
         "capture_mode": report.trace.capture_mode,
@@ -50,10 +50,6 @@ def _properties(suite: ET.Element, report: Report) -> None:
         "bubble_share.intra_graph": share.intra_graph,
         **{f"per_step.{name}.p50_ns": stats.p50 for name, stats in report.steps.per_step.items()},
     }
-    parent = ET.SubElement(suite, "properties")
-    for name, value in values.items():
-        if value not in (None, ""):
-            ET.SubElement(parent, "property", name=name, value=str(value))
 
 
 def _finding_text(case: ET.Element, finding: Finding, cost: str) -> None:
@@ -77,8 +73,5 @@ def _case(suite: ET.Element, finding: Finding, capture: str, number: int | None 
         "host_blocked_ns.p50": finding.host_blocked_ns.p50,
         "recoverable_ns": finding.recoverable_ns,
     }
-    parent = ET.SubElement(case, "properties")
-    for key, value in values.items():
-        if value is not None:
-            ET.SubElement(parent, "property", name=key, value=str(value))
+    add_properties(case, values)
     return case

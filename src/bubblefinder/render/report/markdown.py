@@ -59,7 +59,11 @@ def fit(report: Report, report_url: str, limit: int) -> str:
 
 
 def _comment(report: Report, known: Mapping[str, Section], shown: int, report_url: str) -> str:
-    folds = {anchor: _folded(section) for anchor, section in known.items() if anchor != "ledger"}
+    folds = {
+        anchor: folded(escape(section.heading, 400), _below(section))
+        for anchor, section in known.items()
+        if anchor != "ledger"
+    }
     if folds:
         folds["quality"] = _quality(report)
     parts = [
@@ -71,10 +75,6 @@ def _comment(report: Report, known: Mapping[str, Section], shown: int, report_ur
         *[folds[anchor] for anchor in NAMES if anchor in folds],
     ]
     return "\n\n".join(part for part in parts if part) + "\n\n"
-
-
-def _folded(section: Section) -> str:
-    return folded(escape(section.heading, 400), _below(section))
 
 
 def _below(section: Section) -> str:

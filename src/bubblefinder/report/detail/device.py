@@ -11,6 +11,7 @@ from bubblefinder.lookup import NOWHERE, column_of, kept, numbered, taken
 from bubblefinder.report.charts import TimelineBar
 from bubblefinder.report.detail.kernels import kernel_name
 from bubblefinder.report.detail.tables import class_name
+from bubblefinder.report.detail.windows import longest
 from bubblefinder.report.sentences import plain
 from bubblefinder.timeline.model import IdleClass, on_gpu
 from bubblefinder.trace.model import GRAPH, KERNEL, MEMCPY
@@ -43,7 +44,7 @@ def device_bars(
     operations = _within(timeline.operations[columns].with_row_index("label"), rank.gpu, span)
     streams, streams_dropped = _stream_bars(kept(operations, operations["kind"] != GRAPH), timeline, rank, span)
     gaps, gaps_dropped = _gap_bars(timeline, steps, rank, span)
-    shown = _longest(replays, MAX_REPLAYS)
+    shown = longest(replays, MAX_REPLAYS)
     bars = [*_replay_bars(shown, rank), *streams, *_drains(timeline, analysis.causes, rank, span), *gaps]
     dropped = streams_dropped + gaps_dropped + len(replays) - len(shown)
     return bars, dropped, set(operations["call_index"]) - {None}
@@ -71,13 +72,6 @@ def _within(rows: pl.DataFrame, gpu: int, span: tuple[int, int]) -> pl.DataFrame
     mine = on_gpu(rows, gpu)
     first, end = np.searchsorted(mine["start_ns"].to_numpy(), span)
     return mine[int(first) : int(end)]
-
-
-def _longest(rows: pl.DataFrame, limit: int) -> pl.DataFrame:
-    """Return at most so many rows, which are sorted by start."""
-    if len(rows) <= limit:
-        return rows
-    return rows.sort(pl.col("end_ns") - pl.col("start_ns"), descending=True).head(limit).sort("start_ns")
 
 
 def _replay_bars(replays: pl.DataFrame, rank: Rank) -> list[TimelineBar]:
@@ -142,7 +136,7 @@ def _fill(row: dict[str, int]) -> float:
 def _gap_bars(timeline: Timeline, steps: Steps, rank: Rank, span: tuple[int, int]) -> tuple[list[TimelineBar], int]:
     pieces = _within(timeline.pieces, rank.gpu, span)
     inner = pieces["idle_class"] == int(IdleClass.INTRA_GRAPH)
-    outer = _longest(kept(pieces, ~inner), MAX_GAPS)
+    outer = longest(kept(pieces, ~inner), MAX_GAPS)
     run = pl.Series("run", np.cumsum(~inner.to_numpy()))
     thin = merged(pieces.select("start_ns", "end_ns", run, label="gap_index").filter(inner), ["run"], span)
     track = f"GPU {rank.gpu} · idle"

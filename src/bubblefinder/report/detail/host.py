@@ -9,6 +9,7 @@ import polars as pl
 
 from bubblefinder.lookup import kept
 from bubblefinder.report.charts import TimelineBar
+from bubblefinder.report.detail.windows import longest
 from bubblefinder.report.sentences import plain
 from bubblefinder.timeline.apis import CallRole
 from bubblefinder.trace.model import process_of
@@ -52,8 +53,8 @@ def host_bars(
         nvtx = timeline.trace.nvtx[["thread", "start_ns", "end_ns", "text"]]
         ranges = kept(nvtx, (nvtx["thread"] == thread) & _overlaps(nvtx, span))
         mine = kept(calls, calls["thread"] == thread)
-        bars += _range_bars(f"{title} · NVTX", _longest(ranges, MAX_RANGES))
-        bars += _call_bars(f"{title} · CUDA calls", _longest(mine, MAX_CALLS), launches)
+        bars += _range_bars(f"{title} · NVTX", longest(ranges, MAX_RANGES))
+        bars += _call_bars(f"{title} · CUDA calls", longest(mine, MAX_CALLS), launches)
         dropped += max(len(ranges) - MAX_RANGES, 0) + max(len(mine) - MAX_CALLS, 0)
     return bars, dropped
 
@@ -90,13 +91,6 @@ def _ends(numbers: pl.Series) -> tuple[int, int]:
 
 def _overlaps(rows: pl.DataFrame, span: tuple[int, int]) -> pl.Series:
     return (rows["start_ns"] < span[1]) & (rows["end_ns"] > span[0])
-
-
-def _longest(rows: pl.DataFrame, limit: int) -> pl.DataFrame:
-    """Return at most so many rows, which are sorted by start and end."""
-    if len(rows) <= limit:
-        return rows
-    return rows.sort(pl.col("end_ns") - pl.col("start_ns"), descending=True).head(limit).sort("start_ns", "end_ns")
 
 
 def _range_bars(track: str, ranges: pl.DataFrame) -> list[TimelineBar]:

@@ -10,7 +10,7 @@ import polars as pl
 
 from bubblefinder.lookup import NOWHERE, column_of, kept, places, positions, taken
 from bubblefinder.report.charts import GapRow, Histogram, IdleSpan, LeadRow
-from bubblefinder.report.detail.windows import inside
+from bubblefinder.report.detail.windows import inside, longest
 from bubblefinder.timeline.apis import CallRole
 from bubblefinder.timeline.model import IdleClass, on_gpu
 from bubblefinder.trace.model import COPY_KINDS
@@ -147,11 +147,9 @@ def idle_spans(timeline: Timeline, rank: Rank) -> tuple[list[IdleSpan], int]:
     """Return the longest idle pieces outside the graphs in time order, and how many were left out."""
     pieces = on_gpu(timeline.pieces, rank.gpu)[["start_ns", "end_ns", "idle_class"]]
     pieces = kept(pieces, pieces["idle_class"] != int(IdleClass.INTRA_GRAPH))
-    longest = pieces
-    if len(pieces) > MAX_IDLE:
-        longest = pieces.sort(pl.col("end_ns") - pl.col("start_ns"), descending=True).head(MAX_IDLE).sort("start_ns")
+    shown = longest(pieces, MAX_IDLE)
     spans = [
         IdleSpan(gpu=rank.gpu, gap_class=class_name(idle_class), start_ns=start, end_ns=end)
-        for start, end, idle_class in longest.iter_rows()
+        for start, end, idle_class in shown.iter_rows()
     ]
-    return spans, len(pieces) - len(longest)
+    return spans, len(pieces) - len(shown)

@@ -1,18 +1,17 @@
-"""Which windows are drawn, and what lies in them."""
+"""Which windows are drawn, what lies in them, and which of it is left where there is too much."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 import numpy as np
+import polars as pl
 
 from bubblefinder.intervals import every_position
 from bubblefinder.lookup import kept, taken
 from bubblefinder.timeline.rank import Rank
 
 if TYPE_CHECKING:
-    import polars as pl
-
     from bubblefinder.steps.model import Steps
 
 
@@ -33,3 +32,10 @@ def inside(rows: pl.DataFrame, windows: pl.DataFrame) -> pl.DataFrame:
     low, high = (np.searchsorted(times, windows[name].to_numpy()) for name in ("start_ns", "end_ns"))
     chosen, window = every_position(low, high)
     return taken(rows, chosen).hstack([windows["window_index"][window]])
+
+
+def longest(rows: pl.DataFrame, limit: int) -> pl.DataFrame:
+    """Return at most so many rows, which are sorted by start and end: the longest."""
+    if len(rows) <= limit:
+        return rows
+    return rows.sort(pl.col("end_ns") - pl.col("start_ns"), descending=True).head(limit).sort("start_ns", "end_ns")

@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 from bubblefinder.report.ledgers import stats
-from bubblefinder.report.request_sentences import requests_sentence, requests_words
+from bubblefinder.report.sentences import requests_sentence, requests_words
 from tests.unit.report.sample import sample_report
 
 MIXED = "; the figures are of all of them."
