@@ -34,11 +34,7 @@ class Played:
 def play(nsys: Nsys, folder: Path, repeats: int, progress: Callable[[str], None] = lambda _: None) -> Played:
     """Play the workload `repeats` times in each kind of run, alternating, and return the measurements.
 
-    Args:
-        nsys: the Nsight Systems to measure.
-        folder: where exports and measurements go.
-        repeats: runs of each kind; more of them show more of the spread.
-        progress: called with what runs next.
+    Exports and measurements go to the folder; `progress` is called with what runs next.
 
     Raises:
         UsageError: the workload or Nsight Systems failed.

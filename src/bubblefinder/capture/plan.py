@@ -112,11 +112,7 @@ class Plan:
 
 
 def plan(wish: Wish, nsys: Nsys | None) -> Plan:
-    """Return how to record what is wished.
-
-    Args:
-        wish: what is asked.
-        nsys: the Nsight Systems that will record; null to take any for able.
+    """Return how to record what is wished with an Nsight Systems; with none, as if it were able to do everything.
 
     Raises:
         UsageError: the mode is unknown.

@@ -41,10 +41,7 @@ class Outputs:
     def emit(self, value: object, *, url: str = "", verbose: bool = False) -> None:
         """Write the files, making their folders, then print the document unless the files were all that was wanted.
 
-        Args:
-            value: the document.
-            url: where the full report lies; Markdown links to it.
-            verbose: print every note of a report.
+        Markdown links to the full report at `url`; `verbose` prints every note of a report.
         """
         from bubblefinder.render.formats import write
 

@@ -29,13 +29,7 @@ def analyze_several(
 ) -> int:
     """Analyse captures one after the other and put them side by side; return the highest exit code of any.
 
-    Args:
-        paths: the captures.
-        options: what was asked of each.
-        failing: severities of findings that fail a capture.
-        outputs: where they go side by side.
-        quiet: print no progress.
-        verbose: print the whole report of each with its line.
+    Findings of the severities `failing` fail a capture; `verbose` prints the whole report of each with its line.
     """
     from bubblefinder.fleet.analyse import side_by_side
     from bubblefinder.render.fleet import line, sheet

@@ -115,10 +115,7 @@ def add(
 def add_failed(database: Database, report: Report | None, failure: Failure) -> PastRun:
     """Store that a run could not be measured, and why; it never feeds the baseline.
 
-    Args:
-        database: the history.
-        report: what is known of it; null where the capture couldn't be read.
-        failure: its name, label and commit, and the reason.
+    The report is null where the capture couldn't be read.
     """
     known = (
         _row(report)

@@ -136,14 +136,9 @@ def spread_of(values: Sequence[float]) -> Spread:
 def line_between(
     noise: NoiseSource, base: Sequence[float], head: Sequence[float], setting: Setting, known: Spread | None = None
 ) -> float:
-    """Return the difference between the means of two sides' captures beyond which it isn't noise.
+    """Return the difference between the means of two sides, one value a capture, beyond which it isn't noise.
 
-    Args:
-        noise: the kind of metric.
-        base: one value a capture.
-        head: likewise.
-        setting: the steps they come from.
-        known: spread between captures of the same thing from elsewhere.
+    `known` is the spread between captures of the same thing from elsewhere.
     """
     size = max(abs(math.fsum(side) / len(side)) for side in (base, head))
     spread = spread_of(base) + spread_of(head) + (known or Spread())

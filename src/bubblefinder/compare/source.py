@@ -21,10 +21,7 @@ _SNIFFED: Final = 64
 def load(path: Path, progress: Callable[[str], None] | None = None, *, launch_shapes: bool = False) -> Report:
     """Return the report that a JSON or HTML file holds, or the report on the capture at this path.
 
-    Args:
-        path: either.
-        progress: called with the name of each stage of the analysis.
-        launch_shapes: read from a capture how its kernels were launched as well.
+    `progress` is called with each stage as it begins; `launch_shapes` reads how a capture's kernels were launched.
 
     Raises:
         InputError: there is neither a report nor a readable capture.

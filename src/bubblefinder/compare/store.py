@@ -54,11 +54,7 @@ def open_store(path: Path, *, write: bool = False, create: bool = False) -> Iter
     """Open the history at `path` in one transaction that is committed on leaving, or undone on an error.
 
     Writers wait for each other for up to a minute; reading needs no right to write, whatever version the file is of.
-
-    Args:
-        path: the file.
-        write: whether it will be changed.
-        create: whether to start it if it isn't there; implies `write`.
+    `create` starts one that isn't there, and implies `write`.
 
     Raises:
         InputError: there is no such file, it is no history, or it can't be read.

@@ -126,12 +126,8 @@ def format_for(document: Document, path: Path) -> Format:
 def render(document: Document, value: object, name: str, *, width: int | None = None, url: str = "") -> str | bytes:
     """Return a document in the named format.
 
-    Args:
-        document: what it is.
-        value: a Report, Diff, Judged, Answer or Trend.
-        name: of the format.
-        width: columns of the terminal that text is for; null where there is none.
-        url: where the full report lies, for formats that link to it.
+    Text is for a terminal of `width` columns, null where there is none; `url` is where the full report lies, for
+    formats that link to it.
     """
     entry = formats_of(document)[name]
     taken = _function(entry.of)(value) if entry.of else value

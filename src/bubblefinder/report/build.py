@@ -81,24 +81,14 @@ class Options:
 def analyze_trace(
     trace: Trace, options: Options | None = None, *, progress: Callable[[str], None] = lambda _: None
 ) -> Report:
-    """Return the report on a loaded trace, see `report_of`.
-
-    Args:
-        trace: the capture.
-        options: what was asked for.
-        progress: called with the name of each stage as it begins.
-    """
+    """Return the report on a loaded trace, see `report_of`; `progress` is called with each stage as it begins."""
     asked = options or Options()
     analysis = Analysis(trace, asked.window, asked.step_by, asked.steps, progress)
     return report_of(with_names_of(analysis, asked.names_from) if asked.names_from else analysis, asked)
 
 
 def report_of(analysis: Analysis, options: Options | None = None) -> Report:
-    """Return the report on an analysis.
-
-    Args:
-        analysis: the capture and what was found in it.
-        options: what was asked for; window and steps were found as the analysis was told.
+    """Return the report on an analysis, whose window and steps were found as it was told, not by `options`.
 
     Raises:
         CannotAnswerError: the capture lacks what was asked for.

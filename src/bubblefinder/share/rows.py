@@ -34,12 +34,7 @@ class Kept(NamedTuple):
 
 
 def kept_rows(source: Source, part: Trace) -> Iterator[Kept]:
-    """Yield what a slice holds of the tables of an export, but for the strings, which show in the rows.
-
-    Args:
-        source: the export.
-        part: what was cut out of it, with `row` as in the export.
-    """
+    """Yield what a part of an export, with `row` as there, holds of its tables, but for the strings: rows show them."""
     for table, rows in _events(source, part):
         stored = source.stored_name(table)
         if stored is not None and len(rows):

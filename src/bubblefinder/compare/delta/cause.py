@@ -69,14 +69,8 @@ def cause_of(
 ) -> Cause:
     """Return why a step became longer or shorter from base to head; the parts alone where none did.
 
-    Suspects explain the mean step: where only its tail or something else moved, there are none.
-
-    Args:
-        base: the captures of one side.
-        head: those of the other.
-        rows: every metric, judged.
-        delays: by how much nodes begin later, by rank.
-        speed: how fast host and GPU of the first rank were; null where nobody knows.
+    Suspects explain the mean step: where only its tail or something else moved, there are none. `delays` are by rank,
+    `speed` is that of the first one, null where nobody knows.
     """
     deltas = deltas_of(base, head, delays)
     told = all(delay.tracers for delay in delays)

@@ -37,12 +37,8 @@ def decomposed(
 ) -> Delta:
     """Return the change of a rank's mean step in parts.
 
-    Args:
-        rank: its number.
-        base: the account of one side.
-        head: that of the other.
-        classes: the mean of every ledger class of a step, on either side; they sum to the mean step.
-        delay: how much later every node begins in each capture.
+    `classes` are the means of every ledger class of a step on either side, which sum to the mean step; `delay` is how
+    much later every node begins in each capture.
     """
     old, new = classes
     before, after = round(base.mean_ns), round(head.mean_ns)

@@ -73,13 +73,7 @@ def _alike(more: NDArray[np.float64], middle: float) -> float:
 
 
 def overlap_changed(base: Side, head: Side, least_ns: float) -> bool:
-    """Tell whether some node that both sides have ran beside the one before it on one of them alone.
-
-    Args:
-        base: one side.
-        head: the other.
-        least_ns: an overlap is longer than this a node.
-    """
+    """Tell whether some node of both sides ran beside the one before it, for longer than this, on one of them alone."""
     pairs = [(base.roles[role], head.roles[other]) for role, other in paired(base.roles, head.roles)]
     return any(overlap(*pair, *_in_common(*pair)[1:], least_ns).any() for pair in pairs)
 
@@ -87,12 +81,7 @@ def overlap_changed(base: Side, head: Side, least_ns: float) -> bool:
 def overlap(base: Nodes, head: Nodes, k: NDArray[np.intp], j: NDArray[np.intp], least_ns: float) -> NDArray[np.int8]:
     """Return -1 for each node that no longer begins before the one before it ends, 1 for one that does now, else 0.
 
-    Args:
-        base: the nodes of a role on one side.
-        head: those on the other.
-        k: positions on base.
-        j: those of the same nodes on head.
-        least_ns: an overlap is longer than this a node.
+    The nodes of a role are at positions k on base and j on head; an overlap is longer than `least_ns` a node.
     """
     before, after = base.early_ns[k], head.early_ns[j]
     lost = (before > np.maximum(OVERLAPS * base.ran_ns[k], least_ns * base.count[k])) & (after < LOST * before)

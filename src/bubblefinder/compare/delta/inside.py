@@ -48,10 +48,7 @@ class Leaf(NamedTuple):
 def changed_work(base: Side, head: Side, least_ns: float = 0.0) -> Iterator[Leaf]:
     """Yield what became of every node and of all work outside replays; sums to the change of both.
 
-    Args:
-        base: one side.
-        head: the other.
-        least_ns: nodes that overlap by no more than this a time don't overlap.
+    Nodes that overlap by no more than `least_ns` a time don't overlap.
     """
     pairs = paired(base.roles, head.roles)
     for role, other in pairs:

@@ -133,10 +133,7 @@ def left_out(rows: Sequence[Change], speed: Speed | None) -> list[str]:
 def slower_machine(speed: Speed | None, delta_ns: float, *, on_host: bool) -> str:
     """Return in words that host or GPU ran at another speed, where that accounts for part of a change at most.
 
-    Args:
-        speed: theirs.
-        delta_ns: the change of the mean step; only what moved it that way is told.
-        on_host: whether the host has any part in it.
+    Only what moved the mean step the way it moved is told, and of the host only where it has a part in that.
     """
     if speed is None:
         return ""

@@ -79,12 +79,7 @@ def _delay(sides: Sequence[Side], bases: int) -> Delay:
 
 
 def added_by_tracer(side: Sequence[Report], times: Sequence[Sequence[float]]) -> list[dict[Key, float]]:
-    """Return by metric what the delays of nodes add to each capture, in ns.
-
-    Args:
-        side: the captures.
-        times: for each rank the delay of a node in each of them.
-    """
+    """Return by metric what the delays of nodes, by rank and capture, add to each capture, in ns."""
     return [_added(report, [one[number] for one in times]) for number, report in enumerate(side)]
 
 

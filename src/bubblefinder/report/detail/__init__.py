@@ -30,13 +30,9 @@ def detail(
     *,
     launch_shapes: bool = False,
 ) -> Detail:
-    """Return what the pictures show of one rank; nothing where graph work went unseen.
+    """Return what the pictures show of one rank, or else of the lowest; nothing where graph work went unseen.
 
-    Args:
-        analysis: the capture and what was found in it.
-        rank: the one to draw; null for the lowest with decode steps.
-        category: says what a kernel does by its name.
-        launch_shapes: whether to read how the kernels of the steps were launched.
+    `category` says what a kernel does by its name; `launch_shapes` reads how those of the steps were launched.
     """
     timeline, steps = analysis.timeline, analysis.steps
     drawn = rank or rank_of(steps)

@@ -37,16 +37,10 @@ _SHAPE: Final = ("grid", "block", "registers", "shared_bytes", "local_bytes")
 _SUMS: Final = ("count", "own_ns", "gap_ns", "ran_ns", "early_ns")
 
 
-def accounts(
-    timeline: Timeline, steps: Steps, causes: Causes | None, shapes: pl.DataFrame | None = None
-) -> list[Account]:
+def accounts(timeline: Timeline, steps: Steps, causes: Causes, shapes: pl.DataFrame | None = None) -> list[Account]:
     """Return the account of every rank with decode steps, lowest GPU first.
 
-    Args:
-        timeline: the timeline.
-        steps: its steps.
-        causes: its waits; without them no idle time is charged to one.
-        shapes: `row`, a KERNEL table's row, and how it was launched; see `trace.shapes`.
+    `shapes` says of each `row` of a KERNEL table how it was launched, see `trace.shapes`; null where nobody asked.
     """
     if timeline.mode is CaptureMode.UNSEEN:
         return []
@@ -54,9 +48,7 @@ def accounts(
     return [_account(timeline, steps, causes, rank, shapes) for rank in ranks]
 
 
-def _account(
-    timeline: Timeline, steps: Steps, causes: Causes | None, rank: Rank, shapes: pl.DataFrame | None
-) -> Account:
+def _account(timeline: Timeline, steps: Steps, causes: Causes, rank: Rank, shapes: pl.DataFrame | None) -> Account:
     mine = rank.is_of(steps.windows)
     windows, counted = kept(steps.windows, mine), steps.decode.filter(mine)
     decode = kept(windows, counted)

@@ -32,13 +32,9 @@ _LAUNCHES: Final = (CallRole.LAUNCH_GRAPH, CallRole.LAUNCH_KERNEL)
 def host_bars(
     analysis: Analysis, rank: Rank, span: tuple[int, int], launches: Collection[int]
 ) -> tuple[list[TimelineBar], int]:
-    """Return the bars of the threads that launched or waited in `span`, and how many were left out.
+    """Return the bars of a rank's threads that launched or waited in [start, end), and how many were left out.
 
-    Args:
-        analysis: the timeline, and which waits are to blame.
-        rank: the process whose threads are drawn.
-        span: [start, end) of what is drawn.
-        launches: positions of the launch calls whose work the step holds.
+    `launches` are the positions of the launch calls whose work the step holds.
     """
     timeline = analysis.timeline
     columns = timeline.calls[["process", "thread", "start_ns", "end_ns", "api", "role"]].with_row_index("call_index")

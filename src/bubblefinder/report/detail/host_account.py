@@ -37,19 +37,13 @@ _KEY: Final = ("gap_class", "wait", "during", "place", "before")
 
 
 def idle_of(
-    timeline: Timeline, steps: Steps, causes: Causes | None, lane: Rank, starts: Ints, decode: Bools
+    timeline: Timeline, steps: Steps, causes: Causes, rank: Rank, starts: Ints, decode: Bools
 ) -> list[IdleAccount]:
     """Return the idle time outside replays in the decode steps of a rank, the longest first.
 
-    Args:
-        timeline: the timeline.
-        steps: its steps.
-        causes: its waits and what they are charged with; null leaves `wait` unknown.
-        lane: the rank.
-        starts: where its windows begin.
-        decode: which of them are decode steps.
+    Its windows begin at `starts`, and `decode` says which of them are decode steps.
     """
-    pieces = on_gpu(timeline.pieces.with_row_index("piece_index"), lane.gpu)
+    pieces = on_gpu(timeline.pieces.with_row_index("piece_index"), rank.gpu)
     pieces = kept(pieces, pieces["idle_class"] != int(IdleClass.INTRA_GRAPH))
     charges = _charges(causes, pieces)
     parts = _parts(timeline, pieces, np.concatenate([starts, *begin_and_end(charges)]))
@@ -93,10 +87,10 @@ def _longest(rows: list[IdleAccount], steps: int) -> list[IdleAccount]:
     return rows[:MOST_IDLE] + others
 
 
-def _charges(causes: Causes | None, pieces: pl.DataFrame) -> pl.DataFrame:
+def _charges(causes: Causes, pieces: pl.DataFrame) -> pl.DataFrame:
     """Return what of some pieces, which lie together, is charged, by time."""
-    if causes is None or pieces.is_empty():
-        return pl.DataFrame(schema=dict.fromkeys(("piece_index", "start_ns", "end_ns", "wait_index"), pl.Int64))
+    if pieces.is_empty():
+        return causes.charges.clear()
     first, last = pieces["piece_index"][0], pieces["piece_index"][-1]
     return causes.charges.filter(pl.col("piece_index").is_between(first, last)).sort("start_ns")
 
@@ -169,9 +163,9 @@ def _outermost(rows: pl.DataFrame, parts: pl.DataFrame) -> pl.Series:
     return outer["name"].cast(pl.Categorical)[nullable(np.where(times < ended, last, NOWHERE))]
 
 
-def _waits(causes: Causes | None, charges: pl.DataFrame, parts: pl.DataFrame) -> pl.Series:
+def _waits(causes: Causes, charges: pl.DataFrame, parts: pl.DataFrame) -> pl.Series:
     """Return the wait that each part of a piece of one GPU is charged to, in words."""
-    if causes is None or charges.is_empty():
+    if charges.is_empty():
         return pl.Series([None] * len(parts), dtype=pl.Categorical)
     told = taken(causes.waits[["api", "copy_kind", "nvtx"]], charges["wait_index"].cast(pl.UInt32))
     named = told.select(name=wait_name(general(pl.col("nvtx"))).cast(pl.Categorical))["name"]
@@ -190,9 +184,9 @@ def wait_name(place: pl.Expr) -> pl.Expr:
     return pl.concat_str(pl.col("api").cast(pl.String), copied, within)
 
 
-def calls_of(timeline: Timeline, steps: Steps, lane: Rank, span: tuple[int, int]) -> list[CallAccount]:
+def calls_of(timeline: Timeline, steps: Steps, rank: Rank, span: tuple[int, int]) -> list[CallAccount]:
     """Return the calls that a rank's launching threads made between two times, by what they do, the longest first."""
-    firsts = _first_operations(timeline, steps, lane)
+    firsts = _first_operations(timeline, steps, rank)
     launchers = column_of(timeline.calls, "thread")[firsts["call_index"]].unique()
     calls = timeline.calls[["thread", *_SIDES, "api", "role"]].with_row_index("call_index")
     calls = calls.filter(
@@ -216,11 +210,11 @@ def _summed(calls: pl.DataFrame) -> pl.DataFrame:
     return sums.with_columns(pl.col("api").cast(pl.String).fill_null("unnamed"), pl.col("on").cast(pl.String))
 
 
-def _first_operations(timeline: Timeline, steps: Steps, lane: Rank) -> pl.DataFrame:
+def _first_operations(timeline: Timeline, steps: Steps, rank: Rank) -> pl.DataFrame:
     """Return call_index, blocking and `on`, what it replays or in which direction it copies, of a rank's launches."""
-    leads = on_gpu(timeline.leads, lane.gpu)
+    leads = on_gpu(timeline.leads, rank.gpu)
     firsts = timeline.operations[["process", "copy_kind", "replay_index", "blocking"]][leads["op_index"]]
-    firsts = firsts.with_columns(leads["call_index"]).filter(pl.col("process") == lane.process)
+    firsts = firsts.with_columns(leads["call_index"]).filter(pl.col("process") == rank.process)
     roles = steps.replays["role"].cast(pl.Categorical)[firsts["replay_index"]]
     directions = pl.Series([COPY_KINDS.get(kind) for kind in range(1 << 7)], dtype=pl.Categorical)
     copied = directions[firsts["copy_kind"].cast(pl.UInt32, strict=False)]
