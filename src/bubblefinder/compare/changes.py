@@ -27,10 +27,8 @@ _EXPLAINED: Final = frozenset(
     for name in ("duration", "host_late", "inter_graph", "bubble")
     for statistic in ("mean", "p50")
 )
-
 _RELATIVE: Final = ("waits.", "findings.", "bubble.share.", "corrected.bubble.share.", "launch.")
 _OVERLAP: Final = "pdl.overlap.share"
-
 TOLD_TO: Final = 0.05
 """What the tracer adds is known to this part of it: the middle of the nodes, and their mean, are 3 % apart."""
 STALLS: Final = 3

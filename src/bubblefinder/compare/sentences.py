@@ -33,7 +33,6 @@ MOST_TOLD: Final = 3
 CAPTURE_AGAIN: Final = "Capture both again on one machine, three a side."
 _CALLS: Final = frozenset({"new wait", "gone wait", "new call", "gone call"})
 """Suspects that name the call that came or went."""
-
 _TAIL: Final = "step.duration.p95"
 MANY_CAPTURES: Final = 3
 

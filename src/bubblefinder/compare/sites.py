@@ -23,7 +23,6 @@ _IDLE: Final = frozenset(
     for quantile in ("mean", "p50", "p95")
 )
 _INSIDE: Final = "role.intra_graph.p50"
-
 _NEEDS: Final[Mapping[Status, Status]] = {"new": "worse", "gone": "better"}
 _NUMBER: Final = r"\d[\d.,]*(?: (?:ns|us|ms|s|%))?"
 _FIGURES: Final = tuple(

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 SIGNS: Final = {
     "ok": "✓", "improved": "✓", "within-noise": "✓", "warn": "!", "fail": "✗", "missing": "?", "incomparable": "?",
 }  # fmt: skip
-
 _ORDER: Final = ("fail", "missing", "incomparable", "warn", "within-noise", "improved", "ok")
 _LEVELS: Final[dict[int, Level]] = {0: "ok", 1: "fail"}
 

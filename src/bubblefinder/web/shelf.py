@@ -69,32 +69,6 @@ SORTS: Final[dict[str, Callable[[StoredRun], Any] | None]] = {
 """How a list can be sorted, by what of a run; null is the order of arrival: a clock may go backwards."""
 
 
-class _Order:
-    """Runs in the order of one of SORTS, kept while they change; those without a value apart."""
-
-    def __init__(self, value: Callable[[StoredRun], Any]) -> None:
-        self._value = value
-        self._known: list[tuple[Any, int, str]] = []
-        self._unknown: list[tuple[int, str]] = []
-
-    def put(self, run: StoredRun, arrived: int) -> None:
-        value = self._value(run)
-        if value is None:
-            insort(self._unknown, (arrived, run.id))
-        else:
-            insort(self._known, (value, arrived, run.id))
-
-    def drop(self, run: StoredRun, arrived: int) -> None:
-        value = self._value(run)
-        if value is None:
-            del self._unknown[bisect_left(self._unknown, (arrived, run.id))]
-        else:
-            del self._known[bisect_left(self._known, (value, arrived, run.id))]
-
-    def ids(self, *, descending: bool) -> list[str]:
-        known = [run_id for _, _, run_id in self._known]
-        return (known[::-1] if descending else known) + [run_id for _, run_id in reversed(self._unknown)]
-
 
 class Shelf:
     """All runs without their metrics, in order of arrival, the finished ones by label too.
@@ -107,7 +81,6 @@ class Shelf:
         self._runs: dict[str, StoredRun] = {}
         self._texts: dict[str, str] = {}
         self._arrived: dict[str, int] = {}
-        self._orders: dict[str, _Order] = {}
         self._labelled: dict[str, list[tuple[int, str]]] = {}
         self._changed: dict[str, int] = {}
         self._changes = self._next = 0
@@ -126,8 +99,6 @@ class Shelf:
             return
         if known is not None:
             self._take(known)
-        for order in self._orders.values():
-            order.put(run, self._arrived[run.id])
         if run.state == "done" and run.label is not None:
             insort(self._labelled.setdefault(run.label, []), (self._arrived[run.id], run.id))
             self._mark(run.label)
@@ -189,21 +160,17 @@ class Shelf:
         value = SORTS[sort]
         if value is None:
             return list(reversed(self._runs) if descending else self._runs)
-        if sort not in self._orders:
-            order = self._orders[sort] = _Order(value)
-            for run_id, run in self._runs.items():
-                order.put(run, self._arrived[run_id])
-        return self._orders[sort].ids(descending=descending)
+        values = {run_id: value(run) for run_id, run in self._runs.items()}
+        known = sorted((run_id for run_id in values if values[run_id] is not None), key=values.__getitem__)
+        unknown = [run_id for run_id in values if values[run_id] is None]
+        return (known[::-1] if descending else known) + unknown[::-1]
 
     def _take(self, run: StoredRun) -> None:
-        """Take a run from the orders, and from those of its label."""
-        arrived = self._arrived[run.id]
-        for order in self._orders.values():
-            order.drop(run, arrived)
+        """Take a run from those of its label."""
         if run.state != "done" or run.label is None:
             return
         runs = self._labelled[run.label]
-        del runs[bisect_left(runs, (arrived, run.id))]
+        del runs[bisect_left(runs, (self._arrived[run.id], run.id))]
         self._mark(run.label)
         if not runs:
             del self._labelled[run.label], self._changed[run.label]
