@@ -13,7 +13,7 @@ import polars as pl
 
 from bubblefinder.render.formats import formats_of, render
 from bubblefinder.report.found import DeviceRef
-from bubblefinder.report.read import embedded_json
+from bubblefinder.report.json import embedded_json
 from bubblefinder.timeline.model import INTER_CLASSES, LEDGER_CLASSES
 from bubblefinder.trace.schema import CALLS_TABLE, KIND_TABLES
 

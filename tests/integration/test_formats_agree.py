@@ -15,7 +15,7 @@ import polars as pl
 import pytest
 
 from bubblefinder.render.formats import render
-from bubblefinder.report.read import embedded_json
+from bubblefinder.report.json import embedded_json
 from bubblefinder.report.sentences import class_label
 from bubblefinder.report.verdict import verdict
 from bubblefinder.timeline.model import LEDGER_CLASSES

@@ -13,7 +13,7 @@ import pytest
 
 from bubblefinder.render.formats import formats_of, render
 from bubblefinder.report.build import Options, analyze_trace
-from bubblefinder.report.provenance import Run
+from bubblefinder.report.model import Run
 from bubblefinder.trace.model import Process
 from tests.loops import Graph, Loop
 from tests.unit.render.report.test_html import Page as HtmlPage

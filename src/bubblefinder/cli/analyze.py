@@ -115,7 +115,7 @@ def analyze(
 
     def options() -> Options:
         from bubblefinder.report.build import Options
-        from bubblefinder.report.provenance import Run
+        from bubblefinder.report.model import Run
         from bubblefinder.rules.config import find_config, load_config
         from bubblefinder.trace.open import open_trace
 

@@ -81,7 +81,7 @@ def show(number: Number, file: HistoryFile = HISTORY) -> None:
     from bubblefinder.compare.metrics import METRICS
     from bubblefinder.compare.sentences import place
     from bubblefinder.compare.store import open_store
-    from bubblefinder.render.kit.table import Table
+    from bubblefinder.render.kit.sheet import Table
     from bubblefinder.render.kit.text import draw, page_width
     from bubblefinder.report.sentences import plain
 

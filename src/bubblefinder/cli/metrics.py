@@ -15,7 +15,7 @@ def metrics(
     Of every metric: id, unit, which direction is better, what it can be selected by, and its meaning.
     """
     from bubblefinder.compare.metrics import METRICS, SERVING
-    from bubblefinder.render.kit.table import Table
+    from bubblefinder.render.kit.sheet import Table
     from bubblefinder.render.kit.text import draw, page_width
 
     known = (*METRICS.values(), *SERVING.values())

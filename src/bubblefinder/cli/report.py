@@ -26,7 +26,7 @@ def report(
     verbose: Verbose = 0,
 ) -> None:
     """Render a report again, in any format, without the trace."""
-    from bubblefinder.report.read import read_report
+    from bubblefinder.report.json import read_report
 
     outputs = Outputs("report", "json" if json else output_format, output, quiet=quiet)
     known = read_report(source)

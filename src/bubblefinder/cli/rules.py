@@ -24,7 +24,7 @@ Folders = Annotated[
 @rules.command("list")
 def list_rules(folders: Folders = None) -> None:
     """List the rules that run here. Shows id, name, what it is about, how far it is proven, its title."""
-    from bubblefinder.render.kit.table import Table
+    from bubblefinder.render.kit.sheet import Table
     from bubblefinder.render.kit.text import draw, page_width
     from bubblefinder.rules.engine import selected
     from bubblefinder.rules.packs import load_packs

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from math import fsum
+from statistics import fmean
 from typing import TYPE_CHECKING, Final
 
 from bubblefinder.compare.baseline import step_ns
@@ -13,23 +14,23 @@ from bubblefinder.compare.delta.cause import Cause, cause_of, speed_between
 from bubblefinder.compare.delta.normalise import paced_ns
 from bubblefinder.compare.delta.tracer import added_by_tracer, delays_of
 from bubblefinder.compare.kernels import kernel_changes
-from bubblefinder.compare.metrics import METRICS, ranks
-from bubblefinder.compare.model import SCHEMA, Capture, Diff, Noise
+from bubblefinder.compare.metrics import METRICS, decode_rows, ranks
+from bubblefinder.compare.model import SCHEMA, Capture, Diff, Noise, TypicalStep
 from bubblefinder.compare.noise import Floors, Setting, Spread, regime, waiting_of
 from bubblefinder.compare.reach import reach_between
-from bubblefinder.compare.representative_step import representative_step
 from bubblefinder.compare.sentences import headline, refusal
 from bubblefinder.compare.sites import idle_that_stayed, site_changes
 from bubblefinder.errors import UsageError
-from bubblefinder.timeline.model import INTER_CLASSES
+from bubblefinder.timeline.model import INTER_CLASSES, LEDGER_CLASSES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from bubblefinder.compare.delta.tracer import Delay
     from bubblefinder.compare.model import Change, SiteChange, Verdict
+    from bubblefinder.report.charts import StepTimeline
     from bubblefinder.report.found import Confidence
-    from bubblefinder.report.model import Report
+    from bubblefinder.report.model import Report, StepRow
 
 GATE: Final = "step.duration.p50"
 GATES: Final = frozenset({"step.duration.mean", GATE, "step.duration.p95"})
@@ -221,3 +222,38 @@ def _refused(base: Sequence[Report], head: Sequence[Report], reasons: list[str],
         head=captures(head),
         refusals=reasons,
     )
+
+
+def representative_step(side: Sequence[Report]) -> TypicalStep | None:
+    """Return the median step of the capture whose median lies closest to the side's mean; null without rows."""
+    report = _closest(side)
+    rows = sorted(decode_rows(report, ranks(report)[0]), key=lambda row: (row.duration_ns, row.index))
+    if not rows:
+        return None
+    timeline = _drawn(report, {row.index for row in rows})
+    row = next((r for r in rows if timeline and r.index == timeline.index), rows[(len(rows) - 1) // 2])
+    return TypicalStep(
+        capture=report.trace.name,
+        index=row.index,
+        gpu=row.gpu,
+        duration_ns=row.duration_ns,
+        parts=_parts(row),
+        timeline=timeline,
+    )
+
+
+def _closest(side: Sequence[Report]) -> Report:
+    lengths = [step_ns(report) for report in side]
+    mean = fmean(lengths)
+    return min(zip(lengths, side, strict=True), key=lambda pair: abs(pair[0] - mean))[1]
+
+
+def _drawn(report: Report, indices: set[int]) -> StepTimeline | None:
+    rank = ranks(report)[0]
+    drawn = [t for t in report.detail.timelines if (t.gpu, t.pid) == (rank.gpu, rank.pid) and t.index in indices]
+    return next((t for t in drawn if t.which == "median"), None)
+
+
+def _parts(row: StepRow) -> dict[str, int]:
+    values: dict[str, int | None] = {name: getattr(row, f"{name}_ns") for name in LEDGER_CLASSES}
+    return {name: value for name, value in values.items() if value is not None}

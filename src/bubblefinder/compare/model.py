@@ -13,7 +13,7 @@ from typing import Final, Literal
 from bubblefinder.compare.delta.model import Delta, Speed, Suspect  # noqa: TC001
 from bubblefinder.report.charts import StepTimeline  # noqa: TC001 - decoding reads the annotation
 from bubblefinder.report.found import Confidence, Site  # noqa: TC001
-from bubblefinder.report.provenance import Tool  # noqa: TC001
+from bubblefinder.report.model import Tool  # noqa: TC001
 
 SCHEMA: Final = "bubblefinder.diff/1"
 LENGTHS: Final = ("step.duration.mean", "step.duration.p50")

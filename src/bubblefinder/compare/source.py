@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from bubblefinder.reading import STDIN
-from bubblefinder.report.read import read_report
+from bubblefinder.report.json import read_report
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Final
 from bubblefinder.compare.judge import UNANSWERED
 from bubblefinder.compare.limit_syntax import format_limit
 from bubblefinder.compare.sentences import place
-from bubblefinder.render.kit.sheet import Case, Level, Sheet
-from bubblefinder.render.kit.table import Table
+from bubblefinder.render.kit.sheet import Case, Level, Sheet, Table
 from bubblefinder.report.sentences import plain
 from bubblefinder.units import UNKNOWN, count
 

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from bubblefinder.fleet.judge import drifts, outliers, stragglers, worst
 from bubblefinder.fleet.model import Row
-from bubblefinder.render.kit.sheet import Sheet
-from bubblefinder.render.kit.table import Table
+from bubblefinder.render.kit.sheet import Sheet, Table
 from bubblefinder.report.sentences import plain
 from bubblefinder.units import UNKNOWN, count, duration, plural, share
 

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from bubblefinder.render.kit.sheet import Sheet
-from bubblefinder.render.kit.table import Table
+from bubblefinder.render.kit.sheet import Sheet, Table
 from bubblefinder.report.economics_build import floor_report
 from bubblefinder.report.sentences import class_label, plain
 from bubblefinder.units import UNKNOWN, count, duration, share

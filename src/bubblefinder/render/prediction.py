@@ -5,8 +5,7 @@ from __future__ import annotations
 import json as stdlib_json
 from typing import TYPE_CHECKING, Any, Final
 
-from bubblefinder.render.kit.sheet import Sheet
-from bubblefinder.render.kit.table import Table
+from bubblefinder.render.kit.sheet import Sheet, Table
 from bubblefinder.render.kit.text import PLAIN_WIDTH, prose
 from bubblefinder.replay.fixes import WORTHWHILE
 from bubblefinder.replay.sentences import BOUNDS, doubt_words, sentence, tokens_per_second

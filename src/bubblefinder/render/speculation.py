@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from bubblefinder.economics.speculation import CANDIDATES, as_document
-from bubblefinder.render.kit.sheet import Sheet
-from bubblefinder.render.kit.table import Table
+from bubblefinder.render.kit.sheet import Sheet, Table
 from bubblefinder.units import UNKNOWN, share
 
 if TYPE_CHECKING:

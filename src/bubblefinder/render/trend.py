@@ -9,8 +9,7 @@ from bubblefinder.compare.sentences import place
 from bubblefinder.compare.trend import SHORTEST
 from bubblefinder.render.kit.chart import chart
 from bubblefinder.render.kit.html import environment, page
-from bubblefinder.render.kit.sheet import Sheet
-from bubblefinder.render.kit.table import Table
+from bubblefinder.render.kit.sheet import Sheet, Table
 from bubblefinder.render.kit.text import prose
 from bubblefinder.report.sentences import plain
 from bubblefinder.units import UNKNOWN, plural

@@ -30,8 +30,20 @@ from bubblefinder.report.ledgers import (
     step_rows,
     windows_with_ledger,
 )
-from bubblefinder.report.model import DEFINITIONS, SCHEMA, DeviceSteps, Report, RivalSteps, Selection, StepsReport
-from bubblefinder.report.provenance import GpuInfo, ProcessInfo, Run, Tool, TraceFacts
+from bubblefinder.report.model import (
+    DEFINITIONS,
+    SCHEMA,
+    DeviceSteps,
+    GpuInfo,
+    ProcessInfo,
+    Report,
+    RivalSteps,
+    Run,
+    Selection,
+    StepsReport,
+    Tool,
+    TraceFacts,
+)
 from bubblefinder.report.verdict import verdict
 from bubblefinder.rules.config import Config
 from bubblefinder.rules.engine import run_rules

@@ -11,8 +11,7 @@ from bubblefinder.units import plural
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from bubblefinder.report.model import DeviceReport, DeviceSteps, Report
-    from bubblefinder.report.provenance import GpuInfo
+    from bubblefinder.report.model import DeviceReport, DeviceSteps, GpuInfo, Report
 
 T = TypeVar("T")
 MOST: Final = 32

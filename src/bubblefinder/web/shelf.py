@@ -69,7 +69,6 @@ SORTS: Final[dict[str, Callable[[StoredRun], Any] | None]] = {
 """How a list can be sorted, by what of a run; null is the order of arrival: a clock may go backwards."""
 
 
-
 class Shelf:
     """All runs without their metrics, in order of arrival, the finished ones by label too.
 

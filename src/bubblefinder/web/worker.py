@@ -120,7 +120,7 @@ def analyse(job: Upload, tell: Callable[..., None], fit: Callable[[int], None]) 
     fit(size_bytes)
     from bubblefinder.pipeline import Analysis
     from bubblefinder.report.build import Options, report_of
-    from bubblefinder.report.provenance import Run
+    from bubblefinder.report.model import Run
     from bubblefinder.trace.open import open_trace
     from bubblefinder.web.tracks import write_events
 
@@ -141,7 +141,7 @@ def compare(job: Comparison) -> dict[str, Any]:
     from bubblefinder.compare.diff import diff
     from bubblefinder.render.diff.html import body
     from bubblefinder.render.formats import encoded, render
-    from bubblefinder.report.read import read_report
+    from bubblefinder.report.json import read_report
 
     base, head = ([read_report(Path(path)) for path in paths] for paths in (job.base, job.head))
     result = diff(base, head)

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from bubblefinder.cli.app import app, main
 from bubblefinder.compare.diff import diff
 from bubblefinder.render.formats import write
-from bubblefinder.report.read import read_report
+from bubblefinder.report.json import read_report
 from tests.unit.compare.builders import a_report
 from tests.unit.report.sample import sample_report, unseen_report
 

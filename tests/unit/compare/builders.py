@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bubblefinder.overhead.model import Overhead
-from bubblefinder.report import charts, found, model, provenance
+from bubblefinder.report import charts, found, model
 from bubblefinder.timeline.shares import BubbleShare
 
 if TYPE_CHECKING:
@@ -38,12 +38,12 @@ def a_report(  # noqa: PLR0913 - one number a fact
     by_device = [_device_steps(gpu, [r for r in rows if r.gpu == gpu]) for gpu in range(ranks)]
     report = model.Report(
         schema=model.SCHEMA,
-        tool=provenance.Tool(name="bubblefinder", version="0.1.0"),
-        run=provenance.Run(),
-        trace=provenance.TraceFacts(
+        tool=model.Tool(name="bubblefinder", version="0.1.0"),
+        run=model.Run(),
+        trace=model.TraceFacts(
             name=name, nsys_version="2025.3.1", schema_version="3.20.3", cupti_version="13.0", driver_version="580.1",
             cuda_version="13.0", capture_mode=mode, duration_ns=None,
-            gpus=[provenance.GpuInfo(gpu=gpu, name="NVIDIA H200") for gpu in range(ranks)], processes=[],
+            gpus=[model.GpuInfo(gpu=gpu, name="NVIDIA H200") for gpu in range(ranks)], processes=[],
         ),
         quality=[],
         devices=[_device(gpu, [r for r in rows if r.gpu == gpu]) for gpu in range(ranks)],

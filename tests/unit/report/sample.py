@@ -26,15 +26,19 @@ from bubblefinder.report.model import (
     SCHEMA,
     DeviceReport,
     DeviceSteps,
+    GpuInfo,
     InterGraph,
     Launches,
+    ProcessInfo,
     Report,
     Role,
+    Run,
     Stats,
     StepRow,
     StepsReport,
+    Tool,
+    TraceFacts,
 )
-from bubblefinder.report.provenance import GpuInfo, ProcessInfo, Run, Tool, TraceFacts
 from bubblefinder.timeline.model import LEDGER_CLASSES
 from bubblefinder.timeline.shares import BubbleShare
 from bubblefinder.trace.model import QualityNote

@@ -7,8 +7,7 @@ import pytest
 
 from bubblefinder.render.formats import formats_of, render
 from bubblefinder.report.many import MOST, gpu_words, gpus_shown, ranks_shown
-from bubblefinder.report.model import Stats
-from bubblefinder.report.provenance import GpuInfo
+from bubblefinder.report.model import GpuInfo, Stats
 from tests import samples
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from unittest import mock
 import pytest
 
 from bubblefinder.errors import EXIT_INPUT
-from bubblefinder.report.read import read_report
+from bubblefinder.report.json import read_report
 from bubblefinder.web.events import window
 from bubblefinder.web.limits import Limit
 from bubblefinder.web.worker import STAGES, Comparison, Upload, analyse

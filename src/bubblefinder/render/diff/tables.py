@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from bubblefinder.compare.delta.sentences import part_name
 from bubblefinder.compare.delta.suspect import STRUCTURAL
 from bubblefinder.compare.sentences import MARKS, difference, metric_name, value
-from bubblefinder.render.kit.table import Table
+from bubblefinder.render.kit.sheet import Table
 from bubblefinder.report.prediction_sentences import in_words
 from bubblefinder.report.sentences import plain, site_words
 from bubblefinder.units import UNKNOWN, count, duration, milliseconds, plural, signed

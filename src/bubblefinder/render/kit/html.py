@@ -10,7 +10,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Final
 
 from bubblefinder.render.kit import palette
-from bubblefinder.render.kit.table import CLASS_COLUMNS
+from bubblefinder.render.kit.sheet import CLASS_COLUMNS
 from bubblefinder.report.sentences import CLASS_LABELS, plain
 from bubblefinder.units import duration, plural
 

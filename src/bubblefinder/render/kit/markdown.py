@@ -10,8 +10,7 @@ from bubblefinder.report.sentences import plain
 from bubblefinder.units import plural
 
 if TYPE_CHECKING:
-    from bubblefinder.render.kit.sheet import Level, Sheet
-    from bubblefinder.render.kit.table import Table
+    from bubblefinder.render.kit.sheet import Level, Sheet, Table
 
 COMMENT_LIMIT: Final = 60_000
 """Bytes; GitHub refuses comments above 65,536 characters."""

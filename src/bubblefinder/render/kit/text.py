@@ -18,8 +18,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.table import Table as RichTable
 
-    from bubblefinder.render.kit.sheet import Sheet
-    from bubblefinder.render.kit.table import Table
+    from bubblefinder.render.kit.sheet import Sheet, Table
 
 NAME_WIDTH: Final = 60
 """A longer name in the first column goes on in the next line."""

@@ -5,8 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
-from bubblefinder.render.kit.sheet import Section
-from bubblefinder.render.kit.table import Table
+from bubblefinder.render.kit.sheet import Section, Table
 from bubblefinder.render.report.charts import filled_histograms, leading_rows, ledger_known
 from bubblefinder.report.sentences import EXCLUDED_LABELS, KIND_LABELS, class_label, plain
 from bubblefinder.timeline.model import LEDGER_CLASSES

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from bubblefinder.render import floor
-from bubblefinder.render.kit.sheet import Section
-from bubblefinder.render.kit.table import Table
+from bubblefinder.render.kit.sheet import Section, Table
 from bubblefinder.report.sentences import plain
 from bubblefinder.units import UNKNOWN, count, duration, share
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from bubblefinder.render.kit.sheet import Section
-from bubblefinder.render.kit.table import Table
+from bubblefinder.render.kit.sheet import Section, Table
 from bubblefinder.report.prediction_sentences import in_cell, in_words
 from bubblefinder.report.sentences import bound_words, plain
 from bubblefinder.units import UNKNOWN, code_name, count, duration, milliseconds, share

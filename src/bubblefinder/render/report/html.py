@@ -15,8 +15,8 @@ from bubblefinder.render.report import charted, html_charts
 from bubblefinder.render.report.charts import MAX_MARKS, MAX_STEPS, figures, is_cut, leading_rows, marks
 from bubblefinder.render.report.sections import MOST, NAMES, QUALITY, gap_table, notes, sections
 from bubblefinder.report import json, sentences
+from bubblefinder.report.json import ELEMENT_ID
 from bubblefinder.report.prediction_sentences import gain_words, in_turn_words
-from bubblefinder.report.read import ELEMENT_ID
 from bubblefinder.report.verdict import verdict
 from bubblefinder.trace.model import QualityNote
 from bubblefinder.units import count, milliseconds, share

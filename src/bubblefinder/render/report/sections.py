@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from bubblefinder.render.kit.sheet import Section
-from bubblefinder.render.kit.table import Table
+from bubblefinder.render.kit.sheet import Section, Table
 from bubblefinder.render.report import charted, economics, host
 from bubblefinder.report.ledgers import STEP_CLASSES
 from bubblefinder.report.many import gpu_words, gpus_shown, ranks_shown

@@ -7,8 +7,7 @@ from dataclasses import replace
 import pytest
 
 from bubblefinder.render.kit.markdown import link, summary, write
-from bubblefinder.render.kit.sheet import Sheet
-from bubblefinder.render.kit.table import Table
+from bubblefinder.render.kit.sheet import Sheet, Table
 
 SHEET = Sheet(
     document="diff",

@@ -9,7 +9,7 @@ from rich.text import Text
 
 from bubblefinder.compare.diff import diff
 from bubblefinder.render.diff.sheet import sheet
-from bubblefinder.render.kit.table import Table
+from bubblefinder.render.kit.sheet import Table
 from bubblefinder.render.kit.text import PLAIN_WIDTH, draw, page_width, prose, show, write
 from bubblefinder.report.found import Site
 from tests.unit.compare.builders import MS, a_finding, a_report

@@ -16,7 +16,7 @@ import pytest
 
 from bubblefinder.render.kit import html as kit
 from bubblefinder.render.report import html
-from bubblefinder.report.read import embedded_json
+from bubblefinder.report.json import embedded_json
 from bubblefinder.units import milliseconds
 from tests.unit.report.sample import graph_report, healthy_report, hostile_report, sample_report, unseen_report
 

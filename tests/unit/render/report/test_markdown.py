@@ -12,7 +12,7 @@ from markdown_it import MarkdownIt
 
 from bubblefinder.errors import InternalError
 from bubblefinder.render.kit import markdown as kit
-from bubblefinder.render.kit.table import Table
+from bubblefinder.render.kit.sheet import Table
 from bubblefinder.render.report import markdown
 from bubblefinder.trace.model import QualityNote
 from bubblefinder.units import milliseconds
