@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING
 
 from bubblefinder.ending import temporary_folder
 from bubblefinder.errors import CannotAnswerError, UsageError
-from bubblefinder.trace.nsys import export_report, import_recording
+from bubblefinder.trace.nsys import Nsys, export_report, import_recording
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
     from bubblefinder.capture.plan import Plan, Recording, Wish
-    from bubblefinder.trace.nsys import Nsys
 
 
 def check_free(plan: Plan, wish: Wish) -> None:

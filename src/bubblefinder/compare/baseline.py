@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING, Final
 from bubblefinder.compare.changes import Key, measures_of
 from bubblefinder.compare.comparable import refusals
 from bubblefinder.compare.delta.tracer import traced_as
-from bubblefinder.compare.metrics import ranks
+from bubblefinder.compare.metrics import Measure, ranks
 from bubblefinder.compare.noise import Setting, line_between, waiting_of
 from bubblefinder.compare.reach import reach_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from bubblefinder.compare.metrics import Measure
     from bubblefinder.report.model import Report
 
 

@@ -8,15 +8,13 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from bubblefinder.compare.bootstrap import interval
 from bubblefinder.compare.delta.tracer import without_tracer
-from bubblefinder.compare.metrics import Measure, Metric, NoiseSource, Where, measure
-from bubblefinder.compare.model import LENGTHS, Change, Measured
+from bubblefinder.compare.metrics import Better, Measure, Metric, NoiseSource, Where, measure
+from bubblefinder.compare.model import LENGTHS, Change, Measured, Status
 from bubblefinder.compare.noise import Setting, Spread, line_between
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from bubblefinder.compare.metrics import Better
-    from bubblefinder.compare.model import Status
     from bubblefinder.report.model import Report
 
 Key = tuple[str, Where]

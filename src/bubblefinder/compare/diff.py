@@ -12,10 +12,10 @@ from bubblefinder.compare.changes import Evidence, Key, as_much_overlap, changes
 from bubblefinder.compare.comparable import benchmark_traps, refusals, warnings
 from bubblefinder.compare.delta.cause import Cause, cause_of, speed_between
 from bubblefinder.compare.delta.normalise import paced_ns
-from bubblefinder.compare.delta.tracer import added_by_tracer, delays_of
+from bubblefinder.compare.delta.tracer import Delay, added_by_tracer, delays_of
 from bubblefinder.compare.kernels import kernel_changes
 from bubblefinder.compare.metrics import METRICS, decode_rows, ranks
-from bubblefinder.compare.model import SCHEMA, Capture, Diff, Noise, TypicalStep
+from bubblefinder.compare.model import SCHEMA, Capture, Change, Diff, Noise, SiteChange, TypicalStep, Verdict
 from bubblefinder.compare.noise import Floors, Setting, Spread, regime, waiting_of
 from bubblefinder.compare.reach import reach_between
 from bubblefinder.compare.sentences import headline, refusal
@@ -26,8 +26,6 @@ from bubblefinder.timeline.model import INTER_CLASSES, LEDGER_CLASSES
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from bubblefinder.compare.delta.tracer import Delay
-    from bubblefinder.compare.model import Change, SiteChange, Verdict
     from bubblefinder.report.charts import StepTimeline
     from bubblefinder.report.found import Confidence
     from bubblefinder.report.model import Report, StepRow

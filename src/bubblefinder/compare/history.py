@@ -19,7 +19,7 @@ from bubblefinder.compare.reach import reach_of
 from bubblefinder.compare.store import compressed, expanded, packed
 from bubblefinder.errors import CannotAnswerError, UsageError
 from bubblefinder.report.json import decode, encode
-from bubblefinder.report.model import DEFINITIONS
+from bubblefinder.report.model import DEFINITIONS, Report
 from bubblefinder.units import UNKNOWN, duration, plural
 
 if TYPE_CHECKING:
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from sqlite_utils import Database
 
     from bubblefinder.compare.changes import Key
-    from bubblefinder.report.model import Report
 
 State = Literal["ok", "alarm", "accepted", "failed", "unsure"]
 

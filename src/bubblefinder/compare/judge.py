@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal
 
-from bubblefinder.compare.baseline import shift
+from bubblefinder.compare.baseline import Baseline, Distance, shift
 from bubblefinder.compare.comparable import unmeasured
 from bubblefinder.compare.limit_syntax import format_limit
-from bubblefinder.compare.metrics import METRICS, SERVING, measure
-from bubblefinder.compare.scenario import Results, measures
+from bubblefinder.compare.metrics import METRICS, SERVING, Measure, Unit, measure
+from bubblefinder.compare.scenario import Results, ServingMeasure, measures
 from bubblefinder.economics.serving import served, traps
 from bubblefinder.errors import EXIT_GATE, EXIT_INPUT, EXIT_OK
 from bubblefinder.overhead.model import TRUSTED
@@ -20,10 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from datetime import date
 
-    from bubblefinder.compare.baseline import Baseline, Distance
     from bubblefinder.compare.budget import Budget, BudgetFile, Scenario, ServingBudget
-    from bubblefinder.compare.metrics import Measure, Unit
-    from bubblefinder.compare.scenario import ServingMeasure
     from bubblefinder.report.model import Report
 
 SCHEMA: Final = "bubblefinder.judgement/1"

@@ -6,12 +6,11 @@ from typing import TYPE_CHECKING, Final
 
 from bubblefinder.compare.delta.side import account_of
 from bubblefinder.compare.metrics import NoiseSource, ranks
-from bubblefinder.compare.model import KernelChange, KernelSide
+from bubblefinder.compare.model import KernelChange, KernelSide, Status
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from bubblefinder.compare.model import Status
     from bubblefinder.compare.noise import Setting
     from bubblefinder.report.account import Account
     from bubblefinder.report.model import Report

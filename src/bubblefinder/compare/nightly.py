@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from bubblefinder.compare.explain import change_since, excuse_of, explained, stalls_in
-from bubblefinder.compare.history import AGAIN, Failure, add, add_failed, baseline, normal_reports
+from bubblefinder.compare.history import AGAIN, Failure, PastRun, add, add_failed, baseline, normal_reports
 from bubblefinder.compare.judge import NO_BASELINE, SCHEMA, Judged, judge
 from bubblefinder.compare.metrics import measurable
 from bubblefinder.compare.store import open_store
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
     from bubblefinder.compare.baseline import Baseline
     from bubblefinder.compare.budget import BudgetFile
-    from bubblefinder.compare.history import PastRun
     from bubblefinder.compare.model import Diff
     from bubblefinder.compare.scenario import Results
     from bubblefinder.report.model import Report

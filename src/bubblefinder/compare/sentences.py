@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from bubblefinder.compare.delta.tracer import WORTH
 from bubblefinder.compare.metrics import METRICS
-from bubblefinder.compare.model import LENGTHS
+from bubblefinder.compare.model import LENGTHS, Capture, Change, Diff, Noise, SiteChange, SiteSide, Verdict
 from bubblefinder.report.prediction_sentences import in_words
 from bubblefinder.report.sentences import plain
 from bubblefinder.units import UNKNOWN, count, duration, plural, share, signed
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
     from bubblefinder.compare.delta.cause import Cause
     from bubblefinder.compare.delta.model import Suspect
-    from bubblefinder.compare.model import Capture, Change, Diff, Noise, SiteChange, SiteSide, Verdict
 
 REGIMES: Final = {"gpu": "bound by the GPU", "host": "bound by the host"}
 _VERDICTS: Final[Mapping[str, str]] = {

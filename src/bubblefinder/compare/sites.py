@@ -8,12 +8,11 @@ from dataclasses import dataclass, field, replace
 from statistics import median
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from bubblefinder.compare.model import LENGTHS, SiteChange, SiteSide
+from bubblefinder.compare.model import LENGTHS, Change, SiteChange, SiteSide, Status
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 
-    from bubblefinder.compare.model import Change, Status
     from bubblefinder.report.found import Benign, Finding, Site
     from bubblefinder.report.model import Report
 

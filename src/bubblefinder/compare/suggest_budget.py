@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from bubblefinder.compare.baseline import step_ns
 from bubblefinder.compare.changes import measures_of
 from bubblefinder.compare.comparable import refusals
-from bubblefinder.compare.metrics import METRICS, NoiseSource, ranks
+from bubblefinder.compare.metrics import METRICS, Measure, Metric, NoiseSource, ranks
 from bubblefinder.compare.noise import Setting, line_between, waiting_of
 from bubblefinder.compare.reach import reach_of
 from bubblefinder.errors import CannotAnswerError
@@ -18,7 +18,6 @@ from bubblefinder.units import NS_PER_MS, NS_PER_US, plural
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from bubblefinder.compare.metrics import Measure, Metric
     from bubblefinder.report.model import Report
 
 PROPOSED: Final[dict[str, dict[str, str]]] = {

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
 from bubblefinder.compare.diff import GATE
-from bubblefinder.compare.history import runs, values
-from bubblefinder.compare.metrics import METRICS
+from bubblefinder.compare.history import PastRun, runs, values
+from bubblefinder.compare.metrics import METRICS, Metric, Where
 from bubblefinder.compare.noise import Setting, line_between
 from bubblefinder.errors import UsageError
 from bubblefinder.units import UNKNOWN
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from sqlite_utils import Database
 
     from bubblefinder.compare.changes import Key
-    from bubblefinder.compare.history import PastRun
-    from bubblefinder.compare.metrics import Metric, Where
 
 MOST_RUNS: Final = 200
 """Steps are sought in at most so many runs: the search is quadratic."""

@@ -7,12 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bubblefinder.errors import EXIT_INPUT, EXIT_OK, BubblefinderError, InternalError, UsageError, bugs_told
-from bubblefinder.fleet.model import Failure, Fleet, rows_of
+from bubblefinder.fleet.model import Failure, Fleet, Row, rows_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from bubblefinder.fleet.model import Row
     from bubblefinder.report.build import Options
 
 

@@ -15,14 +15,13 @@ from typing import TYPE_CHECKING, Any, Final
 from bubblefinder.ending import begun, temporary_folder
 from bubblefinder.errors import InputError, UsageError
 from bubblefinder.fleet.analyse import Analysed, analyse, side_by_side
-from bubblefinder.fleet.model import Failure, Row
+from bubblefinder.fleet.model import Failure, Fleet, Row
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from distributed import Client, LocalCluster
 
-    from bubblefinder.fleet.model import Fleet
 
 STATE: Final = "captures.jsonl"
 REPORTS: Final = "reports"

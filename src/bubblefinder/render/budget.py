@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from bubblefinder.compare.judge import UNANSWERED
+from bubblefinder.compare.judge import UNANSWERED, Judged, Judgement
 from bubblefinder.compare.limit_syntax import format_limit
 from bubblefinder.compare.sentences import place
 from bubblefinder.render.kit.sheet import Case, Level, Sheet, Table
 from bubblefinder.report.sentences import plain
 from bubblefinder.units import UNKNOWN, count
-
-if TYPE_CHECKING:
-    from bubblefinder.compare.judge import Judged, Judgement
 
 SIGNS: Final = {
     "ok": "✓", "improved": "✓", "within-noise": "✓", "warn": "!", "fail": "✗", "missing": "?", "incomparable": "?",

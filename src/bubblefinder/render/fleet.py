@@ -7,14 +7,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from bubblefinder.fleet.judge import drifts, outliers, stragglers, worst
-from bubblefinder.fleet.model import Row
+from bubblefinder.fleet.model import Failure, Fleet, Row
 from bubblefinder.render.kit.sheet import Sheet, Table
 from bubblefinder.report.sentences import plain
 from bubblefinder.units import UNKNOWN, count, duration, plural, share
 
 if TYPE_CHECKING:
     from bubblefinder.fleet.analyse import Analysed
-    from bubblefinder.fleet.model import Failure, Fleet
 
 SCHEMA: Final = "bubblefinder.fleet/1"
 _COLUMNS: Final = tuple(one.name for one in fields(Row))

@@ -5,14 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from bubblefinder.economics.speculation import CANDIDATES, as_document
+from bubblefinder.economics.speculation import CANDIDATES, Sweep, Verdict, as_document
 from bubblefinder.render.kit.sheet import Sheet, Table
 from bubblefinder.units import UNKNOWN, share
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from bubblefinder.economics.speculation import Sweep, Verdict
 
 _SURE: Final = {None: "one run a depth", True: "yes", False: "no"}
 

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from bubblefinder.compare.limit_syntax import format_limit
 from bubblefinder.compare.sentences import place
-from bubblefinder.compare.trend import SHORTEST
+from bubblefinder.compare.trend import SHORTEST, Point, Shift, Trend
 from bubblefinder.render.kit.chart import chart
 from bubblefinder.render.kit.html import environment, page
-from bubblefinder.render.kit.sheet import Sheet, Table
+from bubblefinder.render.kit.sheet import Level, Sheet, Table
 from bubblefinder.render.kit.text import prose
 from bubblefinder.report.sentences import plain
 from bubblefinder.units import UNKNOWN, plural
-
-if TYPE_CHECKING:
-    from bubblefinder.compare.trend import Point, Shift, Trend
-    from bubblefinder.render.kit.sheet import Level
 
 SCHEMA: Final = "bubblefinder.trend/1"
 _BAR: Final = 26

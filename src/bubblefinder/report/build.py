@@ -48,14 +48,13 @@ from bubblefinder.report.verdict import verdict
 from bubblefinder.rules.config import Config
 from bubblefinder.rules.engine import run_rules
 from bubblefinder.rules.packs import load_packs
-from bubblefinder.timeline.model import CaptureMode, on_gpu
+from bubblefinder.timeline.model import CaptureMode, Timeline, on_gpu
 from bubblefinder.timeline.rank import Rank, ranks_of
 from bubblefinder.timeline.shares import UNKNOWN, bubble_share
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from bubblefinder.timeline.model import Timeline
     from bubblefinder.trace.model import Trace
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from bubblefinder.economics.floor import floor_of
+from bubblefinder.economics.floor import Floor, RoleFloor, floor_of
 from bubblefinder.economics.hardware import bandwidth_of
-from bubblefinder.economics.serving import Capture, served
+from bubblefinder.economics.serving import Capture, Served, served
 from bubblefinder.economics.traffic import Load
 from bubblefinder.report.economics import EconomicsReport, FloorReport, RoleFloorReport, ServedReport
 
@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from bubblefinder.economics.bench import Bench
-    from bubblefinder.economics.floor import Floor, RoleFloor
-    from bubblefinder.economics.serving import Served
     from bubblefinder.economics.shape import Shape
     from bubblefinder.report.model import Report
     from bubblefinder.trace.model import TraceInfo

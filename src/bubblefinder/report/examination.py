@@ -13,9 +13,9 @@ from bubblefinder.pipeline import Analysis
 from bubblefinder.report import json
 from bubblefinder.report.sentences import gravest_first
 from bubblefinder.rules.packs import load_packs
-from bubblefinder.timeline.model import CaptureMode
+from bubblefinder.timeline.model import CaptureMode, Timeline
 from bubblefinder.timeline.ranges import TOOL_DOMAINS, user_ranges
-from bubblefinder.trace.model import GRAPH, KERNEL, MEMCPY, MEMSET, QualityNote
+from bubblefinder.trace.model import GRAPH, KERNEL, MEMCPY, MEMSET, QualityNote, Trace, TraceInfo
 from bubblefinder.trace.programs import find_programs
 from bubblefinder.units import share
 
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
     from bubblefinder.rules.model import Pack
-    from bubblefinder.timeline.model import Timeline
-    from bubblefinder.trace.model import Trace, TraceInfo
 
 _PROFILE: Final = (
     "nsys profile --trace=cuda,nvtx --sample=none --cpuctxsw=none --cuda-graph-trace={mode} -o capture PROGRAM"

@@ -8,7 +8,7 @@ import polars as pl
 
 from bubblefinder.causes.step_parts import HoleFacts
 from bubblefinder.errors import CannotAnswerError
-from bubblefinder.intervals import begin_and_end, held_by, split
+from bubblefinder.intervals import Ints, begin_and_end, held_by, split
 from bubblefinder.lookup import nullable, taken
 from bubblefinder.report.detail.kernels import kernel_name
 from bubblefinder.report.detail.tables import class_name, labels
@@ -23,7 +23,6 @@ from bubblefinder.trace.model import KERNEL
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from bubblefinder.intervals import Ints
     from bubblefinder.pipeline import Analysis
     from bubblefinder.rules.model import Match
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from bubblefinder.replay.sentences import doubt_words
-from bubblefinder.report.model import Verdict
+from bubblefinder.report.model import DeviceSteps, Report, Stats, Verdict
 from bubblefinder.report.prediction_sentences import alone_words, between, between_words, in_words, is_handed_on
 from bubblefinder.report.sentences import (
     CLASS_LABELS,
@@ -22,7 +22,6 @@ from bubblefinder.units import duration, kernel_name, plural, share
 
 if TYPE_CHECKING:
     from bubblefinder.report.found import Finding
-    from bubblefinder.report.model import DeviceSteps, Report, Stats
 
 _UNEVEN: Final = 1.2
 _LATE: Final = 0.1

@@ -12,13 +12,12 @@ import msgspec
 from bubblefinder.share.scrub import NEUTRAL_SERIAL, THREADS
 from bubblefinder.share.tables import ENUMS, shared_columns
 from bubblefinder.trace.quality import PATH
-from bubblefinder.trace.schema import DIAGNOSTICS, NVTX, STRING_IDS, THREAD_NAMES
+from bubblefinder.trace.schema import DIAGNOSTICS, NVTX, STRING_IDS, THREAD_NAMES, Source
 from bubblefinder.units import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from bubblefinder.trace.schema import Source
 
 SCHEMA: Final = "bubblefinder.privacy/1"
 _PAIRS: Final = ("META_DATA_CAPTURE", "META_DATA_EXPORT", "EXPORT_META_DATA", "TARGET_INFO_SYSTEM_ENV")

@@ -9,13 +9,12 @@ import polars as pl
 from bubblefinder.share.tables import ENUMS
 from bubblefinder.trace import schema
 from bubblefinder.trace.frames import DOMAIN_NAMED
-from bubblefinder.trace.schema import Column, Table
+from bubblefinder.trace.schema import Column, Source, Table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from bubblefinder.trace.model import Trace
-    from bubblefinder.trace.schema import Source
 
 _NODES: Final = (Column("start", "start_ns"), Column("graphNodeId", "node"), Column("originalGraphNodeId", "original"))
 _MEMORY: Final = Table("CUDA_GPU_MEMORY_USAGE_EVENTS", (Column("start", "start_ns"),), bulk=True)

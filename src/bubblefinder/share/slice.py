@@ -18,16 +18,14 @@ from bubblefinder.share.scrub import Scrubber
 from bubblefinder.share.tables import Shared, shared_columns
 from bubblefinder.trace.build import build_trace
 from bubblefinder.trace.open import open_source, open_trace
-from bubblefinder.trace.part import PART, PART_RANKS, PART_ROLES, PART_STEPS
-from bubblefinder.trace.schema import STRING_IDS, StoredColumn
+from bubblefinder.trace.part import PART, PART_RANKS, PART_ROLES, PART_STEPS, Part
+from bubblefinder.trace.schema import STRING_IDS, Source, StoredColumn
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
     from pathlib import Path
 
     from bubblefinder.trace.model import Trace
-    from bubblefinder.trace.part import Part
-    from bubblefinder.trace.schema import Source
 
 SUFFIXES: Final = (".sqlite", ".sqlite.xz")
 _ALL_OR_NOTHING: Final = ("fact", "version", "diagnostic")

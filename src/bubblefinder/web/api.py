@@ -16,7 +16,7 @@ from bubblefinder.web.limits import RefusedError
 from bubblefinder.web.look import find, sums
 from bubblefinder.web.pieces import Pieced, piece
 from bubblefinder.web.safety import ALONE
-from bubblefinder.web.service import damaged_report, service
+from bubblefinder.web.service import Service, damaged_report, service
 from bubblefinder.web.trend import METRICS
 from bubblefinder.web.uploads import Wanted, file_name, said, text
 from bubblefinder.web.worker import DIFF_OUTPUTS, EVENTS, STAGES
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
     from starlette.requests import Request
 
-    from bubblefinder.web.service import Service
     from bubblefinder.web.shelf import StoredRun
 
 _TYPES: Final = {

@@ -10,13 +10,12 @@ from urllib.parse import parse_qsl
 
 from starlette.requests import ClientDisconnect
 
-from bubblefinder.web.limits import RefusedError
+from bubblefinder.web.limits import Limits, RefusedError
 
 if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-    from bubblefinder.web.limits import Limits
 
 _FORM_BYTES: Final = 8_192
 UPLOADS: Final = {("PUT", "/api/runs"), ("POST", "/upload")}

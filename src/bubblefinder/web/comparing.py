@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from bubblefinder.web.limits import RefusedError, disk_full
+from bubblefinder.web.limits import Limits, RefusedError, disk_full
 from bubblefinder.web.process import WORKER, Worker
 from bubblefinder.web.worker import Comparison
 
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
 
     from bubblefinder.web.folder import DataFolder
-    from bubblefinder.web.limits import Limits
     from bubblefinder.web.shelf import StoredRun
     from bubblefinder.web.store import Store
 

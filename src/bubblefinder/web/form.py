@@ -11,14 +11,13 @@ from python_multipart.multipart import MultipartParser, parse_options_header
 from starlette.requests import ClientDisconnect
 
 from bubblefinder.web.limits import RefusedError
-from bubblefinder.web.uploads import Wanted, file_name, text
+from bubblefinder.web.uploads import Incoming, Intake, Wanted, file_name, text
 
 if TYPE_CHECKING:
     from python_multipart.multipart import MultipartCallbacks
     from starlette.requests import Request
 
     from bubblefinder.web.shelf import StoredRun
-    from bubblefinder.web.uploads import Incoming, Intake
 
 FILE: Final = "file"
 BASELINE: Final = "baseline"

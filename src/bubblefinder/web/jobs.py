@@ -11,18 +11,16 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from bubblefinder.web import supervise
-from bubblefinder.web.folder import remove
+from bubblefinder.web.folder import DataFolder, remove
 from bubblefinder.web.process import WORKER, Outcome, Worker
-from bubblefinder.web.store import ATTEMPTS, is_passing
+from bubblefinder.web.store import ATTEMPTS, Store, is_passing
 from bubblefinder.web.worker import FINISHED, Upload
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from bubblefinder.web.folder import DataFolder
     from bubblefinder.web.limits import Limits
     from bubblefinder.web.shelf import StoredRun
-    from bubblefinder.web.store import Store
     from bubblefinder.web.supervise import Supervisor
 
 _NO_REPORT: Final = Outcome(error="The job ended with no report.", hint="Upload the trace again; please report it.")

@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from bubblefinder.web.events import opened, read_names
+from bubblefinder.web.events import Rows, opened, read_names
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from numpy.typing import NDArray
 
-    from bubblefinder.web.events import Rows
 
 MOST_NAMES: Final = 40
 _SEARCHED: Final = ("nvtx", "calls", "gpu")

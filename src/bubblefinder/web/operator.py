@@ -9,14 +9,13 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from bubblefinder.web.render import page
-from bubblefinder.web.service import service
+from bubblefinder.web.service import Service, service
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from starlette.requests import Request
 
-    from bubblefinder.web.service import Service
 
 _FAILURES: Final = 20
 

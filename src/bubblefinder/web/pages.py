@@ -14,10 +14,10 @@ from bubblefinder.web.api import shown
 from bubblefinder.web.bodies import fields_of
 from bubblefinder.web.form import receive_form
 from bubblefinder.web.legend import LEGEND
-from bubblefinder.web.pieces import piece
+from bubblefinder.web.pieces import Piece, Pieced, piece
 from bubblefinder.web.render import COOKIE, page, pieced_page, row
 from bubblefinder.web.safety import address, same, session
-from bubblefinder.web.service import service
+from bubblefinder.web.service import Service, service
 from bubblefinder.web.shelf import SORTS
 from bubblefinder.web.store import OPEN_STATES
 from bubblefinder.web.trend import METRICS, MOST_RUNS, Chart, Move, Point, chart, commits, moves, words
@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 
     from starlette.requests import Request
 
-    from bubblefinder.web.pieces import Piece, Pieced
-    from bubblefinder.web.service import Service
 
 PER_PAGE: Final = 50
 _PAGE_DIGITS: Final = 6

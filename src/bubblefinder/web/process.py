@@ -18,13 +18,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from bubblefinder.units import plural
-from bubblefinder.web.limits import Limit, size
+from bubblefinder.web.limits import Limit, Limits, size
 from bubblefinder.web.worker import STAGES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from bubblefinder.web.limits import Limits
 
 WORKER: Final = (sys.executable, "-m", "bubblefinder.web.worker")
 _LINE_BYTES: Final = 1 << 20

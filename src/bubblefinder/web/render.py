@@ -13,7 +13,7 @@ from starlette.responses import HTMLResponse
 from bubblefinder import units
 from bubblefinder.render.kit import html
 from bubblefinder.web import limits
-from bubblefinder.web.pieces import Pieced, piece
+from bubblefinder.web.pieces import Piece, Pieced, Pieces, piece
 from bubblefinder.web.trend import words
 
 if TYPE_CHECKING:
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from markupsafe import Markup
     from starlette.requests import Request
 
-    from bubblefinder.web.pieces import Piece, Pieces
 
 HERE: Final = Path(__file__).parent
 STATIC: Final = HERE / "static"

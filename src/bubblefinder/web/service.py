@@ -11,7 +11,7 @@ from bubblefinder.web.comparing import Comparer
 from bubblefinder.web.folder import DataFolder
 from bubblefinder.web.guesses import Guesses
 from bubblefinder.web.jobs import Jobs
-from bubblefinder.web.limits import RefusedError, checked_token
+from bubblefinder.web.limits import Limits, RefusedError, checked_token
 from bubblefinder.web.pieces import Kept, Pieces
 from bubblefinder.web.process import WORKER
 from bubblefinder.web.store import Store
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
     from starlette.requests import Request
 
-    from bubblefinder.web.limits import Limits
     from bubblefinder.web.shelf import StoredRun
 
 _ANSWERS: Final = 128

@@ -11,7 +11,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from bubblefinder.errors import UsageError
-from bubblefinder.web.shelf import Shelf, StoredRun
+from bubblefinder.web.shelf import Shelf, State, StoredRun
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
     from sqlite_utils import Database
 
-    from bubblefinder.web.shelf import State
 
 T = TypeVar("T")
 STATES: Final = ("queued", "running", "done", "failed", "cancelled")

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from bubblefinder.timeline.model import IdleClass
-from bubblefinder.timeline.rank import ranks_of
+from bubblefinder.timeline.model import IdleClass, Timeline
+from bubblefinder.timeline.rank import Rank, ranks_of
 from bubblefinder.trace.model import number_of, process_of
 from bubblefinder.web.events import Events, lanes, write_tracks
 
@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from bubblefinder.steps.model import Steps
-    from bubblefinder.timeline.model import Timeline
-    from bubblefinder.timeline.rank import Rank
 
 _OPERATIONS: Final = ("kernel", "copy", "memset", "graph")
 KINDS: Final = (*_OPERATIONS, "call", "nvtx", *(idle.name.lower() for idle in IdleClass))

@@ -14,17 +14,15 @@ from starlette.requests import ClientDisconnect
 
 from bubblefinder.units import printable
 from bubblefinder.web.archive import HEAD_BYTES, check_kind, kind_of
-from bubblefinder.web.limits import RefusedError, disk_full, size
+from bubblefinder.web.limits import Limits, RefusedError, disk_full, size
 from bubblefinder.web.shelf import StoredRun
-from bubblefinder.web.store import new_id
+from bubblefinder.web.store import Store, new_id
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
     from pathlib import Path
 
     from bubblefinder.web.folder import DataFolder
-    from bubblefinder.web.limits import Limits
-    from bubblefinder.web.store import Store
 
 _BUFFER_BYTES: Final = 1 << 20
 _NAME_CHARACTERS: Final = 120

@@ -8,21 +8,19 @@ from typing import TYPE_CHECKING
 
 from bubblefinder.compare.delta.decompose import decomposed
 from bubblefinder.compare.delta.normalise import accounted_for, left_out, slower_machine
-from bubblefinder.compare.delta.side import account_of, side_of
+from bubblefinder.compare.delta.side import Side, account_of, side_of
 from bubblefinder.compare.delta.speed import speed_of
 from bubblefinder.compare.delta.suspect import STRUCTURAL, WARM_UP, offsetting, on_host, suspects
 from bubblefinder.compare.delta.warmup import warming_ns
 from bubblefinder.compare.metrics import ranks
-from bubblefinder.compare.model import LENGTHS
+from bubblefinder.compare.model import LENGTHS, Change
 from bubblefinder.timeline.model import LEDGER_CLASSES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from bubblefinder.compare.delta.model import Delta, Speed, Suspect
-    from bubblefinder.compare.delta.side import Side
     from bubblefinder.compare.delta.tracer import Delay
-    from bubblefinder.compare.model import Change
     from bubblefinder.report.model import Report
 
 

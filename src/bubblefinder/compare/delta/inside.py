@@ -12,14 +12,13 @@ import numpy as np
 from bubblefinder.causes.collectives import is_collective
 from bubblefinder.compare.delta.align import ALIKE, NOBODY, aligned, paired
 from bubblefinder.compare.delta.front import overlap
-from bubblefinder.compare.delta.side import COLUMNS, Nodes, Work
+from bubblefinder.compare.delta.side import COLUMNS, Nodes, Side, Work
 from bubblefinder.report.detail.account import REPLAY, UNSEEN
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from bubblefinder.compare.delta.model import Kind
-    from bubblefinder.compare.delta.side import Side
     from bubblefinder.report.account import Shapes
 
 _NO_KERNEL: Final = (" copy", "memset")

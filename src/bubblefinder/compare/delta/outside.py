@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from bubblefinder.compare.delta.inside import Leaf
-from bubblefinder.compare.delta.side import Idle
+from bubblefinder.compare.delta.side import Idle, Side
 from bubblefinder.compare.delta.speed import host_pace
 from bubblefinder.report.detail.host_account import HOST_WORK
 
@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from bubblefinder.compare.delta.model import Kind
-    from bubblefinder.compare.delta.side import Side
 
 _Activity = tuple[str, "str | None", "str | None", "str | None"]
 """The class of idle time, what the host did in it, where, and what ended it."""

@@ -5,13 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from bubblefinder.compare.delta.model import Suspect
+from bubblefinder.compare.delta.model import Delta, Part, Speed, Suspect
 from bubblefinder.compare.delta.sentences import parts_of, remedy, sentence
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from bubblefinder.compare.delta.model import Delta, Part, Speed
     from bubblefinder.report.found import Confidence
 
 WARM_UP: Final = "warm-up"

@@ -7,15 +7,13 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Final
 
 from bubblefinder.compare.delta.front import SEEN_NS, held_back, later_ns, overlap_changed
-from bubblefinder.compare.delta.side import account_of, side_of
-from bubblefinder.compare.metrics import Measure, measure, ranks
+from bubblefinder.compare.delta.side import Side, account_of, side_of
+from bubblefinder.compare.metrics import Measure, Where, measure, ranks
 from bubblefinder.compare.noise import HOST_BOUND_SHARE, waiting_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from bubblefinder.compare.delta.side import Side
-    from bubblefinder.compare.metrics import Where
     from bubblefinder.report.model import Report
 
 _STEP: Final = tuple(

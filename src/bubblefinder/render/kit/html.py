@@ -10,7 +10,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Final
 
 from bubblefinder.render.kit import palette
-from bubblefinder.render.kit.sheet import CLASS_COLUMNS
+from bubblefinder.render.kit.sheet import CLASS_COLUMNS, Sheet
 from bubblefinder.report.sentences import CLASS_LABELS, plain
 from bubblefinder.units import duration, plural
 
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
     from bubblefinder.render.kit.bars import Segment
-    from bubblefinder.render.kit.sheet import Sheet
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

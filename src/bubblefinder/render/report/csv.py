@@ -6,12 +6,10 @@ import io
 from dataclasses import fields
 from typing import TYPE_CHECKING
 
-from bubblefinder.report.model import StepRow
+from bubblefinder.report.model import Report, StepRow
 
 if TYPE_CHECKING:
     import polars as pl
-
-    from bubblefinder.report.model import Report
 
 
 def render(report: Report) -> str:

@@ -8,7 +8,7 @@ from bubblefinder.report.charts import Detail
 from bubblefinder.report.detail import kernels, tables, timelines
 from bubblefinder.report.detail.account import accounts
 from bubblefinder.report.detail.windows import decode_windows, rank_of
-from bubblefinder.timeline.model import CaptureMode
+from bubblefinder.timeline.model import CaptureMode, Timeline
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     import polars as pl
 
     from bubblefinder.pipeline import Analysis
-    from bubblefinder.timeline.model import Timeline
     from bubblefinder.timeline.rank import Rank
 
 MOST_STEPS: Final = 256

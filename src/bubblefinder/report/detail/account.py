@@ -9,20 +9,18 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import polars as pl
 
-from bubblefinder.intervals import begin_and_end, every_position, within
+from bubblefinder.intervals import Ints, begin_and_end, every_position, within
 from bubblefinder.lookup import column_of, kept, places
 from bubblefinder.report.account import Account, EagerAccount, RoleAccount, Shapes
 from bubblefinder.report.detail.host_account import calls_of, idle_of
 from bubblefinder.report.detail.kernels import kernel_name
-from bubblefinder.timeline.model import CaptureMode, IdleClass, on_gpu
+from bubblefinder.timeline.model import CaptureMode, IdleClass, Timeline, on_gpu
 from bubblefinder.timeline.rank import Rank
 from bubblefinder.trace.model import COPY_KINDS, GRAPH, KERNEL, MEMSET
 
 if TYPE_CHECKING:
     from bubblefinder.causes.model import Causes
-    from bubblefinder.intervals import Ints
     from bubblefinder.steps.model import Steps
-    from bubblefinder.timeline.model import Timeline
 
 MOST_EAGER: Final = 400
 """Names outside replays that are kept apart; the rest, the shortest, are one row."""

@@ -13,7 +13,7 @@ from bubblefinder.report.detail.kernels import kernel_name
 from bubblefinder.report.detail.tables import class_name
 from bubblefinder.report.detail.windows import longest
 from bubblefinder.report.sentences import plain
-from bubblefinder.timeline.model import IdleClass, on_gpu
+from bubblefinder.timeline.model import IdleClass, Timeline, on_gpu
 from bubblefinder.trace.model import GRAPH, KERNEL, MEMCPY
 
 if TYPE_CHECKING:
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from bubblefinder.causes.model import Causes
     from bubblefinder.pipeline import Analysis
     from bubblefinder.steps.model import Steps
-    from bubblefinder.timeline.model import Timeline
     from bubblefinder.timeline.rank import Rank
 
 CELLS: Final = 500

@@ -9,22 +9,20 @@ import numpy as np
 import polars as pl
 
 from bubblefinder.causes.places import general
-from bubblefinder.intervals import begin_and_end, outermost, split
+from bubblefinder.intervals import Bools, Ints, begin_and_end, outermost, split
 from bubblefinder.lookup import NOWHERE, Timetable, column_of, kept, nullable, numbered, positions, taken
 from bubblefinder.report.account import CallAccount, IdleAccount
 from bubblefinder.report.detail.tables import class_name, labels
 from bubblefinder.report.sentences import plain
 from bubblefinder.timeline.apis import CallRole
-from bubblefinder.timeline.model import IdleClass, on_gpu
+from bubblefinder.timeline.model import IdleClass, Timeline, on_gpu
 from bubblefinder.trace.model import COPY_KINDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from bubblefinder.causes.model import Causes
-    from bubblefinder.intervals import Bools, Ints
     from bubblefinder.steps.model import Steps
-    from bubblefinder.timeline.model import Timeline
     from bubblefinder.timeline.rank import Rank
 
 HOST_WORK: Final = "host work"

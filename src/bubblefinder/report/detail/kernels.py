@@ -12,14 +12,13 @@ from bubblefinder.lookup import NOWHERE, kept, places, previous
 from bubblefinder.report.charts import KernelRow, KernelRun
 from bubblefinder.report.detail.windows import inside
 from bubblefinder.report.sentences import plain
-from bubblefinder.timeline.model import on_gpu
+from bubblefinder.timeline.model import Timeline, on_gpu
 from bubblefinder.trace.model import KERNEL
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from bubblefinder.steps.model import Steps
-    from bubblefinder.timeline.model import Timeline
     from bubblefinder.timeline.rank import Rank
 
 MAX_KERNELS: Final = 40

@@ -12,12 +12,11 @@ from bubblefinder.lookup import NOWHERE, column_of, kept, places, positions, tak
 from bubblefinder.report.charts import GapRow, Histogram, IdleSpan, LeadRow
 from bubblefinder.report.detail.windows import inside, longest
 from bubblefinder.timeline.apis import CallRole
-from bubblefinder.timeline.model import IdleClass, on_gpu
+from bubblefinder.timeline.model import IdleClass, Timeline, on_gpu
 from bubblefinder.trace.model import COPY_KINDS
 
 if TYPE_CHECKING:
     from bubblefinder.steps.model import Steps
-    from bubblefinder.timeline.model import Timeline
     from bubblefinder.timeline.rank import Rank
 
 MAX_GAPS: Final = 30
