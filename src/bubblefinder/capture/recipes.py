@@ -85,10 +85,6 @@ def _mixed(count: int, seed: int) -> tuple[Item, ...]:
     return tuple(items)
 
 
-def _dependent(count: int, micros: float) -> tuple[Item, ...]:
-    return (Item("kernel", micros), *(Item("dependent", micros) for _ in range(count - 1)))
-
-
 def graph_recipes(*, dependent_launch: bool) -> list[Recipe]:
     """Return the chains that are captured into graphs; those with early launches only where the GPU has them."""
     recipes = [Recipe(f"nodes_{count}", _kernels(count)) for count in (50, 200, 500, 1500)]
@@ -129,7 +125,10 @@ def graph_recipes(*, dependent_launch: bool) -> list[Recipe]:
         for grid in (1, 64, 528)
     ]
     if dependent_launch:
-        recipes += [Recipe(f"dependent_{micros:g}", _dependent(200, micros)) for micros in (1.0, 3.0)]
+        recipes += [
+            Recipe(f"dependent_{micros:g}", (Item("kernel", micros), *[Item("dependent", micros)] * 199))
+            for micros in (1.0, 3.0)
+        ]
     return recipes
 
 

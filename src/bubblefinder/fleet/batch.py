@@ -7,10 +7,12 @@ import json
 import logging
 import os
 import signal
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
 
 from bubblefinder.ending import begun, temporary_folder
 from bubblefinder.errors import InputError, UsageError
@@ -47,6 +49,16 @@ class Workers:
     scheduler: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """What is kept of a capture that is done; `key` tells its file from a changed one."""
+
+    key: str
+    path: str
+    rows: tuple[Row, ...]
+    failure: Failure | None
+
+
 def batch(paths: Sequence[Path], out: Path, workers: Workers, tell: Callable[[Analysed], None]) -> Fleet:
     """Analyse captures that are new or changed, keep each report in `out`, and return all of them side by side.
 
@@ -68,10 +80,11 @@ def batch(paths: Sequence[Path], out: Path, workers: Workers, tell: Callable[[An
     todo = [path for path in paths if str(path) not in known]
     results = dict(known)
     if todo:
-        with _client(workers) as client, (out / STATE).open("a", encoding="utf-8") as state:
+        with _client(workers) as client, (out / STATE).open("ab") as state:
             for done in _run(client, todo, None if workers.scheduler else _memory()):
-                _keep(out, done)
-                state.write(json.dumps({"key": keys[done.path], **_line(done)}) + "\n")
+                if done.report:
+                    (out / REPORTS / report_name(done.path)).write_bytes(done.report)
+                state.write(msgspec.json.encode(_Line(keys[done.path], done.path, done.rows, done.failure)) + b"\n")
                 state.flush()
                 results[done.path] = done
                 tell(done)
@@ -88,26 +101,11 @@ def _key(path: Path) -> str:
 def _state(out: Path) -> dict[str, tuple[str, Analysed]]:
     """Return what earlier runs left, by path; a line that was cut off counts for nothing."""
     found = {}
-    lines = (out / STATE).read_text(encoding="utf-8").splitlines() if (out / STATE).exists() else []
-    for line in lines:
-        try:
-            known: dict[str, Any] = json.loads(line)
-            rows = tuple(Row(**row) for row in known["rows"])
-            failure = Failure(**known["failure"]) if known["failure"] else None
-            found[known["path"]] = known["key"], Analysed(known["path"], rows, failure=failure)
-        except (ValueError, KeyError, TypeError):
-            continue
+    for line in (out / STATE).read_bytes().splitlines() if (out / STATE).exists() else []:
+        with suppress(msgspec.MsgspecError):
+            known = msgspec.json.decode(line, type=_Line)
+            found[known.path] = known.key, Analysed(known.path, known.rows, failure=known.failure)
     return found
-
-
-def _line(done: Analysed) -> dict[str, Any]:
-    failure = asdict(done.failure) if done.failure else None
-    return {"path": done.path, "rows": [asdict(row) for row in done.rows], "failure": failure}
-
-
-def _keep(out: Path, done: Analysed) -> None:
-    if done.report:
-        (out / REPORTS / report_name(done.path)).write_bytes(done.report)
 
 
 def report_name(path: str) -> str:

@@ -128,6 +128,7 @@ def _answers(timeline: Timeline) -> tuple[tuple[str, str], ...]:
         CaptureMode.NONE: "no: no CUDA graphs were launched",
         CaptureMode.UNSEEN: "no: the graph work is not in this export",
     }
+    between = "" if timeline.mode is CaptureMode.NONE else " between graphs"
     frames = (
         "yes"
         if len(timeline.trace.frames)
@@ -135,10 +136,7 @@ def _answers(timeline: Timeline) -> tuple[tuple[str, str], ...]:
         "every call is so much slower there that its times mean nothing"
     )
     return (
-        (
-            f"how long is the GPU idle{_between(timeline.mode)}, and which call ended each gap",
-            _host_answer(timeline),
-        ),
+        (f"how long is the GPU idle{between}, and which call ended each gap", _host_answer(timeline)),
         ("how long is it idle inside a graph", inside[timeline.mode]),
         ("which part of the program waits", _ranges_answer(timeline)),
         ("which line of code waits", frames),
@@ -178,10 +176,6 @@ def _is_named(pack: Pack, named: Collection[str]) -> bool:
     functions = {f"{listed.module}.{name}" for listed in pack.functions for name in listed.names}
     opens = re.compile(pack.switch.opens) if pack.switch else None
     return any(text in functions or (opens and opens.search(text)) for text in named)
-
-
-def _between(mode: CaptureMode) -> str:
-    return "" if mode is CaptureMode.NONE else " between graphs"
 
 
 def _host_answer(timeline: Timeline) -> str:

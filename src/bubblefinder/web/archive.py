@@ -47,6 +47,9 @@ _MAGICS: Final = (
 )
 _REPORT_SUFFIXES: Final = (".nsys-rep", ".qdrep")
 _WINDOWS_DRIVE: Final = re.compile(r"[A-Za-z]:")
+_DAMAGED_ZIP: Final = (
+    zipfile.BadZipFile, NotImplementedError, EOFError, OSError, zlib.error, lzma.LZMAError, ValueError,
+)  # fmt: skip
 
 
 @dataclass(slots=True)
@@ -167,39 +170,23 @@ def _unzip(path: Path, folder: Path, bounds: Bounds) -> None:
             members = archive.infolist()
             _check_count(len(members), bounds)
             for member in members:
-                _check_zip_member(member)
+                kind = stat.S_IFMT(member.external_attr >> 16)
+                _check_member(member.filename, is_plain=kind in {0, stat.S_IFREG, stat.S_IFDIR})
+                if member.flag_bits & 1:
+                    raise RefusedError(415, "The archive is encrypted.", hint="Pack it without a password.")
             files = [(member.filename, member) for member in members if not member.is_dir()]
             _extract(files, archive.open, folder, bounds)
-    except (
-        zipfile.BadZipFile,
-        NotImplementedError,
-        EOFError,
-        OSError,
-        zlib.error,
-        lzma.LZMAError,
-        ValueError,
-    ) as error:
+    except _DAMAGED_ZIP as error:
         raise _damaged("zip") from error
-
-
-def _check_zip_member(member: zipfile.ZipInfo) -> None:
-    _check_name(member.filename)
-    kind = stat.S_IFMT(member.external_attr >> 16)
-    if kind not in {0, stat.S_IFREG, stat.S_IFDIR}:
-        raise _unsafe(member.filename, "is a link or a device")
-    if member.flag_bits & 1:
-        raise RefusedError(415, "The archive is encrypted.", hint="Pack it without a password.")
 
 
 def _untar(path: Path, folder: Path, bounds: Bounds) -> None:
     try:
         with tarfile.open(path, "r:") as archive:
             files = []
-            for number, member in enumerate(archive):
-                _check_count(number + 1, bounds)
-                _check_name(member.name)
-                if not (member.isfile() or member.isdir()):
-                    raise _unsafe(member.name, "is a link or a device")
+            for number, member in enumerate(archive, 1):
+                _check_count(number, bounds)
+                _check_member(member.name, is_plain=member.isfile() or member.isdir())
                 if member.isfile():
                     files.append((member.name, member))
             _extract(files, lambda member: _present(archive.extractfile(member)), folder, bounds)
@@ -222,10 +209,12 @@ def _check_count(number: int, bounds: Bounds) -> None:
         )
 
 
-def _check_name(name: str) -> None:
+def _check_member(name: str, *, is_plain: bool) -> None:
     path = PurePosixPath(name.replace("\\", "/"))
     if path.is_absolute() or ".." in path.parts or _WINDOWS_DRIVE.match(name) or "\0" in name:
         raise _unsafe(name, "points outside the archive")
+    if not is_plain:
+        raise _unsafe(name, "is a link or a device")
 
 
 def _extract(

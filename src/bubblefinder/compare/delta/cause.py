@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from statistics import fmean
-from typing import TYPE_CHECKING
+from statistics import fmean, median
+from typing import TYPE_CHECKING, Final
 
 from bubblefinder.compare.delta.decompose import decomposed
 from bubblefinder.compare.delta.normalise import accounted_for, left_out, slower_machine
 from bubblefinder.compare.delta.side import Side, account_of, side_of
 from bubblefinder.compare.delta.speed import speed_of
 from bubblefinder.compare.delta.suspect import STRUCTURAL, WARM_UP, offsetting, on_host, suspects
-from bubblefinder.compare.delta.warmup import warming_ns
-from bubblefinder.compare.metrics import ranks
+from bubblefinder.compare.metrics import decode_rows, ranks
 from bubblefinder.compare.model import LENGTHS, Change
 from bubblefinder.timeline.model import LEDGER_CLASSES
 
@@ -22,6 +21,11 @@ if TYPE_CHECKING:
     from bubblefinder.compare.delta.model import Delta, Speed, Suspect
     from bubblefinder.compare.delta.tracer import Delay
     from bubblefinder.report.model import Report
+
+STANDS_OUT: Final = 1.02
+MADS: Final = 5
+FEWEST: Final = 2
+"""A single long first step is kept out of the statistics already."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,3 +138,20 @@ def _classes(side: Sequence[Report], rank: int) -> dict[str, float]:
     """Return the mean of every ledger class; what was not measured lies in the busy time."""
     means = [ranks(report)[rank].per_step for report in side]
     return {name: fmean((one[name].mean or 0.0) if name in one else 0.0 for one in means) for name in LEDGER_CLASSES}
+
+
+def warming_ns(base: Sequence[Report], head: Sequence[Report]) -> float:
+    """Return what the first steps of head, in excess of base's, add to its mean step by being longer than the rest."""
+    before, after = (fmean(_excess(report) for report in side) for side in (base, head))
+    return after - before
+
+
+def _excess(report: Report) -> float:
+    lengths = [row.duration_ns for row in decode_rows(report, ranks(report)[0])]
+    rest = lengths[len(lengths) // 2 :]
+    middle = median(rest)
+    line = max(STANDS_OUT * middle, middle + MADS * median(abs(length - middle) for length in rest))
+    first = next((number for number, length in enumerate(lengths) if length <= line), len(lengths))
+    if not FEWEST <= first <= len(lengths) // 2:
+        return 0.0
+    return sum(length - middle for length in lengths[:first]) / len(lengths)

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from bubblefinder.report.account import Account, IdleAccount, RoleAccount, Shapes
     from bubblefinder.report.model import Report
 
-_Structure = tuple[tuple[str | None, tuple[str, ...]], ...]
-
 
 @dataclass(frozen=True, slots=True)
 class Nodes:
@@ -108,9 +106,11 @@ def side_of(accounts: Sequence[Account]) -> Side:
 
     Captures that replay other graphs than most are left out of everything but the mean step: the residual has them.
     """
-    structures = [_structure(account) for account in accounts]
-    usual, _ = Counter(structures).most_common(1)[0]
-    alike = [account for account, structure in zip(accounts, structures, strict=True) if structure == usual]
+    graphs = [
+        tuple((one.role, tuple(account.names[n] for n in one.names)) for one in account.roles) for account in accounts
+    ]
+    usual, _ = Counter(graphs).most_common(1)[0]
+    alike = [account for account, mine in zip(accounts, graphs, strict=True) if mine == usual]
     return Side(
         mean_ns=fmean(account.duration_ns / account.steps for account in accounts),
         roles={role.role: _nodes(alike, number) for number, role in enumerate(alike[0].roles)},
@@ -118,10 +118,6 @@ def side_of(accounts: Sequence[Account]) -> Side:
         idle=_idle(alike),
         calls=_calls(alike),
     )
-
-
-def _structure(account: Account) -> _Structure:
-    return tuple((role.role, tuple(account.names[n] for n in role.names)) for role in account.roles)
 
 
 def _nodes(accounts: Sequence[Account], number: int) -> Nodes:

@@ -54,7 +54,8 @@ def idle_of(
     bounds = np.searchsorted(number[order], np.arange(len(keys) + 1)).tolist()
     lengths = [per_step["ns"].to_numpy()[order[first:last]] for first, last in pairwise(bounds)]
     rows = [_row(key, ns, int(decode.sum())) for key, ns in zip(keys, lengths, strict=True)]
-    return _longest(sorted(rows, key=lambda row: (-row.ns, _sortable(row))), int(decode.sum()))
+    ordered = sorted(rows, key=lambda row: (-row.ns, *(getattr(row, name) or "" for name in _KEY)))
+    return _longest(ordered, int(decode.sum()))
 
 
 def _row(key: tuple[str | None, ...], lengths: Ints, steps: int) -> IdleAccount:
@@ -70,10 +71,6 @@ def _row(key: tuple[str | None, ...], lengths: Ints, steps: int) -> IdleAccount:
         p50_ns=middle,
         half_steps=int(np.searchsorted(2 * above, above[-1])) + 1 if above[-1] else 0,
     )
-
-
-def _sortable(row: IdleAccount) -> tuple[str, ...]:
-    return tuple(getattr(row, name) or "" for name in _KEY)
 
 
 def _longest(rows: list[IdleAccount], steps: int) -> list[IdleAccount]:

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from bubblefinder.compare.delta.cause import Cause, cause_of, deltas_of, speed_between, untold
+from bubblefinder.compare.delta.cause import Cause, cause_of, deltas_of, speed_between, untold, warming_ns
 from bubblefinder.compare.delta.tracer import Delay, delays_of
 from bubblefinder.compare.diff import diff
 from tests.seeded import HEALTHY, Seed, report, trace
-from tests.unit.compare.builders import a_report
+from tests.unit.compare.builders import MS, a_report, with_rows
 
 if TYPE_CHECKING:
     from bubblefinder.compare.model import Change
@@ -73,3 +73,18 @@ def test_reports_that_tell_no_launch_shapes_say_so() -> None:
     assert untold([base()], [head()]) == []
     assert "give the captures" in untold([base()], [plain])[0]
     assert diff([base()], [plain]).suspects[0].name == "moe_up"
+
+
+def cold(first: int) -> Report:
+    report = a_report(jitter=0.0)
+    longer = [
+        replace(row, duration_ns=row.duration_ns + 3 * MS, busy_ns=row.busy_ns + 3 * MS) if row.index < first else row
+        for row in report.steps.rows
+    ]
+    return with_rows(report, longer)
+
+
+@pytest.mark.parametrize(("first", "excess"), [(0, 0), (1, 0), (5, 3 * MS * 5 / 30), (20, 0)])
+def test_the_excess_of_the_first_steps_is_told(first: int, excess: float) -> None:
+    assert warming_ns([a_report(jitter=0.0)], [cold(first)]) == pytest.approx(excess)
+    assert warming_ns([cold(first)], [a_report(jitter=0.0)]) == pytest.approx(-excess)
