@@ -12,7 +12,7 @@ from typer.completion import get_completion_inspect_parameters, install_callback
 from bubblefinder.cli.arguments import BISECT
 from bubblefinder.cli.usage import Command
 from bubblefinder.errors import EXIT_OK, BubblefinderError, bugs_told, for_bisect
-from bubblefinder.memory import give_back_early
+from bubblefinder.memory import collect_seldom, give_back_early
 
 app = typer.Typer(
     name="bubblefinder",
@@ -101,6 +101,7 @@ for _name in _GROUPS:
 def main() -> None:
     """Run the command line; every error becomes one line, a hint and its exit code, or what --bisect makes of it."""
     give_back_early()
+    collect_seldom()
     code = _run()
     sys.exit(for_bisect(code) if BISECT in sys.argv[1:] else code)
 
