@@ -13,9 +13,9 @@ from bubblefinder.memory import give_back
 from bubblefinder.replay.build import build_model
 from bubblefinder.replay.fixes import find_fixes
 from bubblefinder.replay.host_parts import late_hosts, shortenings
-from bubblefinder.replay.likely_costs import left_without_tracing
 from bubblefinder.replay.recoverable import Recoverable, recoverable
 from bubblefinder.replay.study import Study, study_of
+from bubblefinder.replay.untraced import left_without_tracing, with_untraced
 from bubblefinder.replay.wait_chains import wait_chains
 from bubblefinder.share.cut import cut_steps, cut_window
 from bubblefinder.steps.find import find_steps
@@ -126,7 +126,8 @@ class Analysis:
         if timeline.mode is CaptureMode.UNSEEN or timeline.walked or self.steps.windows.is_empty():
             return None
         self.progress("what if")
-        return build_model(self.timeline, self.steps, causes)
+        model = build_model(timeline, self.steps, causes)
+        return with_untraced(timeline, self.steps, model, late_hosts(self.facts))
 
     @cached_property
     def recoverable(self) -> Recoverable:

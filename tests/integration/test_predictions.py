@@ -43,9 +43,9 @@ def study(name: str) -> Study:
     return samples.analysis(name).study
 
 
-def close_enough(predicted_ms: float, before_ms: float, after_ms: float, share: float = 0.15) -> bool:
+def close_enough(predicted_ms: float, before_ms: float, after_ms: float) -> bool:
     gain = before_ms - after_ms
-    return abs((before_ms - predicted_ms) - gain) <= max(share * gain, 0.040)
+    return abs((before_ms - predicted_ms) - gain) <= max(0.15 * gain, 0.040)
 
 
 @pytest.mark.parametrize(
@@ -78,10 +78,26 @@ def test_where_the_host_stays_the_bottleneck_the_gain_is_a_fraction_of_the_idle(
     asked = study("hard_before.graph")
     (lane,) = asked.ranks
     then = predict(asked.model, [asked.fixes[0].change])[lane]
-    assert close_enough(then.step_ns / MS, 16.56, 14.57, share=0.5)
-    assert then.low_ns / MS < 14.57 < then.high_ns / MS
+    low, high = then.range_ns
+    assert low / MS < 14.57 < high / MS
+    least, most = then.gain_range_ns
+    assert most - least < 0.03 * then.now_ns
     assert then.bound is Bound.HOST
     assert "the host's own work bounds the step" in sentence(Estimate(then))
+
+
+def test_on_the_host_of_the_fixed_program_the_step_is_that_programs() -> None:
+    """It took a sixth longer for the same work: 14.2 ms from draft-extend to draft instead of 12.3."""
+    before, after = (samples.analysis(f"hard_{name}.graph") for name in ("before", "after"))
+    took = []
+    for analysis in (before, after):
+        (step,) = analysis.facts.steps
+        assert step.host
+        took.append(max(phase.work_ns for phase in step.host.phases))
+    (lane,) = before.study.ranks
+    changes = [before.study.fixes[0].change, HostSpeed(took[0] / took[1])]
+    then, there = predict(before.study.model, changes)[lane], samples.report("hard_after.graph").steps.per_step
+    assert then.step_ns == pytest.approx(there["duration"].p50, rel=0.025)
 
 
 def test_a_read_in_an_eager_loop_is_hardly_worth_removing() -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from bubblefinder.replay.doubt import Estimate
-from bubblefinder.replay.fixes import best_order, hidden
+from bubblefinder.replay.fixes import best_order
 from bubblefinder.replay.predict import predict
 
 if TYPE_CHECKING:
@@ -53,21 +53,12 @@ def answer(study: Study, rank: Rank, changes: Sequence[Change] = (), accept_leng
     doubt = study.doubt(rank)
     told = replace(_now(study, rank, accept_length), profilers_ns=doubt.about(changes).profilers_ns)
     if changes:
-        return replace(told, asked=_estimate(study, rank, predict(study.model, changes)[rank], changes, doubt))
+        return replace(told, asked=Estimate(predict(study.model, changes)[rank], doubt.about(changes)))
     return replace(
         told,
-        fixes=tuple(
-            (fix, _estimate(study, rank, _alone(study, rank, fix), [fix.change], doubt)) for fix in study.fixes
-        ),
+        fixes=tuple((fix, Estimate(_alone(study, rank, fix), doubt.about([fix.change]))) for fix in study.fixes),
         order=tuple(_order(study, rank, doubt)),
     )
-
-
-def _estimate(
-    study: Study, rank: Rank, then: Prediction, changes: Sequence[Change], doubt: Doubt, least_ns: int = 0
-) -> Estimate:
-    """Return what changes give as far as it can be told, with what the profiler may hide of a chain of waits."""
-    return Estimate(then, doubt.about(changes), least_ns, hidden(study.fixes, rank, changes))
 
 
 def untraced_answer(study: Study, rank: Rank, calibration: Path | None, accept_length: float | None) -> Answer:
@@ -97,10 +88,7 @@ def _alone(study: Study, rank: Rank, fix: Fix) -> Prediction:
 
 
 def _order(study: Study, rank: Rank, doubt: Doubt) -> Iterator[tuple[Fix, Estimate]]:
-    least = 0
     changes: list[Change] = []
     for stage in best_order(study.model, study.fixes, rank, doubt):
         changes.append(stage.fix.change)
-        gives = _estimate(study, rank, stage.then, changes, doubt, least)
-        yield stage.fix, gives
-        least = gives.gain_range_ns[0]
+        yield stage.fix, Estimate(stage.then, doubt.about(changes))

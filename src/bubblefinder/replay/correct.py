@@ -10,8 +10,8 @@ import numpy as np
 from bubblefinder.overhead.calibration import bundled_calibrations, mismatch
 from bubblefinder.overhead.model import TOLD, WIDEST, ZERO, Calibration, Cost, Costs, Overhead, Source, parameters_of
 from bubblefinder.replay.corrected import Corrected, TracedSteps, traced_steps, without_tracing
+from bubblefinder.replay.hosts import HOST_NOISE, host_noise
 from bubblefinder.replay.known_step import CLOSE, MOST, speed_of
-from bubblefinder.replay.predict import HOST_NOISE, host_noise
 from bubblefinder.replay.reference import Reference, correct_by_reference, read_reference
 from bubblefinder.replay.solve import solve
 from bubblefinder.replay.summary import summarise

@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from bubblefinder.replay.changes import Change
-    from bubblefinder.replay.likely_costs import Untraced
     from bubblefinder.replay.predict import Prediction
 
 SURE: Final = 0.95
@@ -44,14 +43,19 @@ class Doubt:
         return self if any(isinstance(change, _OF_THE_HOST) for change in changes) else Doubt(self.profilers_ns)
 
     def gains(self, then: Prediction) -> tuple[int, int]:
-        """Return the least and the most that a change gives, by the host's speed and by what may be the profiler's."""
-        least = min(then.now_ns - then.high_ns - (self.profilers_ns or 0), round(self.sure * then.recoverable_ns))
-        return max(least, 0), then.now_ns - then.low_ns
+        """Return the least and the most that a change gives, on the hosts that the run may have."""
+        least, most = then.gain_range_ns
+        return max(min(least - self._unplaced(then), round(self.sure * then.recoverable_ns)), 0), most
 
     def steps(self, then: Prediction) -> tuple[int, int]:
         """Return the shortest and the longest step that a change leaves, with or without what may be the profiler's."""
-        longest = max(then.high_ns, then.now_ns - round(self.sure * then.recoverable_ns))
-        return max(then.low_ns - (self.profilers_ns or 0), 0), longest
+        shortest, longest = then.range_ns
+        surely = then.now_ns - round(self.sure * then.recoverable_ns)
+        return max(shortest - self._unplaced(then), 0), max(longest, surely)
+
+    def _unplaced(self, then: Prediction) -> int:
+        """Return how much may be the profiler's where no host without it was tried, since nothing else is known."""
+        return 0 if then.untraced else self.profilers_ns or 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,15 +65,10 @@ class Estimate:
     Attributes:
         then: the step after it, by the recorded run.
         doubt: how much of that may be the profiler's.
-        least_ns: what a part of the change surely gives by itself.
-        untraced: the step after it without the profiler, as far as that is known: a host that tracing slows hides what
-            a wait costs.
     """
 
     then: Prediction
     doubt: Doubt = Doubt()
-    least_ns: int = 0
-    untraced: Untraced | None = None
 
     @property
     def value(self) -> Prediction | None:
@@ -79,14 +78,9 @@ class Estimate:
     @property
     def gain_range_ns(self) -> tuple[int, int]:
         """The least and the most that the step loses."""
-        least, most = self.doubt.gains(self.then)
-        hidden = self.untraced.most_ns if self.untraced and not self.doubt.told else 0
-        return max(least, self.least_ns), max(most, hidden)
+        return self.doubt.gains(self.then)
 
     @property
     def step_range_ns(self) -> tuple[int, int]:
         """The shortest and the longest step then."""
-        shortest, longest = self.doubt.steps(self.then)
-        if self.untraced and not self.doubt.told:
-            shortest = min(shortest, self.untraced.low_ns)
-        return shortest, min(longest, self.then.now_ns - self.least_ns) if self.least_ns else longest
+        return self.doubt.steps(self.then)

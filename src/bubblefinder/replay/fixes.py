@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from bubblefinder.replay.changes import CaptureEager, HostSpeed, RemoveWaits
-from bubblefinder.replay.doubt import Doubt, Estimate
+from bubblefinder.replay.doubt import Doubt
 from bubblefinder.replay.predict import Prediction, predict, steps_after
 from bubblefinder.replay.recoverable import everywhere
 from bubblefinder.replay.wait_chains import on_every_rank
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from bubblefinder.causes.facts import Facts, SiteFacts
     from bubblefinder.causes.model import Causes
     from bubblefinder.replay.changes import Change
-    from bubblefinder.replay.likely_costs import Untraced
     from bubblefinder.replay.model import Model
     from bubblefinder.replay.recoverable import Recoverable
     from bubblefinder.replay.wait_chains import WaitChain
@@ -43,7 +42,6 @@ class Fix:
         change: what it does to the recorded run.
         subjects: the sites it removes, as in `SiteFacts.sites`, of each rank; empty for an eager phase.
         note: what has to be said of it.
-        untraced: of a chain of waits, for each rank that has it: the step without it and without the profiler.
     """
 
     name: str
@@ -51,7 +49,6 @@ class Fix:
     change: Change
     subjects: tuple[tuple[int, ...], ...] = ()
     note: str = ""
-    untraced: tuple[tuple[Rank, Untraced], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +68,7 @@ def find_fixes(causes: Causes, facts: Facts, cured: Recoverable) -> tuple[Fix, .
     chains = tuple(cured.chains.values())
     return (
         *_waits(causes, cured.fill(facts), chains),
-        *_chains(causes, cured.chains),
+        *_chains(causes, chains),
         *_phases(facts),
         *_host(facts, chains),
     )
@@ -95,15 +92,13 @@ def _waits(causes: Causes, facts: Facts, chains: Iterable[WaitChain]) -> Iterato
         yield Fix(fix_name(first), _text(first), RemoveWaits(removed), tuple(site.sites for site in sites), note)
 
 
-def _chains(causes: Causes, chains: Mapping[Rank, WaitChain]) -> Iterator[Fix]:
+def _chains(causes: Causes, chains: Iterable[WaitChain]) -> Iterator[Fix]:
     found: dict[frozenset[int], Fix] = {}
-    for rank, chain in chains.items():
+    for chain in chains:
         sites = tuple(link.site.sites for link in chain.links)
         removed = on_every_rank(causes, (site for part in sites for site in part))
         text = f"{len(chain.links)} waits in a row, each of which would take the place of another: {_named(chain)}"
-        fix = found.setdefault(removed, Fix("the chain of waits", text, RemoveWaits(removed), sites))
-        if chain.untraced:
-            found[removed] = replace(fix, untraced=(*fix.untraced, (rank, chain.untraced)))
+        found.setdefault(removed, Fix("the chain of waits", text, RemoveWaits(removed), sites))
     yield from found.values()
 
 
@@ -124,13 +119,6 @@ def _phases(facts: Facts) -> Iterator[Fix]:
 def _host(facts: Facts, chains: tuple[WaitChain, ...]) -> Iterator[Fix]:
     if chains or any((step.host_slow_share or 0) >= _LATE for step in facts.steps):
         yield Fix("host twice as fast", "all the host does in a step takes half as long", HostSpeed(2))
-
-
-def hidden(fixes: Iterable[Fix], rank: Rank, changes: Iterable[Change]) -> Untraced | None:
-    """Return what is known without the profiler of a rank's chain that changes take away, whatever else they do."""
-    gone = frozenset[int]().union(*(change.sites for change in changes if isinstance(change, RemoveWaits)))
-    chains = (fix for fix in fixes if isinstance(fix.change, RemoveWaits) and fix.change.sites <= gone)
-    return next((known for fix in chains for whose, known in fix.untraced if whose == rank), None)
 
 
 def fix_name(site: SiteFacts) -> str:
@@ -155,7 +143,7 @@ def best_order(model: Model, fixes: Sequence[Fix], rank: Rank, doubt: Doubt = _N
     """
 
     def shown(*changes: Change) -> tuple[int, int]:
-        return _shown(model, changes, rank, doubt, hidden(fixes, rank, changes))
+        return _shown(model, changes, rank, doubt.about(changes))
 
     alone = {fix: shown(fix.change) for fix in fixes}
     left = sorted(fixes, key=alone.__getitem__)[:_CANDIDATES]
@@ -173,14 +161,11 @@ def best_order(model: Model, fixes: Sequence[Fix], rank: Rank, doubt: Doubt = _N
     return tuple(stages)
 
 
-def _shown(
-    model: Model, changes: Sequence[Change], rank: Rank, doubt: Doubt, untraced: Untraced | None
-) -> tuple[int, int]:
+def _shown(model: Model, changes: Sequence[Change], rank: Rank, doubt: Doubt) -> tuple[int, int]:
     """Return the step less what is said of the gain: its value, or the most and the least that it may be."""
-    about = doubt.about(changes)
-    if about.told:
+    if doubt.told:
         step = steps_after(model, changes)[rank]
         return step, step
-    gives = Estimate(predict(model, changes)[rank], about, untraced=untraced)
-    least, most = gives.gain_range_ns
-    return gives.then.now_ns - most, gives.then.now_ns - least
+    then = predict(model, changes)[rank]
+    least, most = doubt.gains(then)
+    return then.now_ns - most, then.now_ns - least

@@ -71,6 +71,7 @@ def on_such_a_host(model: Model, speed: float) -> Model:
         calls=moved(model.calls),
         blocks=moved(model.blocks),
         windows=model.windows.with_columns(recorded_ns=length),
+        untraced=(),
     )
 
 

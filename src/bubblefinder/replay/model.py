@@ -98,6 +98,21 @@ class Work:
     meets: Bools
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Host:
+    """A host on which the run may be replayed, and the GPU beside it.
+
+    Attributes:
+        speed: how many times as fast as recorded it works.
+        kernels: how many times as long as recorded the GPU's work takes.
+        lag: the lags there otherwise, in ns; null for those of the recording.
+    """
+
+    speed: float = 1.0
+    kernels: float = 1.0
+    lag: Ints | None = None
+
+
 @dataclass(frozen=True, eq=False)
 class Model:
     """A recorded run, ready to be replayed.
@@ -119,6 +134,7 @@ class Model:
         guesses: how many dependencies come from the order seen alone, since the capture doesn't show
             what the work or the wait depended on.
         left_out: how many decode steps, of all ranks, lie outside the part of the capture that is replayed.
+        untraced: the hosts that the run may have without the profiler, where what that added can't be told.
         remembered: what was asked of it already, by the question; `predict` and `tracing_of` keep their answers here.
     """
 
@@ -130,7 +146,13 @@ class Model:
     waits: pl.DataFrame
     guesses: int
     left_out: int = 0
+    untraced: tuple[Host, ...] = ()
     remembered: dict[Hashable, Any] = field(default_factory=dict, init=False, repr=False)
+
+    @cached_property
+    def dependencies(self) -> tuple[list[int], list[int]]:
+        """The source and the target of each of the edges, as a replay walks them."""
+        return self.edges.source.tolist(), self.edges.target.tolist()
 
     @cached_property
     def steps(self) -> dict[Rank, RankSteps]:

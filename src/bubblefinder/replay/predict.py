@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Final, TypeVar
 import numpy as np
 
 from bubblefinder.intervals import median
-from bubblefinder.replay.changes import CaptureEager, HostSpeed, RemoveTracing, RemoveWaits, edit
+from bubblefinder.replay.changes import CaptureEager, HostSpeed, RemoveWaits
 from bubblefinder.replay.critical_path import Bound, bound_of, decisive_edges
-from bubblefinder.replay.model import EdgeKind
+from bubblefinder.replay.hosts import RECORDED, edited_on, hosts_of
 from bubblefinder.replay.run import replay
 from bubblefinder.units import plural
 
@@ -21,24 +21,10 @@ if TYPE_CHECKING:
 
     from bubblefinder.intervals import Ints
     from bubblefinder.replay.changes import Change, EditedGraph
-    from bubblefinder.replay.model import Model, RankSteps
+    from bubblefinder.replay.model import Host, Model, RankSteps
     from bubblefinder.timeline.rank import Rank
 
 T = TypeVar("T")
-
-HOST_NOISE: Final = 0.125
-"""How far the host work of two captures of one program lies from the middle: five captures spread over a quarter."""
-_MOST_NOISE: Final = 0.5
-"""No host is taken to be faster or slower by more, however its work varies."""
-
-
-def host_noise(model: Model) -> float:
-    """Return how far the host's work may lie from the recorded one without the profiler.
-
-    A host whose work varies from step to step shares its cores, with the profiler's own threads as well: beside 24 busy
-    processes SGLang's step took 14.6 ms traced and 9.1 untraced, with a deviation of 21 %; alone it is 3 to 7 %.
-    """
-    return min(max(HOST_NOISE, 2 * model.host_spread), _MOST_NOISE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,28 +34,46 @@ class Prediction:
     Attributes:
         gpu: physical GPU.
         process: process key.
-        now_ns: the recorded median step.
-        step_ns: the predicted one, never longer. The host is taken to be slower than recorded by as
-            much as its work varies from step to step, so that noise isn't promised as a gain.
-        low_ns: the step with a host as fast as another capture may show it.
-        high_ns: with one as slow, never longer than now.
-        bound: what bounds the step afterwards.
+        runs: on each of the hosts that `hosts_of` gives, the step without the changes and with them, never longer; the
+            first is the recorded host.
+        untraced: whether hosts without the profiler are among them.
+        bound: what bounds the step afterwards, on the recorded one.
         notes: what the prediction rests on that the capture doesn't show.
     """
 
     gpu: int
     process: int
-    now_ns: int
-    step_ns: int
-    low_ns: int
-    high_ns: int
+    runs: tuple[tuple[int, int], ...]
     bound: Bound
+    untraced: bool = False
     notes: tuple[str, ...] = ()
+
+    @property
+    def now_ns(self) -> int:
+        """The recorded median step."""
+        return self.runs[0][0]
+
+    @property
+    def step_ns(self) -> int:
+        """The predicted one."""
+        return self.runs[0][1]
 
     @property
     def recoverable_ns(self) -> int:
         """What the median step loses."""
         return self.now_ns - self.step_ns
+
+    @property
+    def range_ns(self) -> tuple[int, int]:
+        """The shortest and the longest step that the changes leave on any of the hosts, never longer than now."""
+        steps = [min(then, self.now_ns) for _, then in self.runs]
+        return min(steps), max(steps)
+
+    @property
+    def gain_range_ns(self) -> tuple[int, int]:
+        """The least and the most that the changes give on any one of the hosts."""
+        gains = [max(now - then, 0) for now, then in self.runs]
+        return min(gains), max(gains)
 
 
 _BY_VALUE: Final = (RemoveWaits, HostSpeed, CaptureEager)
@@ -96,25 +100,32 @@ def predict(model: Model, changes: Sequence[Change], ranks: Collection[Rank] | N
 def _predicted(
     model: Model, changes: Sequence[Change], ranks: Collection[Rank] | None = None
 ) -> dict[Rank, Prediction]:
-    edited, times = _cautious(model, changes)
-    best, worst = _extreme(model, changes, 1 + HOST_NOISE), _extreme(model, changes, 1 - HOST_NOISE)
+    edited = edited_on(RECORDED, model, changes)
+    times = replay(model, edited.lag, edited.keep)
     notes, decisive = (*edited.notes, *_notes(model)), decisive_edges(edited, times)
-    least, most = _least(model, edited), _least(model, edited, shared=False)
+    others = [(_before(model, host), steps_on(host, model, changes)) for host in hosts_of(model, changes)[1:]]
+    recorded = _medians(model, edited, times)
     found = {}
     for rank in model.steps if ranks is None else ranks:
         steps = model.steps[rank]
-        now, step, low = (_step(steps, moved, least) for moved in (model.recorded, times, best))
-        high = _step(steps, worst, most)
+        now = _step(steps, model.recorded)
+        runs = [(now, recorded[rank]), *((before[rank], after[rank]) for before, after in others)]
         found[rank] = Prediction(
             gpu=rank.gpu,
             process=rank.process,
-            now_ns=now,
-            step_ns=min(step, now),
-            low_ns=min(low, step, now),
-            high_ns=min(max(high, step), now),
-            bound=Bound.GPU if step > _step(steps, times) else bound_of(decisive, steps),
+            runs=tuple((before, min(before, after)) for before, after in runs),
+            bound=Bound.GPU if recorded[rank] > _step(steps, times) else bound_of(decisive, steps),
+            untraced=bool(model.untraced),
             notes=notes,
         )
+    return found
+
+
+def _before(model: Model, host: Host) -> dict[Rank, int]:
+    """Return the steps of a host without changes; they are replayed once."""
+    if host not in model.remembered:
+        model.remembered[host] = steps_on(host, model, [])
+    found: dict[Rank, int] = model.remembered[host]
     return found
 
 
@@ -124,41 +135,21 @@ def steps_after(model: Model, changes: Sequence[Change]) -> dict[Rank, int]:
 
 
 def _steps_after(model: Model, changes: Sequence[Change]) -> dict[Rank, int]:
-    edited, times = _cautious(model, changes)
-    least = _least(model, edited)
-    return {rank: min(_step(steps, times, least), _step(steps, model.recorded)) for rank, steps in model.steps.items()}
+    return {
+        rank: min(step, _step(model.steps[rank], model.recorded))
+        for rank, step in steps_on(RECORDED, model, changes).items()
+    }
 
 
-def steps_at(model: Model, changes: Sequence[Change], speed: float) -> dict[Rank, int]:
-    """Return the predicted steps on a host of another speed, with none of the caution with which a gain is promised."""
-    edited = edit(model, [*changes, HostSpeed(speed)])
-    times, least = replay(model, edited.lag, edited.keep), _least(model, edited)
-    return {rank: min(_step(steps, times, least), _step(steps, model.recorded)) for rank, steps in model.steps.items()}
+def steps_on(host: Host, model: Model, changes: Sequence[Change]) -> dict[Rank, int]:
+    """Return the median steps after changes on a host."""
+    edited = edited_on(host, model, changes)
+    return _medians(model, edited, replay(model, edited.lag, edited.keep), shared=host.speed >= 1)
 
 
-def _cautious(model: Model, changes: Sequence[Change]) -> tuple[EditedGraph, Ints]:
-    """Replay the changes with the host as slow as its own variation allows.
-
-    Unchanged, or only without the profiler, nothing is promised that noise could take back.
-    """
-    cures = [change for change in changes if not isinstance(change, RemoveTracing)]
-    caution = model.host_spread if cures else 0.0
-    edited = edit(model, [*changes, HostSpeed(1 / (1 + caution))])
-    return edited, replay(model, edited.lag, edited.keep)
-
-
-def _extreme(model: Model, changes: Sequence[Change], speed: float) -> Ints:
-    """Return the nodes with a host of another speed, and the profiler's costs at that end of their range.
-
-    With the fast one, what only the order seen tells is dropped.
-    """
-    ends = [
-        change.ends[speed < 1] if isinstance(change, RemoveTracing) and change.ends else change for change in changes
-    ]
-    edited: EditedGraph = edit(model, [*ends, HostSpeed(speed)])
-    if speed > 1 and changes:
-        edited.keep &= model.edges.kind != EdgeKind.SEEN
-    return replay(model, edited.lag, edited.keep)
+def _medians(model: Model, edited: EditedGraph, times: Ints, *, shared: bool = True) -> dict[Rank, int]:
+    least = _least(model, edited, shared=shared)
+    return {rank: _step(steps, times, least) for rank, steps in model.steps.items()}
 
 
 def _step(steps: RankSteps, times: Ints, least: Ints | None = None) -> int:
@@ -167,12 +158,12 @@ def _step(steps: RankSteps, times: Ints, least: Ints | None = None) -> int:
     return _median(length if least is None else np.maximum(length, least[steps.rows]))
 
 
-def _least(model: Model, edited: EditedGraph, *, shared: bool = True) -> Ints:
+def _least(model: Model, edited: EditedGraph, *, shared: bool) -> Ints:
     """Return how long the GPU works in each step after the changes.
 
     No more of its work overlaps than was recorded: streams that had the GPU in turns would share it. Work of streams
-    that ran beside others for most of it may do so for the rest, unless nothing is to be `shared` but what was. Nothing
-    is said of ranks that wait for each other at work.
+    that ran beside others for most of it may do so for the rest, unless nothing is to be `shared` but what was, as on a
+    slower host. Nothing is said of ranks that wait for each other at work.
     """
     work = model.work
     less = (model.edges.lag - edited.lag)[work.edges]

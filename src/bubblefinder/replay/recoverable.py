@@ -92,7 +92,7 @@ class Recoverable:
 
     def _filled(self, site: SiteFacts) -> SiteFacts:
         found, link = self.of(site), self.link(site)
-        site = replace(site, in_turn_ns=link.in_turn_ns if link else None)
+        site = replace(site, in_turn_ns=link.in_turn.recoverable_ns if link else None)
         return replace(site, recoverable_ns=found.recoverable_ns) if found else site
 
     def _filled_role(self, role: RoleFacts) -> RoleFacts:
@@ -129,8 +129,7 @@ def _no_more_than(found: Prediction | None, most_ns: float | None) -> Prediction
     """
     if found is None or most_ns is None or found.recoverable_ns <= most_ns:
         return found
-    step_ns = found.now_ns - round(most_ns)
-    return replace(found, step_ns=step_ns, low_ns=max(found.low_ns, step_ns), high_ns=max(found.high_ns, step_ns))
+    return replace(found, runs=tuple((now, max(then, now - round(most_ns))) for now, then in found.runs))
 
 
 def _left(step: StepFacts, left: float) -> StepFacts:

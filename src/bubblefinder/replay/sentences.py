@@ -31,7 +31,7 @@ def sentence(estimate: Estimate, *, why: bool = True) -> str:
         return f"The step loses {gain}{f': {doubt_words(estimate.doubt.profilers_ns)}' if why else ''}."
     bound = f"Then {BOUNDS[then.bound]}"
     if then.recoverable_ns < NOTHING * then.now_ns:
-        by_host = then.bound is Bound.HOST and then.now_ns - then.low_ns >= NOTHING * then.now_ns
+        by_host = then.bound is Bound.HOST and then.gain_range_ns[1] >= NOTHING * then.now_ns
         sure = " for sure" if by_host else ""
         return f"Almost nothing to gain{sure}: the step stays at {duration(then.step_ns)}. {bound}{_range(then)}."
     part = share(then.recoverable_ns / then.now_ns)
@@ -49,7 +49,7 @@ def doubt_words(profilers_ns: int | None) -> str:
 
 def _range(then: Prediction) -> str:
     """Return the range, where it is wider than the digits shown."""
-    low, high = duration(then.low_ns), duration(then.high_ns)
+    low, high = (duration(end) for end in then.range_ns)
     if low == high:
         return ""
     why = ", since a host's speed differs between runs" if then.bound is Bound.HOST else ""

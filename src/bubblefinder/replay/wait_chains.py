@@ -7,7 +7,7 @@ The gain of all together is shared out in the order of the step: each gets what 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING, Final
 
@@ -18,8 +18,8 @@ from bubblefinder.causes.recurring import recurring_groups
 from bubblefinder.causes.site_facts import facts_of_sites
 from bubblefinder.replay.changes import HostSpeed, RemoveWaits
 from bubblefinder.replay.handing_on import blocked, moved_to, preparing_of
-from bubblefinder.replay.likely_costs import without_tracing
 from bubblefinder.replay.predict import predict, steps_after
+from bubblefinder.replay.untraced import without_tracing
 from bubblefinder.timeline.rank import Rank
 
 if TYPE_CHECKING:
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from bubblefinder.causes.facts import SiteFacts
     from bubblefinder.causes.model import Causes
     from bubblefinder.replay.changes import Change
-    from bubblefinder.replay.likely_costs import Untraced
     from bubblefinder.replay.model import Model
     from bubblefinder.replay.predict import Prediction
     from bubblefinder.steps.model import Steps
@@ -51,15 +50,14 @@ class Link:
     Attributes:
         site: what is known of it.
         alone: the step without it.
-        in_turn_ns: what the median step loses by it when the links before it are gone; these sum to what all give.
-        in_turn_range_ns: between which ends that lies, by the speed of the host in other captures.
+        in_turn: the step without the links up to it, where those before it are gone already; what these give sums to
+            what all give.
         moves_to: position of the link that waits in its place when it alone is gone, null if none does.
     """
 
     site: SiteFacts
     alone: Prediction
-    in_turn_ns: int
-    in_turn_range_ns: tuple[int, int]
+    in_turn: Prediction
     moves_to: int | None
 
 
@@ -75,7 +73,8 @@ class WaitChain:
         joint: the step without any of them.
         half_work: the step with them and a host that needs half the time for its own work.
         both: the step with neither the waits nor that half.
-        untraced: the step with neither the waits nor the profiler; None if nothing is known of what that costs.
+        untraced_ns: the shortest and the longest step with neither the waits nor the profiler; None if nothing is
+            known of what that costs.
     """
 
     links: tuple[Link, ...]
@@ -84,7 +83,7 @@ class WaitChain:
     joint: Prediction
     half_work: Prediction
     both: Prediction
-    untraced: Untraced | None
+    untraced_ns: tuple[int, int] | None
 
 
 def wait_chains(
@@ -108,14 +107,14 @@ def _chain(timeline: Timeline, causes: Causes, model: Model, mine: RankSteps, ra
         return None
     removed = RemoveWaits(on_every_rank(causes, (site for part in ordered for site in part)))
     gone, links, held = frozenset[int](), list[Link](), blocked(model, rank)
-    before = None
+    before = predict(model, [])[rank]
     for part in ordered:
         gone |= set(part)
         alone, so_far = (RemoveWaits(on_every_rank(causes, sites)) for sites in (part, gone))
         next_one = moved_to(ordered, part, held, blocked(model, rank, alone))
         facts = facts_of_sites(timeline, causes, mine, part)
         then = predict(model, [so_far])[rank]
-        links.append(Link(facts, predict(model, [alone])[rank], *_between(before, then), next_one))
+        links.append(Link(facts, predict(model, [alone])[rank], _in_turn(before, then), next_one))
         before = then
     preparing, idle = preparing_of(model, rank, ordered[0])
     return WaitChain(
@@ -125,15 +124,14 @@ def _chain(timeline: Timeline, causes: Causes, model: Model, mine: RankSteps, ra
         joint=predict(model, [removed])[rank],
         half_work=predict(model, [HALF_THE_WORK])[rank],
         both=predict(model, [removed, HALF_THE_WORK])[rank],
-        untraced=without_tracing(timeline, model, rank, [removed]),
+        untraced_ns=without_tracing(timeline, model, rank, [removed]),
     )
 
 
-def _between(before: Prediction | None, then: Prediction) -> tuple[int, tuple[int, int]]:
-    """Return what the step loses from one prediction to the next, and between which ends, each at one host's speed."""
-    told = [(one.step_ns, one.high_ns, one.low_ns) if one else (then.now_ns,) * 3 for one in (before, then)]
-    lost, slow, fast = (earlier - later for earlier, later in zip(*told, strict=True))
-    return lost, (min(lost, max(min(slow, fast), 0)), max(lost, slow, fast))
+def _in_turn(before: Prediction, then: Prediction) -> Prediction:
+    """Return a prediction on top of another, on each of the hosts."""
+    steps = zip(before.runs, then.runs, strict=True)
+    return replace(then, runs=tuple((earlier, later) for (_, earlier), (_, later) in steps))
 
 
 def _linked(

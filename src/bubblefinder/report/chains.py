@@ -17,6 +17,7 @@ from bubblefinder.units import duration, plural, share
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
+    from bubblefinder.replay.predict import Prediction
     from bubblefinder.replay.recoverable import Recoverable
     from bubblefinder.replay.wait_chains import Link, WaitChain
     from bubblefinder.rules.model import Match
@@ -37,35 +38,30 @@ def _chain(chain: WaitChain, rank: Rank, doubt: Doubt, named: Mapping[int, Match
         joint=joint,
         half_work=half,
         both=both,
-        links=[_link(link, named.get(link.site.sites[0]), doubt.profilers_ns) for link in chain.links],
+        links=[_link(link, named.get(link.site.sites[0]), Doubt(doubt.profilers_ns)) for link in chain.links],
         preparing_ns=chain.preparing_ns,
         idle_ns=chain.idle_ns,
-        untraced_range_ns=[chain.untraced.low_ns, chain.untraced.high_ns] if chain.untraced else None,
+        untraced_range_ns=list(chain.untraced_ns) if chain.untraced_ns else None,
     )
 
 
 def _three(chain: WaitChain, doubt: Doubt) -> tuple[Estimate, Estimate, Estimate]:
     """Return what a chain gives without its waits, with half the host's work, and with both, as far as it is known."""
-    joint = Estimate(chain.joint, Doubt(doubt.profilers_ns), untraced=chain.untraced)
-    return joint, Estimate(chain.half_work, doubt), Estimate(chain.both, doubt, joint.gain_range_ns[0])
+    joint = Estimate(chain.joint, Doubt(doubt.profilers_ns))
+    return joint, Estimate(chain.half_work, doubt), Estimate(chain.both, doubt)
 
 
-def _link(link: Link, match: Match | None, profilers_ns: int | None) -> ChainLink:
-    alone, told = link.alone, profilers_ns is None
+def _link(link: Link, match: Match | None, doubt: Doubt) -> ChainLink:
+    turn = _told(link.in_turn, doubt)
     return ChainLink(
         rule=match.rule if match else None,
         title=match.title if match else link.site.api,
-        recoverable_ns=alone.recoverable_ns if told else None,
-        in_turn_ns=link.in_turn_ns if told else None,
+        recoverable_ns=link.alone.recoverable_ns if doubt.told else None,
+        in_turn_ns=turn.ns,
         moves_to=link.moves_to,
-        recoverable_range_ns=list(Doubt(profilers_ns).gains(alone)),
-        in_turn_range_ns=_less(link.in_turn_range_ns, profilers_ns),
+        recoverable_range_ns=list(doubt.gains(link.alone)),
+        in_turn_range_ns=turn.range_ns,
     )
-
-
-def _less(ends: tuple[int, int], profilers_ns: int | None) -> list[int]:
-    """Return what a cure gives at least and at most, where so much of it may be the profiler's time."""
-    return [max(ends[0] - (profilers_ns or 0), 0), ends[1]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,10 +74,12 @@ class InTurn:
 
 def in_turn(subject: object, cured: Recoverable) -> InTurn:
     """Return what a wait of a chain gives in its turn, a range alone where the profiler's part can't be told."""
-    link, profilers_ns = cured.link(subject) if isinstance(subject, SiteFacts) else None, cured.untold_ns
-    if link is None:
-        return InTurn()
-    return InTurn(link.in_turn_ns if profilers_ns is None else None, _less(link.in_turn_range_ns, profilers_ns))
+    link = cured.link(subject) if isinstance(subject, SiteFacts) else None
+    return _told(link.in_turn, Doubt(cured.untold_ns)) if link else InTurn()
+
+
+def _told(then: Prediction, doubt: Doubt) -> InTurn:
+    return InTurn(then.recoverable_ns if doubt.told else None, list(doubt.gains(then)))
 
 
 def chain_words(subject: object, cured: Recoverable) -> Iterator[str]:
@@ -121,7 +119,7 @@ def _gain(estimate: Estimate) -> str:
     if then is None:
         return between(estimate.gain_range_ns)
     part = share(then.recoverable_ns / then.now_ns)
-    left = duration(then.step_ns) + between_words((then.low_ns, then.high_ns))
+    left = duration(then.step_ns) + between_words(then.range_ns)
     return f"{duration(then.recoverable_ns)} ({part}; the step then takes {left})"
 
 

@@ -70,7 +70,7 @@ def finding(match: Match, cured: Recoverable, ranks: int) -> Finding:
         in_turn_range_ns=turn.range_ns,
         idle_share=_idle_share(subject, match.bubble_p50_ns),
         recoverable_range_ns=list(doubt.gains(told)) if told else None,
-        step_after_range_ns=[then.low_ns, then.high_ns] if then else None,
+        step_after_range_ns=list(then.range_ns) if then else None,
         caveats=list(told.notes) if told else [],
     )
 
@@ -97,7 +97,7 @@ def joint(cured: Recoverable, verdicts: Verdicts, rank: Rank | None) -> Joint | 
         findings=len(mine),
         step_ns=then.step_ns,
         recoverable_ns=then.recoverable_ns,
-        range_ns=[then.low_ns, then.high_ns],
+        range_ns=list(then.range_ns),
     )
 
 

@@ -75,8 +75,9 @@ class Finding:
     """The same at least and at most; where the profiler's part of the step can't be told there is this range alone."""
     idle_share: float | None = None
     recoverable_range_ns: list[int] | None = None
-    """What the median step loses at least and at most: a host's speed differs between captures of one program. Where
-    the profiler's part of the step can't be told there is this range alone, and no value."""
+    """What the median step loses at least and at most on any one of the hosts that another run may meet, with and
+    without the cause on the same host. Where the profiler's part of the step can't be told there is this range alone,
+    on hosts without the profiler, and no value."""
     step_after_range_ns: list[int] | None = None
     caveats: list[str] = field(default_factory=list)
     """What the prediction rests on that the capture doesn't show."""
@@ -117,8 +118,9 @@ class Expected:
 class Predicted:
     """The median step after a change, by the what-if replay.
 
-    `range_ns` is its low and its high end, `recoverable_range_ns` the least and the most that the change gives. Where
-    the profiler's part of the step can't be told there are ranges alone, with that part in them.
+    `range_ns` is its low and its high end over the hosts that another run may meet, `recoverable_range_ns` the least
+    and the most that the change gives on any one of them: the two don't subtract. Where the profiler's part of the step
+    can't be told there are ranges alone, over hosts without the profiler.
     """
 
     recoverable_ns: int | None

@@ -2,8 +2,7 @@ from __future__ import annotations
 
 from bubblefinder.replay.changes import HostSpeed, RemoveWaits
 from bubblefinder.replay.doubt import Doubt, Estimate
-from bubblefinder.replay.fixes import Fix, best_order, find_fixes, hidden
-from bubblefinder.replay.likely_costs import Untraced
+from bubblefinder.replay.fixes import best_order, find_fixes
 from bubblefinder.replay.predict import predict
 from bubblefinder.replay.recoverable import everywhere
 from bubblefinder.timeline.rank import Rank
@@ -57,17 +56,6 @@ def test_where_there_are_ranges_alone_the_order_goes_by_them() -> None:
     first, *_ = best_order(model, fixes, lane, doubt)
     most = {fix.name: Estimate(predict(model, [fix.change])[lane], doubt).gain_range_ns[1] for fix in fixes}
     assert most[first.fix.name] == max(most.values())
-
-
-def test_what_the_profiler_hides_of_a_chain_is_known_of_whatever_takes_it_away() -> None:
-    lane, known = Rank(0, 1), Untraced(low_ns=1, high_ns=3, most_ns=2)
-    chain = Fix("the chain of waits", "", RemoveWaits(frozenset({1, 2})), untraced=((lane, known),))
-    fixes = [Fix("one", "", RemoveWaits(frozenset({1}))), chain]
-    assert hidden(fixes, lane, [chain.change]) == known
-    assert hidden(fixes, lane, [RemoveWaits(frozenset({1, 2, 3})), HostSpeed(2.0)]) == known
-    assert hidden(fixes, lane, [RemoveWaits(frozenset({1})), RemoveWaits(frozenset({2}))]) == known
-    assert hidden(fixes, lane, [RemoveWaits(frozenset({1}))]) is None
-    assert hidden(fixes, Rank(1, 1), [chain.change]) is None
 
 
 def test_three_reads_of_one_plan_go_together() -> None:

@@ -8,9 +8,9 @@ import pytest
 
 from bubblefinder.overhead.calibration import bundled_calibrations
 from bubblefinder.overhead.model import ZERO, Costs
-from bubblefinder.replay.likely_costs import left_without_tracing
 from bubblefinder.replay.predict import steps_after
 from bubblefinder.replay.tracing import remove_tracing, tracing_of
+from bubblefinder.replay.untraced import left_without_tracing
 from bubblefinder.timeline.rank import Rank
 from bubblefinder.trace.model import Gpu
 from tests.judged import Judged, judge

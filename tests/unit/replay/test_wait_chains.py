@@ -76,7 +76,7 @@ def test_all_together_give_what_the_loop_without_them_takes() -> None:
     assert chain is not None
     assert [link.site.bytes for link in chain.links] == [72, 24, 8]
     assert chain.joint.step_ns == pytest.approx(step_ns(engine()), rel=0.03)
-    assert sum(link.in_turn_ns for link in chain.links) == chain.joint.recoverable_ns
+    assert sum(link.in_turn.recoverable_ns for link in chain.links) == chain.joint.recoverable_ns
 
 
 def test_one_alone_hands_the_wait_on_to_the_next() -> None:
