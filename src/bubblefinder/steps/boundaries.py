@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
-from bubblefinder.intervals import distinct
-from bubblefinder.lookup import column_of, kept
+from bubblefinder.intervals import begin_and_end, distinct, one_of
+from bubblefinder.lookup import NOWHERE, changes, column_of, kept, order_of, places
 from bubblefinder.trace.model import GRAPH, KERNEL
 
 if TYPE_CHECKING:
@@ -115,7 +115,7 @@ class Launches:
     @cached_property
     def of_thread(self) -> dict[int, Launches]:
         """Those of each thread."""
-        return {thread: self.at(self.thread == thread) for thread in np.unique(self.thread).tolist()}
+        return {thread: self.at(self.thread == thread) for thread in distinct(self.thread).tolist()}
 
     @cached_property
     def begun(self) -> Ints:
@@ -135,65 +135,96 @@ class Launches:
 
 def lane_launches(lane: RankWork, calls: pl.DataFrame) -> Launches:
     """Return the calls that launched work of the lane."""
-    known = lane.operations["call_index"].is_not_null().to_numpy()
-    call = lane.operations["call_index"].to_numpy()[known].astype(np.int64)
-    order = np.argsort(call, kind="stable")
-    call = call[order]
-    first = np.flatnonzero(np.concatenate((np.ones(min(len(call), 1), np.bool_), call[1:] != call[:-1])))
-    in_graph = pl.col("replay_index").is_not_null()
-    computes = lane.operations.select(pl.col("kind").is_in((KERNEL, GRAPH)) | in_graph).to_series().to_numpy()
-    started, ended = (lane.operations[name].to_numpy()[known][order] for name in ("start_ns", "end_ns"))
-    computed = np.where(computes[known][order], ended, _NOTHING_YET)
-    replays = lane.operations.select(in_graph).to_series().to_numpy()[known][order].astype(np.int64)
+    call = places(lane.operations["call_index"])
+    order = order_of((call,))
+    at = slice(None) if order is None else order
+    call = call[at]
+    first = np.flatnonzero(changes(call)) if len(call) else np.empty(0, np.int64)
+    first = first[call[first] != NOWHERE]
     if not len(first):
         none = np.empty(0, np.int64)
         return Launches(none, none, none, none, np.empty(0, np.bool_))
-    weight = np.diff(np.append(first, len(call))) if lane.replays.is_empty() else np.maximum.reduceat(replays, first)
+    kind, started, ended = (lane.operations[name].to_numpy()[at] for name in ("kind", "start_ns", "end_ns"))
+    replayed = lane.operations["replay_index"].is_not_null().to_numpy()[at]
+    computed = np.where(one_of(kind, (KERNEL, GRAPH)) | replayed, ended, _NOTHING_YET)
     begun, computed = np.minimum.reduceat(started, first), np.maximum.reduceat(computed, first)
+    eager = lane.replays.is_empty()
+    weight = np.diff(first, append=len(call)) if eager else np.maximum.reduceat(replayed.astype(np.int64), first)
     called, thread = (calls[name].to_numpy()[call[first]] for name in ("start_ns", "thread"))
-    order = np.lexsort((begun, called))
-    begun, computed = begun[order], computed[order]
-    before = np.concatenate(([_NOTHING_YET], np.maximum.accumulate(computed)[:-1]))
+    before = np.empty_like(computed)
+    order = order_of((called, begun))
+    at = slice(None) if order is None else order
+    called, thread, begun, weight, computed = (values[at] for values in (called, thread, begun, weight, computed))
+    before[:1] = _NOTHING_YET
+    np.maximum.accumulate(computed[:-1], out=before[1:])
     ahead = (computed == _NOTHING_YET) & (begun < before)
-    return Launches(called[order], thread[order], begun, weight[order], ahead)
+    return Launches(called, thread, begun, weight, ahead)
 
 
-def mark_boundaries(launches: Launches, marks: pl.DataFrame) -> Ints:
-    """Return the start of the first operation launched inside each mark; marks that launch nothing have none.
+@dataclass(frozen=True, eq=False, slots=True)
+class Marks:
+    """Ranges in order of their begin, which don't overlap each other on a thread, and the launches that each holds.
 
-    Copies that ran ahead, beside the work of the step before, don't begin the step if anything else does.
+    A range counts for its own thread; those of threads that launch nothing at all count where no other does, for the
+    whole process. Of ranges that overlap, the one begun last holds.
 
-    Args:
+    Attributes:
         launches: the lane's, from `lane_launches`.
-        marks: ranges with thread, start_ns and end_ns that don't overlap each other on a thread.
+        thread: of each range.
+        own: its thread launches something.
+        low, high: from which and up to which position launches of its thread, or of all, began inside it.
     """
-    found = []
-    for mine, low, high in _inside(launches, marks):
-        edges = np.column_stack((low, high)).ravel()
-        first, any_first = (np.minimum.reduceat(times, edges)[::2] for times in (mine.begun, mine.anything))
-        found.append(np.where(first < _NEVER, first, any_first))
-    return distinct(np.concatenate(found)) if found else np.empty(0, np.int64)
+
+    launches: Launches
+    thread: Ints
+    own: Bools
+    low: Ints
+    high: Ints
+
+    @classmethod
+    def of(cls, launches: Launches, ranges: pl.DataFrame) -> Marks:
+        """Return the ranges of a frame with thread, start_ns and end_ns, in its order."""
+        thread, (begin, end) = ranges["thread"].to_numpy(), begin_and_end(ranges)
+        own, low, high = np.zeros(len(thread), np.bool_), np.zeros(len(thread), np.int64), np.zeros(len(thread), np.int64)
+        for one in distinct(thread).tolist():
+            mine = thread == one
+            own[mine] = one in launches.of_thread
+            begun = launches.of_thread.get(one, launches).start_ns
+            low[mine], high[mine] = (np.searchsorted(begun, times[mine]) for times in (begin, end))
+        return cls(launches, thread, own, low, high)
+
+    def at(self, chosen: Ints) -> Marks:
+        """Return some of the ranges."""
+        return Marks(self.launches, *(values[chosen] for values in (self.thread, self.own, self.low, self.high)))
+
+    @property
+    def boundaries(self) -> Ints:
+        """The start of the first operation launched inside each range that launches any.
+
+        Copies that ran ahead, beside the work of the step before, don't begin the step if anything else does.
+        """
+        found = []
+        for mine, low, high in self._held():
+            edges = np.column_stack((low, high)).ravel()
+            first, any_first = (np.minimum.reduceat(times, edges)[::2] for times in (mine.begun, mine.anything))
+            found.append(np.where(first < _NEVER, first, any_first))
+        return distinct(np.concatenate(found)) if found else np.empty(0, np.int64)
+
+    @property
+    def weight(self) -> int:
+        """The weight of all launches that began inside one of the ranges."""
+        return sum(int((mine.weighed[high] - mine.weighed[low]).sum()) for mine, low, high in self._held())
+
+    def _held(self) -> Iterator[tuple[Launches, Ints, Ints]]:
+        """Yield launches, and for each range that holds some of them the positions from which and up to which."""
+        of_thread = self.launches.of_thread
+        for thread in distinct(self.thread[self.own]).tolist() or [None]:
+            mine = slice(None) if thread is None else self.thread == thread
+            low = self.low[mine]
+            high = np.minimum(self.high[mine], np.append(low[1:], _NEVER))
+            yield of_thread.get(thread, self.launches), low[low < high], high[low < high]
 
 
-def weight_inside(launches: Launches, marks: pl.DataFrame) -> int:
-    """Return the weight of all launches that began inside one of the marks, see `mark_boundaries`."""
-    return sum(int((mine.weighed[high] - mine.weighed[low]).sum()) for mine, low, high in _inside(launches, marks))
-
-
-def _inside(launches: Launches, marks: pl.DataFrame) -> Iterator[tuple[Launches, Ints, Ints]]:
-    """Yield launches, and for each mark that holds some of them the positions from which and up to which they lie.
-
-    A mark counts for its own thread; where that thread launches nothing at all, for the whole process. Of marks that
-    overlap, the one begun last holds.
-    """
-    rows = marks[["thread", "start_ns", "end_ns"]].sort("start_ns")
-    threads, starts, ends = (rows[name].to_numpy() for name in ("thread", "start_ns", "end_ns"))
-    of_thread = launches.of_thread
-    own = [thread for thread in distinct(threads).tolist() if thread in of_thread]
-    for thread in own or [None]:
-        mine = launches if thread is None else of_thread[thread]
-        chosen = slice(None) if thread is None else threads == thread
-        begin, end = starts[chosen], ends[chosen]
-        low = np.searchsorted(mine.start_ns, begin)
-        high = np.searchsorted(mine.start_ns, np.minimum(end, np.append(begin[1:], _NEVER)))
-        yield mine, low[low < high], high[low < high]
+def mark_boundaries(launches: Launches, ranges: pl.DataFrame) -> Ints:
+    """Return where the work of ranges with thread, start_ns and end_ns begins, see `Marks`."""
+    return Marks.of(launches, ranges.sort("start_ns")).boundaries

@@ -6,13 +6,14 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+import numpy as np
 import polars as pl
 
 from bubblefinder.errors import UsageError
-from bubblefinder.intervals import begin_and_end, outermost
-from bubblefinder.lookup import kept
+from bubblefinder.intervals import outermost
+from bubblefinder.lookup import kept, order_of
 from bubblefinder.steps import thresholds
-from bubblefinder.steps.boundaries import lane_launches, mark_boundaries, weight_inside
+from bubblefinder.steps.boundaries import Marks, lane_launches
 
 if TYPE_CHECKING:
     from bubblefinder.intervals import Ints
@@ -81,8 +82,8 @@ def asked_mark(timeline: Timeline, lane: RankWork, pattern: str) -> Mark | None:
     except (re.error, pl.exceptions.ComputeError) as error:
         raise UsageError(f"--step-by nvtx: {pattern!r} is not a regular expression: {error}") from error
     launches = lane_launches(lane, timeline.calls)
-    marks = _outermost(_whole(timeline, launches, kept(ranges, ranges["process"] == lane.process)))
-    boundaries = mark_boundaries(launches, marks)
+    ranges = _whole(timeline, launches, kept(ranges, ranges["process"] == lane.process))
+    boundaries = Marks.of(launches, ranges).at(_outermost(ranges, np.arange(len(ranges)))).boundaries
     return Mark(pattern, boundaries) if len(boundaries) else None
 
 
@@ -92,19 +93,22 @@ def marks_of(timeline: Timeline, lane: RankWork, since_ns: int) -> list[Mark]:
     A known name speaks for itself. So does a range around nearly all launches, unless a longer one does the same:
     then it may be that of a layer.
     """
-    ranges = kept(timeline.ranges.rows, timeline.ranges.rows["process"] == lane.process)
+    rows = timeline.ranges.rows.with_columns(timeline.ranges.names.alias("text"))
+    ranges = kept(rows, rows["process"] == lane.process)
     if ranges.is_empty():
         return []
     launches = lane_launches(lane, timeline.calls)
     launches = launches.at(launches.start_ns >= since_ns)
+    ranges = _whole(timeline, launches, ranges)
+    every = Marks.of(launches, ranges)
     found: list[Mark] = []
     covered = False
-    for text, rows, known in _candidates(_whole(timeline, launches, ranges)):
-        marks = _outermost(rows)
-        boundaries = mark_boundaries(launches, marks)
+    for text, rows, known in _candidates(ranges):
+        marks = every.at(_outermost(ranges, rows))
+        boundaries = marks.boundaries
         if len(boundaries) < thresholds.FEWEST - 1 or any(mark.text == text for mark in found):
             continue
-        covers = _covers(launches, marks, thresholds.NEARLY_ALL)
+        covers = marks.weight >= thresholds.NEARLY_ALL * int(launches.weight.sum())
         outer = covers and not covered and not _PART.search(text)
         bonus = thresholds.KNOWN_POINTS if known else thresholds.OUTER_POINTS if outer else 0.0
         covered |= covers
@@ -112,26 +116,28 @@ def marks_of(timeline: Timeline, lane: RankWork, since_ns: int) -> list[Mark]:
     return found
 
 
-def _candidates(ranges: pl.DataFrame) -> list[tuple[str, pl.DataFrame, bool]]:
-    """Return (name, its ranges, whether the name is a known step mark): known ones first, then by total length."""
+def _candidates(ranges: pl.DataFrame) -> list[tuple[str, Ints, bool]]:
+    """Return (name, its ranges, whether the name is a known step mark): known ones first, then by total length.
+
+    A known name is called as most of its ranges are, of several texts the first in order.
+    """
     lengths = pl.col("end_ns").clip(upper_bound=pl.col("start_ns").max()) - pl.col("start_ns")
-    texts = ranges.with_columns(length=lengths).group_by("text").agg(pl.len(), pl.col("length").sum())
-    hits = [texts["text"].filter(texts["text"].str.contains(pattern)) for pattern in KNOWN]
-    known = [ranges.filter(pl.col("text").is_in(hit.implode())) for hit in hits if len(hit)]
-    named = (
-        kept(texts, texts["len"] >= thresholds.FEWEST - 1)
-        .sort("length", "text", descending=[True, False])
-        .head(thresholds.MOST_NAMES)["text"]
-    )
-    parts = ranges.filter(pl.col("text").is_in(named.implode())).partition_by("text", as_dict=True)
-    plain = [(text, parts[text,], False) for text in named]
-    often = [rows for rows in known if len(rows) >= thresholds.FEWEST - 1]
-    return [(_most_frequent(rows["text"]), rows, True) for rows in often] + plain
+    texts = ranges.group_by("text").agg(pl.len(), length=lengths.sum()).with_columns(pl.col("text").cast(pl.String))
+    hits = [kept(texts, texts["text"].str.contains(pattern)) for pattern in KNOWN]
+    known = [hit.sort("len", "text", descending=[True, False]) for hit in hits]
+    plain = texts.sort("length", "text", descending=[True, False])
+    often = thresholds.FEWEST - 1
+    named = [(hit["text"].to_list(), True) for hit in known if hit["len"].sum() >= often]
+    named += [([text], False) for text in kept(plain, plain["len"] >= often)["text"].head(thresholds.MOST_NAMES)]
+    rows = _rows_of(ranges["text"], [text for some, _ in named for text in some])
+    return [(some[0], np.sort(np.concatenate([rows[text] for text in some])), is_known) for some, is_known in named]
 
 
-def _most_frequent(texts: pl.Series) -> str:
-    """Return the text that comes most often, of several the first in order."""
-    return str(texts.value_counts().sort("count", "text", descending=[True, False])["text"][0])
+def _rows_of(texts: pl.Series, wanted: list[str]) -> dict[str, Ints]:
+    """Return the positions of some texts in a column, by text."""
+    rows = texts.to_frame().with_row_index("row").filter(pl.col("text").is_in(wanted))
+    found = rows.group_by("text").agg("row")
+    return dict(zip(found["text"].to_list(), (row.to_numpy().astype(np.int64) for row in found["row"]), strict=True))
 
 
 def _whole(timeline: Timeline, launches: Launches, ranges: pl.DataFrame) -> pl.DataFrame:
@@ -143,11 +149,9 @@ def _whole(timeline: Timeline, launches: Launches, ranges: pl.DataFrame) -> pl.D
     return ranges.filter(~cut_off)
 
 
-def _outermost(ranges: pl.DataFrame) -> pl.DataFrame:
-    """Leave out ranges inside another of the same selection on their thread."""
-    ordered = ranges.sort("thread", "start_ns", "end_ns", descending=[False, False, True])
-    return kept(ordered, outermost(ordered["thread"].to_numpy(), *begin_and_end(ordered)))
-
-
-def _covers(launches: Launches, marks: pl.DataFrame, share: float) -> bool:
-    return weight_inside(launches, marks) >= share * int(launches.weight.sum())
+def _outermost(ranges: pl.DataFrame, rows: Ints) -> Ints:
+    """Return those of some ranges that lie inside no other of them on their thread, by their begin."""
+    thread, start, end = (ranges[name].to_numpy()[rows] for name in ("thread", "start_ns", "end_ns"))
+    order = order_of((start, -end))
+    at = slice(None) if order is None else order
+    return rows[at][outermost(thread[at], start[at], end[at])]
