@@ -25,6 +25,8 @@ _FAR: Final = 1 << 61
 """Times of several groups put behind each other reach no further, so that no sum of two of them overflows."""
 _TICKED_OFF: Final = 32
 """A list of so many times as many ticks as there are values is still quicker than sorting them."""
+_DIGIT_BITS: Final = 16
+_DIGIT: Final = (1 << _DIGIT_BITS) - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +102,19 @@ def tallied(values: Ints, below: int) -> tuple[Ints, Ints]:
     counts = np.bincount(values, minlength=below)
     found = np.flatnonzero(counts)
     return found, counts[found]
+
+
+def places_of(symbols: Ints) -> list[Ints]:
+    """Return the positions of each symbol, in order.
+
+    Sorted by two bytes at a time: numpy sorts such small numbers by their digits, many times quicker than large ones.
+    """
+    order: Ints = np.argsort((symbols & _DIGIT).astype(np.uint16), kind="stable")
+    rest = symbols >> _DIGIT_BITS
+    while rest.any():
+        order = order[np.argsort((rest & _DIGIT).astype(np.uint16)[order], kind="stable")]
+        rest >>= _DIGIT_BITS
+    return np.split(order, np.flatnonzero(np.diff(symbols[order])) + 1)
 
 
 def outermost(groups: Ints, starts: Ints, ends: Ints) -> Bools:

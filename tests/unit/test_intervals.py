@@ -17,6 +17,7 @@ from bubblefinder.intervals import (
     one_of,
     outermost,
     percentile,
+    places_of,
     split,
     union,
     within,
@@ -144,3 +145,9 @@ def test_which_are_outermost_is_told_beside_a_time_however_far_away(far: int) ->
 def test_one_of_a_few_is_isin(values: list[int]) -> None:
     numbers = np.array(values, np.int64)
     assert one_of(numbers, (1, 4)).tolist() == np.isin(numbers, (1, 4)).tolist()
+
+
+@given(st.lists(st.sampled_from([0, 1, 65_535, 65_536, 65_537, 1 << 31, (1 << 40) + 1])))
+def test_the_places_of_each_symbol_are_told_in_order_however_large_it_is(symbols: list[int]) -> None:
+    found = [part.tolist() for part in places_of(np.array(symbols, np.int64)) if len(part)]
+    assert found == [[n for n, one in enumerate(symbols) if one == symbol] for symbol in sorted(set(symbols))]

@@ -10,7 +10,7 @@ import polars as pl
 from bubblefinder.causes.stalls import late_idle
 from bubblefinder.causes.thresholds import COVERS, FEWEST, HOLE_FACTOR, HOLE_NS, PAUSE_NS
 from bubblefinder.intervals import Cover, begin_and_end, overlap_with, union, union_of
-from bubblefinder.lookup import changes, kept, positions, taken
+from bubblefinder.lookup import changes, kept, places, positions, taken
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -67,7 +67,7 @@ def _of_thread(
     handed = kept(waits, (waits["launcher"] == thread) & (waits["thread"] != thread) & (waits["gpu"] == gpu))
     given = np.sort(handed["end_ns"].to_numpy())
     shown = [(reason, _unexplained(_idle_under(rows, idle), given)) for reason, rows in _sources(timeline, thread)]
-    holes = _idle_under(stretches.filter(_is_hole()), idle)
+    holes = _idle_under(_holes(stretches), idle)
     starts, ends = begin_and_end(holes)
     free = ~_ended_by(starts, ends, given)
     holes = holes.with_columns(_reasons(shown, starts, ends)).filter(pl.Series(free))
@@ -88,7 +88,7 @@ def _of_thread(
 
 
 def _stretches(timeline: Timeline, submitted: pl.DataFrame, gpu: int, thread: int) -> pl.DataFrame:
-    """Return the time between a thread's calls, with `usual`: the median at the same place of the step.
+    """Return the time between a thread's calls, with a number for its place of the step.
 
     A place is the role launched last, the calls made since, and the API that ends the stretch.
     """
@@ -98,26 +98,28 @@ def _stretches(timeline: Timeline, submitted: pl.DataFrame, gpu: int, thread: in
     launch = positions(launched["call_index"].to_numpy(), index.to_numpy(), len(timeline.calls))
     last = launch.forward_fill().shift(1)
     run = changes(launched["phase"][last].fill_null(0).to_numpy())
-    position = np.arange(len(run), dtype=np.uint32)
-    number = position - np.maximum.accumulate(np.where(run, position, 0))
+    position = np.arange(len(run))
+    made = position - np.maximum.accumulate(np.where(run, position, 0))
     calls = taken(timeline.calls[["start_ns", "end_ns", "api"]], index)
+    behind, api = (places(column.to_physical()) for column in (launched["role"][last], calls["api"]))
     reach = calls["end_ns"].cum_max().shift(1)
     stretches = calls.select(
-        "api",
         call_index=index,
-        behind=launched["role"][last],
-        number=pl.Series(number),
+        place=pl.Series((made * (behind.max() + 2) + behind) * (api.max() + 2) + api),
         start_ns=reach,
         end_ns=pl.max_horizontal("start_ns", reach),
-    )[1:]
+    )
+    return stretches[1:]
+
+
+def _holes(stretches: pl.DataFrame) -> pl.DataFrame:
+    """Return the stretches that are far longer than the median at their place, where that is of enough of them."""
     length = pl.col("end_ns") - pl.col("start_ns")
-    place = ("behind", "number", "api")
-    usual = stretches.select(usual=length.median().over(place), alike=pl.len().over(place))
-    return stretches.drop(place).hstack(usual).with_columns(length=length)
-
-
-def _is_hole() -> pl.Expr:
-    return (pl.col("alike") >= FEWEST) & (pl.col("length") > HOLE_FACTOR * pl.col("usual") + HOLE_NS)
+    long = stretches.filter(length > HOLE_NS)
+    alike = stretches.filter(pl.col("place").is_in(long["place"].unique().implode()))
+    usual = alike.group_by("place").agg(usual=length.median(), alike=pl.len())
+    far = (pl.col("alike") >= FEWEST) & (length > HOLE_FACTOR * pl.col("usual") + HOLE_NS)
+    return long.join(usual, on="place", maintain_order="left").filter(far)
 
 
 def _sources(timeline: Timeline, thread: int) -> Iterator[tuple[str, pl.DataFrame]]:

@@ -139,7 +139,7 @@ def lane_launches(lane: RankWork, calls: pl.DataFrame) -> Launches:
     order = order_of((call,))
     at = slice(None) if order is None else order
     call = call[at]
-    first = np.flatnonzero(changes(call)) if len(call) else np.empty(0, np.int64)
+    first = np.flatnonzero(changes(call))
     first = first[call[first] != NOWHERE]
     if not len(first):
         none = np.empty(0, np.int64)
@@ -151,12 +151,10 @@ def lane_launches(lane: RankWork, calls: pl.DataFrame) -> Launches:
     eager = lane.replays.is_empty()
     weight = np.diff(first, append=len(call)) if eager else np.maximum.reduceat(replayed.astype(np.int64), first)
     called, thread = (calls[name].to_numpy()[call[first]] for name in ("start_ns", "thread"))
-    before = np.empty_like(computed)
     order = order_of((called, begun))
     at = slice(None) if order is None else order
     called, thread, begun, weight, computed = (values[at] for values in (called, thread, begun, weight, computed))
-    before[:1] = _NOTHING_YET
-    np.maximum.accumulate(computed[:-1], out=before[1:])
+    before = np.concatenate(([_NOTHING_YET], np.maximum.accumulate(computed)[:-1]))
     ahead = (computed == _NOTHING_YET) & (begun < before)
     return Launches(called, thread, begun, weight, ahead)
 
@@ -185,17 +183,17 @@ class Marks:
     def of(cls, launches: Launches, ranges: pl.DataFrame) -> Marks:
         """Return the ranges of a frame with thread, start_ns and end_ns, in its order."""
         thread, (begin, end) = ranges["thread"].to_numpy(), begin_and_end(ranges)
-        own, low, high = np.zeros(len(thread), np.bool_), np.zeros(len(thread), np.int64), np.zeros(len(thread), np.int64)
+        own = np.isin(thread, list(launches.of_thread))
+        low, high = np.empty((2, len(thread)), np.int64)
         for one in distinct(thread).tolist():
             mine = thread == one
-            own[mine] = one in launches.of_thread
             begun = launches.of_thread.get(one, launches).start_ns
             low[mine], high[mine] = (np.searchsorted(begun, times[mine]) for times in (begin, end))
         return cls(launches, thread, own, low, high)
 
     def at(self, chosen: Ints) -> Marks:
         """Return some of the ranges."""
-        return Marks(self.launches, *(values[chosen] for values in (self.thread, self.own, self.low, self.high)))
+        return Marks(self.launches, self.thread[chosen], self.own[chosen], self.low[chosen], self.high[chosen])
 
     @property
     def boundaries(self) -> Ints:

@@ -93,8 +93,8 @@ def marks_of(timeline: Timeline, lane: RankWork, since_ns: int) -> list[Mark]:
     A known name speaks for itself. So does a range around nearly all launches, unless a longer one does the same:
     then it may be that of a layer.
     """
-    rows = timeline.ranges.rows.with_columns(timeline.ranges.names.alias("text"))
-    ranges = kept(rows, rows["process"] == lane.process)
+    named = timeline.ranges.rows.with_columns(timeline.ranges.names.alias("text"))
+    ranges = kept(named, named["process"] == lane.process)
     if ranges.is_empty():
         return []
     launches = lane_launches(lane, timeline.calls)
@@ -122,7 +122,8 @@ def _candidates(ranges: pl.DataFrame) -> list[tuple[str, Ints, bool]]:
     A known name is called as most of its ranges are, of several texts the first in order.
     """
     lengths = pl.col("end_ns").clip(upper_bound=pl.col("start_ns").max()) - pl.col("start_ns")
-    texts = ranges.group_by("text").agg(pl.len(), length=lengths.sum()).with_columns(pl.col("text").cast(pl.String))
+    texts = ranges.select("text", length=lengths).group_by("text").agg(pl.len(), pl.col("length").sum())
+    texts = texts.with_columns(pl.col("text").cast(pl.String))
     hits = [kept(texts, texts["text"].str.contains(pattern)) for pattern in KNOWN]
     known = [hit.sort("len", "text", descending=[True, False]) for hit in hits]
     plain = texts.sort("length", "text", descending=[True, False])

@@ -11,7 +11,7 @@ from bubblefinder.steps import thresholds
 from bubblefinder.steps.contrast import Contrast, contrast
 from bubblefinder.steps.events import COMPUTE, REPLAY
 from bubblefinder.steps.passes import whole_passes
-from bubblefinder.steps.recurrence import counted
+from bubblefinder.steps.recurrence import counted, share_by_turns
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -172,7 +172,7 @@ def _same(one: Segmentation, other: Segmentation) -> bool:
     if min(len(one), len(other)) <= 1:
         return False
     near = max(len(one), len(other)) < thresholds.NEAR * min(len(one), len(other))
-    if near and np.mean(np.diff(np.searchsorted(other.begins, one.begins)) == 1) > thresholds.SAME:
+    if near and share_by_turns(one.begins, other.begins, thresholds.SAME) > thresholds.SAME:
         return True
     longer, shorter = sorted((one, other), key=len)
     fewer, more = sorted((one.members, other.members))

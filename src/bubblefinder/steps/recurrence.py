@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bubblefinder.intervals import distinct, median, tallied
+from bubblefinder.intervals import distinct, median, places_of, tallied
 from bubblefinder.steps import thresholds
 from bubblefinder.steps.events import COMPUTE, READ, REPLAY, UPLOAD, WAIT
 
@@ -17,9 +17,6 @@ if TYPE_CHECKING:
 
     from bubblefinder.intervals import Bools, Ints
     from bubblefinder.steps.events import Events
-
-_DIGIT_BITS: Final = 0x10
-_DIGIT: Final = (1 << _DIGIT_BITS) - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,9 +69,10 @@ def _candidates(events: Events) -> Iterator[tuple[Ints, bool]]:
     found = []
     for symbols, single in ((events.exact, True), (events.alike, True), (pairs, False)):
         found += [(part, single) for part in places_of(symbols) if len(part) >= thresholds.FEWEST]
-    known = {part.tobytes() for part, _ in found}
-    runs = [part for part in (*_passes(events), _uploads(events)) if part.tobytes() not in known]
-    found += [(part, True) for part in runs if len(part) >= thresholds.FEWEST]
+    runs = [part for part in (*_passes(events), _uploads(events)) if len(part) >= thresholds.FEWEST]
+    lengths = {len(part) for part in runs}
+    known = {part.tobytes() for part, _ in found if len(part) in lengths}
+    found += [(part, True) for part in runs if part.tobytes() not in known]
     told = [counted(chosen) for chosen in (events.links, events.what == REPLAY)]
     wide = [(part, single) for part, single in found if _wide(part, told, len(events))]
     yield from sorted(wide, key=lambda one: (-len(one[0]), int(one[0][0])))
@@ -108,19 +106,6 @@ def _uploads(events: Events) -> Ints:
     return np.flatnonzero(uploads & ~np.append(False, uploads[:-1]))
 
 
-def places_of(symbols: Ints) -> list[Ints]:
-    """Return the positions of each symbol, in order.
-
-    Sorted by two bytes at a time: numpy sorts such small numbers by their digits, many times quicker than large ones.
-    """
-    order = np.argsort((symbols & _DIGIT).astype(np.uint16), kind="stable")
-    rest = symbols >> _DIGIT_BITS
-    while rest.any():
-        order = order[np.argsort((rest & _DIGIT).astype(np.uint16)[order], kind="stable")]
-        rest >>= _DIGIT_BITS
-    return np.split(order, np.flatnonzero(np.diff(symbols[order])) + 1)
-
-
 def counted(chosen: Bools) -> Ints:
     """Return how many are chosen before each position, and in all."""
     return np.concatenate(([0], np.cumsum(chosen)))
@@ -143,8 +128,20 @@ def alternate(one: Ints, other: Ints) -> bool:
     """Tell whether two things come by turns."""
     if abs(len(one) - len(other)) > max(1, (1 - thresholds.BY_TURNS) * max(len(one), len(other))):
         return False
-    between = np.diff(np.searchsorted(other, one))
-    return bool(np.mean(between == 1) >= thresholds.BY_TURNS)
+    return share_by_turns(one, other, thresholds.BY_TURNS) >= thresholds.BY_TURNS
+
+
+def share_by_turns(one: Ints, other: Ints, least: float) -> float:
+    """Return the share of cycles of one in which the other begins once, or no more than may be, if below `least`.
+
+    Most of those that don't come by turns show it in their first third: then no more of them is looked at.
+    """
+    cycles = max(len(one) - 1, 1)
+    early = one[: cycles // 3 + 1]
+    apart = int(np.count_nonzero(np.diff(np.searchsorted(other, early)) != 1))
+    if (most := (cycles - apart) / cycles) < least:
+        return most
+    return float(np.mean(np.diff(np.searchsorted(other, one)) == 1))
 
 
 def _begins(events: Events, members: list[Ints], single: list[bool]) -> Ints:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 import polars as pl
 
-from bubblefinder.intervals import distinct
+from bubblefinder.intervals import distinct, places_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -155,9 +155,7 @@ class Ranges:
             order = np.lexsort((-ends, starts))
             positions, starts, ends = positions[order], starts[order], ends[order]
             depth = np.arange(1, len(starts) + 1) - np.searchsorted(np.sort(ends), starts, side="right")
-            by_depth = np.argsort(depth, kind="stable")
-            bounds = np.flatnonzero(np.diff(depth[by_depth])) + 1
-            self._levels_of[thread] = [_Level(positions[at], starts[at], ends[at]) for at in np.split(by_depth, bounds)]
+            self._levels_of[thread] = [_Level(positions[at], starts[at], ends[at]) for at in places_of(depth)]
         return self._levels_of[thread]
 
 

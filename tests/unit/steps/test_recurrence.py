@@ -1,14 +1,22 @@
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bubblefinder.steps.recurrence import places_of
+from bubblefinder.steps.recurrence import share_by_turns
+
+PLACES = st.sets(st.integers(0, 60), min_size=2).map(sorted)
 
 
-@given(st.lists(st.sampled_from([0, 1, 65_535, 65_536, 65_537, 1 << 31, (1 << 40) + 1])))
-def test_the_places_of_each_symbol_are_told_in_order_however_large_it_is(symbols: list[int]) -> None:
-    found = [part.tolist() for part in places_of(np.array(symbols, np.int64)) if len(part)]
-    wanted = [[n for n, one in enumerate(symbols) if one == symbol] for symbol in sorted(set(symbols))]
-    assert found == wanted
+@given(PLACES, PLACES, st.sampled_from([0.5, 0.85, 0.9]))
+def test_the_share_of_turns_is_exact_from_the_least_on_and_no_less_than_it_is_below(
+    one: list[int], other: list[int], least: float
+) -> None:
+    held = [sum(low <= place < high for place in other) for low, high in pairwise(one)]
+    share = held.count(1) / len(held)
+    found = share_by_turns(np.array(one), np.array(other), least)
+    assert found == pytest.approx(share) if share >= least else share <= found < least
