@@ -161,7 +161,7 @@ def inside(points: Ints, cover: Cover) -> Bools:
     """Return which points lie in [start, end) of some interval of the cover."""
     if not len(cover):
         return np.zeros(len(points), np.bool_)
-    position = np.searchsorted(cover.starts, points, side="right") - 1
+    position = last_before(points, cover.starts)
     return (position >= 0) & (points < cover.ends[position])
 
 
@@ -215,16 +215,18 @@ def within(starts: Ints, ends: Ints, lows: Ints, highs: Ints) -> tuple[Ints, Int
 
 
 def last_before(points: Ints, starts: Ints) -> Ints:
-    """Return for each of sorted points the position of the last of sorted starts at or before it, -1 if none.
+    """Return for each point the position of the last of sorted starts at or before it, -1 if none.
 
-    For many points and few starts; otherwise it is `np.searchsorted`.
+    Of more points than starts, if they are sorted, only those are looked up behind which the answer changes.
     """
+    if len(points) <= len(starts) or (points[1:] < points[:-1]).any():
+        return np.searchsorted(starts, points, side="right") - 1
     edges = np.concatenate(([0], np.searchsorted(points, starts), [len(points)]))
     return np.repeat(np.arange(-1, len(starts)), np.diff(edges))
 
 
 def held_by(points: Ints, starts: Ints, ends: Ints) -> Ints:
-    """Return for each of sorted points the position of the last interval begun by then, -1 if that has ended.
+    """Return for each point the position of the last interval begun by then, -1 if that has ended.
 
     The intervals are sorted by start.
     """
@@ -252,7 +254,7 @@ def covered_before(points: Ints, cover: Cover) -> Ints:
     lengths = np.zeros(len(cover) + 1, np.int64)
     np.subtract(cover.ends, cover.starts, out=lengths[1:])
     np.cumsum(lengths, out=lengths)
-    position = np.searchsorted(cover.starts, points, side="right")
-    last = np.maximum(position - 1, 0)
+    position = last_before(points, cover.starts)
+    last = np.maximum(position, 0)
     partial = np.clip(points - cover.starts[last], 0, cover.ends[last] - cover.starts[last])
-    return np.where(position == 0, 0, lengths[last] + partial)
+    return np.where(position < 0, 0, lengths[last] + partial)

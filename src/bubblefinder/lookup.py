@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import polars as pl
 
+from bubblefinder.intervals import last_before
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
@@ -213,7 +215,7 @@ class Timetable:
         """Return for each point the last row of its group at or before a time, NOWHERE if there is none."""
         found = np.full(len(points), NOWHERE, np.int64)
         for low, high, mine in self._parts(points):
-            place = np.searchsorted(self.times[low:high], times[mine], side="right") - 1
+            place = last_before(times[mine], self.times[low:high])
             found[mine] = np.where(place >= 0, self.rows[low:high][place], NOWHERE)
         return found
 

@@ -13,6 +13,7 @@ from bubblefinder.intervals import (
     different,
     empty,
     inside,
+    last_before,
     median,
     one_of,
     outermost,
@@ -151,3 +152,12 @@ def test_one_of_a_few_is_isin(values: list[int]) -> None:
 def test_the_places_of_each_symbol_are_told_in_order_however_large_it_is(symbols: list[int]) -> None:
     found = [part.tolist() for part in places_of(np.array(symbols, np.int64)) if len(part)]
     assert found == [[n for n, one in enumerate(symbols) if one == symbol] for symbol in sorted(set(symbols))]
+
+
+@given(st.lists(st.integers(0, 20)), st.lists(st.integers(0, 20)).map(sorted), st.booleans())
+def test_what_came_last_before_each_point_is_the_same_in_any_order(
+    points: list[int], starts: list[int], in_order: bool
+) -> None:
+    asked = sorted(points) if in_order else points
+    found = last_before(np.array(asked, np.int64), np.array(starts, np.int64))
+    assert found.tolist() == [sum(start <= point for start in starts) - 1 for point in asked]

@@ -104,7 +104,7 @@ class RankSteps:
 
     def windows(self, times: Ints) -> Ints:
         """Return the number of the window that each time lies in, -1 before the first."""
-        return np.searchsorted(self.starts, times, side="right") - 1
+        return last_before(times, self.starts)
 
     def own(self, window_index: pl.Series) -> Ints:
         """Return window numbers of this lane for positions in `steps.windows`; -1 for others and nulls."""

@@ -167,7 +167,7 @@ def _run_ahead(timeline: Timeline, lane: RankSteps) -> float | None:
 
 def _launches(causes: Causes, lane: RankSteps) -> dict[str, Any]:
     """Return launch calls per step, graph launches among them, and the host time inside launch calls."""
-    mine = lane.rows_of(causes.submitted)
+    mine = lane.rows_of(on_gpu(causes.submitted, lane.gpu))
     window = lane.own(mine["window_index"])
     graphs = (mine["api_role"] == CallRole.LAUNCH_GRAPH).to_numpy()
     launch = mine["api_role"].is_in([int(role) for role in LAUNCHES]).to_numpy()

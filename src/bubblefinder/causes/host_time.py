@@ -19,6 +19,7 @@ from bubblefinder.intervals import begin_and_end, distinct, one_of, outermost
 from bubblefinder.lookup import NOWHERE, changes, column_of, kept, nullable, numbered, places, taken
 from bubblefinder.timeline.apis import CallRole
 from bubblefinder.timeline.launches import LAUNCHES
+from bubblefinder.timeline.model import on_gpu
 from bubblefinder.units import duration, plural
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ _NAMED: Final = 3
 
 def main_thread(causes: Causes, rank: RankSteps) -> int | None:
     """Return the thread that launches most of a rank's work."""
-    mine = rank.rows_of(causes.submitted)
+    mine = rank.rows_of(on_gpu(causes.submitted, rank.gpu))
     threads = mine["thread"].value_counts(sort=True)
     return None if threads.is_empty() else int(threads["thread"][0])
 
@@ -135,8 +136,8 @@ def _middle_starts(causes: Causes, rank: RankSteps, thread: int) -> Ints:
 
 def _starts(causes: Causes, rank: RankSteps, thread: int) -> tuple[Ints, Ints]:
     """Return the first launch of each step of the thread, and the positions of those that are decode steps."""
-    here = (pl.col("thread") == thread) & (pl.col("gpu") == rank.gpu)
-    mine = causes.submitted.lazy().filter(here).select("start_ns", "window_index").collect()
+    submitted = on_gpu(causes.submitted, rank.gpu)
+    mine = kept(submitted[["start_ns", "window_index"]], column_of(submitted, "thread") == thread)
     windows = rank.own(mine["window_index"])
     keep = np.flatnonzero(windows >= 0)
     first_of = np.full(len(rank.starts), NOWHERE)
@@ -148,8 +149,8 @@ def _starts(causes: Causes, rank: RankSteps, thread: int) -> tuple[Ints, Ints]:
 
 def phase_starts(causes: Causes, rank: RankSteps, thread: int) -> pl.DataFrame:
     """Return start_ns, after_role and before_role of each phase: from the launch of one role to that of the next."""
-    submitted = causes.submitted
-    own = (column_of(submitted, "thread") == thread) & (column_of(submitted, "gpu") == rank.gpu)
+    submitted = on_gpu(causes.submitted, rank.gpu)
+    own = column_of(submitted, "thread") == thread
     launched = kept(submitted[["start_ns", "role", "phase"]], own & submitted["role"].is_not_null())
     first = np.flatnonzero(changes(launched["phase"].to_numpy()))
     firsts = taken(launched[["start_ns", "role"]], first)
@@ -169,8 +170,8 @@ def host_pieces(timeline: Timeline, causes: Causes, rank: RankSteps, thread: int
     ranges = timeline.ranges.of_thread(thread)
     phases = phase_starts(causes, rank, thread)
     begun = phases["start_ns"].to_numpy()
-    cuts = distinct(np.concatenate([edges, begun, *begin_and_end(calls), *begin_and_end(ranges)]))
-    cuts = cuts[(cuts >= edges[0]) & (cuts <= edges[-1])]
+    cuts = np.concatenate([edges, begun, *begin_and_end(calls), *begin_and_end(ranges)])
+    cuts = distinct(cuts[(cuts >= edges[0]) & (cuts <= edges[-1])])
     starts, lengths = cuts[:-1], np.diff(cuts)
     call = _open_at(calls, starts)
     place = nullable(timeline.ranges.innermost(np.full(len(starts), thread), starts))

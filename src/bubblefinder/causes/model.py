@@ -37,7 +37,7 @@ class Causes:
         charges: the idle charged to waits and pauses; see `causes.charges.find_charges`.
         sites: one row a site, by number: site, group, the columns its waits share, and drained
             (whether any of its waits was).
-        submitted: every call that put work on a GPU, in the order of each thread, with its role and
+        submitted: every call that put work on a GPU, GPU by GPU, in the order of each thread, with its role and
             step; see `causes.launches.find_submissions`.
     """
 

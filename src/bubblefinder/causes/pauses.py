@@ -10,7 +10,8 @@ import polars as pl
 from bubblefinder.causes.stalls import late_idle
 from bubblefinder.causes.thresholds import COVERS, FEWEST, HOLE_FACTOR, HOLE_NS, PAUSE_NS
 from bubblefinder.intervals import Cover, begin_and_end, overlap_with, union, union_of
-from bubblefinder.lookup import changes, kept, places, positions, taken
+from bubblefinder.lookup import changes, column_of, kept, places, positions, taken
+from bubblefinder.timeline.model import on_gpu
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -93,8 +94,9 @@ def _stretches(timeline: Timeline, submitted: pl.DataFrame, gpu: int, thread: in
     A place is the role launched last, the calls made since, and the API that ends the stretch.
     """
     index = timeline.calls.select(pl.col("thread") == thread).to_series().arg_true()
-    mine = (pl.col("thread") == thread) & (pl.col("gpu") == gpu) & pl.col("role").is_not_null()
-    launched = taken(submitted[["call_index", "role", "phase"]], submitted.select(mine).to_series().arg_true())
+    own = on_gpu(submitted, gpu)
+    mine = (column_of(own, "thread") == thread) & own["role"].is_not_null()
+    launched = kept(own[["call_index", "role", "phase"]], mine)
     launch = positions(launched["call_index"].to_numpy(), index.to_numpy(), len(timeline.calls))
     last = launch.forward_fill().shift(1)
     run = changes(launched["phase"][last].fill_null(0).to_numpy())

@@ -39,8 +39,8 @@ def find_spans(timeline: Timeline, causes: Causes, lane: RankSteps) -> pl.DataFr
         the last), waits (of its thread between these two), nodes (null in graph mode), first_call, replay_index,
         window (number in the lane).
     """
-    submitted = causes.submitted
-    own = (pl.col("gpu") == lane.gpu) & (pl.col("process") == lane.process) & pl.col("role").is_not_null()
+    submitted = on_gpu(causes.submitted, lane.gpu)
+    own = (pl.col("process") == lane.process) & pl.col("role").is_not_null()
     mine = submitted.select(own).to_series().arg_true()
     called, returned = begin_and_end(taken(submitted[["start_ns", "end_ns"]], mine))
     starts, ends = begin_and_end(taken(timeline.operations[["start_ns", "end_ns"]], submitted["op_index"][mine]))

@@ -236,10 +236,9 @@ def _near(timeline: Timeline, mine: pl.DataFrame, wait: dict[str, Any]) -> _Near
 
 def _submitted_by(causes: Causes, wait: dict[str, Any]) -> pl.DataFrame:
     """Return what the thread that a wait holds up submitted to its GPU."""
-    mine = (column_of(causes.submitted, "thread") == wait["launcher"]) & (
-        column_of(causes.submitted, "gpu") == wait["gpu"]
-    )
-    return kept(causes.submitted[["start_ns", "end_ns", "op_index", "replay_index", "api_role"]], mine)
+    submitted = on_gpu(causes.submitted, wait["gpu"])
+    mine = column_of(submitted, "thread") == wait["launcher"]
+    return kept(submitted[["start_ns", "end_ns", "op_index", "replay_index", "api_role"]], mine)
 
 
 def _is_private(timeline: Timeline, wait: dict[str, Any], copy: int | None) -> bool | None:
@@ -259,8 +258,9 @@ def _steps_behind(causes: Causes, wait: dict[str, Any]) -> int | None:
     """Return how many steps lie between the awaited copy and the last work launched before the wait."""
     if wait["copy_index"] is None or wait["window_index"] is None:
         return None
-    made = (causes.submitted["op_index"] == wait["copy_index"]) & (column_of(causes.submitted, "gpu") == wait["gpu"])
-    windows = [window for window in causes.submitted["window_index"].filter(made) if window is not None]
+    submitted = on_gpu(causes.submitted, wait["gpu"])
+    made = submitted["op_index"] == wait["copy_index"]
+    windows = [window for window in submitted["window_index"].filter(made) if window is not None]
     return wait["window_index"] - windows[0] if windows else None
 
 

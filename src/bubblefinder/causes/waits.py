@@ -9,8 +9,8 @@ import polars as pl
 
 from bubblefinder.causes.handovers import held_up_by_others
 from bubblefinder.causes.stalls import COLUMNS, find_long_calls, find_polls, find_synchronous_launches
-from bubblefinder.intervals import begin_and_end, outermost
-from bubblefinder.lookup import NOWHERE, Timetable, column_of, kept, nullable, places, taken
+from bubblefinder.intervals import begin_and_end, one_of, outermost
+from bubblefinder.lookup import NOWHERE, Timetable, changes, column_of, kept, nullable, places, taken
 from bubblefinder.timeline.apis import CallRole
 from bubblefinder.timeline.launches import LAUNCHES
 from bubblefinder.trace.model import COPY_KINDS, MEMCPY, MEMORY_KINDS
@@ -53,9 +53,9 @@ def find_waits(timeline: Timeline, submitted: pl.DataFrame) -> pl.DataFrame:
 
 def _launchers(submitted: pl.DataFrame) -> pl.DataFrame:
     """Return process, thread and gpu of every thread that launches; those that only copy don't count beside them."""
-    pairs = submitted.group_by("process", "thread", "gpu", maintain_order=True).agg(
-        launches=pl.col("api_role").is_in([int(role) for role in LAUNCHES]).any(),
-    )
+    first = np.flatnonzero(changes(*(column_of(submitted, name).to_numpy() for name in ("gpu", "thread"))))
+    launches = np.logical_or.reduceat(one_of(submitted["api_role"].to_numpy(), LAUNCHES), first)
+    pairs = submitted[["process", "thread", "gpu"]][first].with_columns(launches=pl.Series(launches))
     return pairs.filter(pl.col("launches") | ~pl.col("launches").any().over("process", "gpu")).drop("launches")
 
 

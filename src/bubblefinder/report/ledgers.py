@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Final
 
+import msgspec
 import numpy as np
 import polars as pl
 
@@ -107,8 +108,9 @@ def request_steps(rows: pl.DataFrame) -> dict[str, int]:
 
 def step_rows(windows: pl.DataFrame) -> list[StepRow]:
     """Return every window of every device."""
-    columns = windows[["process", "index", "gpu", "start_ns", *_NS, "excluded", "requests"]]
-    return [StepRow(pid=pid_of(row.pop("process")), **row) for row in columns.iter_rows(named=True)]
+    columns = windows[["index", "gpu", "start_ns", *_NS, "excluded", "requests"]]
+    pids = pl.Series("pid", [pid_of(process) for process in windows["process"]], dtype=pl.Int64)
+    return msgspec.convert(columns.hstack([pids]).to_dicts(), list[StepRow])
 
 
 def regimes(timeline: Timeline, steps: Steps, windows: pl.DataFrame, rank: Rank) -> list[Regime]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bubblefinder.intervals import different, overlap_with, union
+from bubblefinder.intervals import different, last_before, overlap_with, union
 from bubblefinder.steps import thresholds
 from bubblefinder.steps.events import COMPUTE, REPLAY, UPLOAD
 
@@ -59,7 +59,7 @@ def content_of(events: Events, starts: Ints, ends: Ints) -> Content:
     computes = events.what <= REPLAY
     order = np.argsort(events.start_ns[computes], kind="stable")
     begin, end, alike, exact, what, inside = (getattr(events, name)[computes][order] for name in _VALUES)
-    window = np.searchsorted(starts, begin, side="right") - 1
+    window = last_before(begin, starts)
     share_alike, share_exact = (_shares(symbols, window, len(starts)) for symbols in (alike, exact))
     usual = np.flatnonzero(share_alike >= thresholds.USUAL)
     uploads, usually = _uploads(events, starts)
@@ -92,7 +92,7 @@ def content_of(events: Events, starts: Ints, ends: Ints) -> Content:
 def _uploads(events: Events, starts: Ints) -> tuple[Ints, float]:
     """Return the largest upload of each window, and how large it usually is, at least a few ids."""
     uploads = events.what == UPLOAD
-    window = np.searchsorted(starts, events.start_ns[uploads], side="right") - 1
+    window = last_before(events.start_ns[uploads], starts)
     size = np.zeros(len(starts), np.int64)
     np.maximum.at(size, window[window >= 0], events.size[uploads][window >= 0])
     return size, max(float(np.median(size)), thresholds.TOKEN_BYTES)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bubblefinder.intervals import different, median
+from bubblefinder.intervals import different, last_before, median
 from bubblefinder.steps import thresholds
 from bubblefinder.steps.events import REPLAY, UPLOAD
 from bubblefinder.steps.model import NO_LOAD, PREFILL, REGIME, SET_UP
@@ -48,12 +48,12 @@ def _with_prompts(events: Events, windows: pl.DataFrame) -> bool:
     A short prompt is little more than a larger batch's ids, but takes far longer than any batch.
     """
     starts, steps = windows["start_ns"].to_numpy(), windows["excluded"].is_null().to_numpy()
-    window = np.searchsorted(starts, events.start_ns, side="right") - 1
-    inside, uploads = window >= 0, events.what == UPLOAD
-    size, took = (np.zeros(len(starts), np.int64) for _ in range(2))
-    np.maximum.at(size, window[inside & uploads], events.size[inside & uploads])
-    computes = inside & (events.what <= REPLAY)
-    np.add.at(took, window[computes], (events.end_ns - events.start_ns)[computes])
+    size, took = np.zeros((2, len(starts)), np.int64)
+    uploads, computes = events.what == UPLOAD, events.what <= REPLAY
+    lengths = events.end_ns - events.start_ns
+    for add, sums, chosen, values in ((np.maximum, size, uploads, events.size), (np.add, took, computes, lengths)):
+        window = last_before(events.start_ns[chosen], starts)
+        add.at(sums, window[window >= 0], values[chosen][window >= 0])
     size, took = size[steps], took[steps]
     usual = max(float(np.quantile(size, thresholds.RARE, method="lower")), thresholds.TOKEN_BYTES)
     more = size >= thresholds.LENGTH_RATIO * usual
@@ -71,7 +71,7 @@ def _odd(events: Events, windows: pl.DataFrame) -> bool:
     """
     begun, alike = (values[events.what <= REPLAY] for values in (events.start_ns, events.alike))
     steps = windows["excluded"].is_null().to_numpy()
-    window = np.searchsorted(windows["start_ns"].to_numpy(), begun, side="right") - 1
+    window = last_before(begun, windows["start_ns"].to_numpy())
     inside = (window >= 0) & steps[window]
     kinds = different(alike[inside], int(alike.max(initial=0)) + 1)
     keys = window[inside] * len(kinds) + np.searchsorted(kinds, alike[inside])

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from bubblefinder.intervals import last_before
+from bubblefinder.lookup import changes
 from bubblefinder.steps import thresholds
 from bubblefinder.steps.events import REPLAY
 
@@ -28,7 +30,12 @@ def regimes_of(events: Events, windows: tuple[Ints, Ints], steps: Bools, request
         steps: which windows are decode steps.
         requests: how many each window serves, negative where unknown; a graph takes as long for fewer than it is for.
     """
-    exact, alike = (_longest(events, symbols, *windows) for symbols in (events.exact, events.alike))
+    starts, ends = windows
+    work = np.flatnonzero(events.what <= REPLAY)
+    window = last_before(events.start_ns[work], starts)
+    inside = (window >= 0) & (events.start_ns[work] < ends[window])
+    work, window = work[inside], window[inside]
+    exact, alike = (_longest(events, symbols, work, window, len(starts)) for symbols in (events.exact, events.alike))
     chosen = np.flatnonzero(steps)
     exact = np.where((exact == _EAGER) & (requests > 0), _NOTHING - requests, exact)
     found = np.full((2, len(steps)), -1, np.int64)
@@ -37,21 +44,23 @@ def regimes_of(events: Events, windows: tuple[Ints, Ints], steps: Bools, request
     return found[0], found[1]
 
 
-def _longest(events: Events, symbols: Ints, starts: Ints, ends: Ints) -> Ints:
-    """Return the symbol of the graph that takes longest in each window, or _EAGER where kernels take longer."""
-    work = np.flatnonzero(events.what <= REPLAY)
-    window = np.searchsorted(starts, events.start_ns[work], side="right") - 1
-    inside = (window >= 0) & (events.start_ns[work] < ends[np.maximum(window, 0)])
-    work, window = work[inside], window[inside]
-    found = np.full(len(starts), _NOTHING, np.int64)
-    if not (events.what[work] == REPLAY).any():
+def _longest(events: Events, symbols: Ints, work: Ints, window: Ints, windows: int) -> Ints:
+    """Return the symbol of the graph that takes longest in each window, or _EAGER where kernels take longer.
+
+    `window` is that of each event in `work`.
+    """
+    found = np.full(windows, _NOTHING, np.int64)
+    replays = events.what[work] == REPLAY
+    if not replays.any():
         found[window] = _EAGER
         return found
-    labels = np.where(events.what[work] == REPLAY, symbols[work], _EAGER)
-    took = events.end_ns[work] - events.start_ns[work]
-    kinds = int(labels.max(initial=0)) + 2
-    keys, place = np.unique(window * kinds + labels + 1, return_inverse=True)
-    total = np.bincount(place, weights=took, minlength=len(keys))
+    labels = np.where(replays, symbols[work], _EAGER)
+    kinds = int(labels.max()) + 2
+    keys = window * kinds + labels + 1
+    order = np.argsort(keys, kind="stable")  # quick, as they come window by window
+    first = np.flatnonzero(changes(keys[order]))
+    total = np.add.reduceat((events.end_ns - events.start_ns)[work[order]], first)
+    keys = keys[order[first]]
     order = np.lexsort((total, keys // kinds))
     found[keys[order] // kinds] = keys[order] % kinds - 1
     return found

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 import polars as pl
 
-from bubblefinder.intervals import begin_and_end, distinct, median
+from bubblefinder.intervals import begin_and_end, distinct, last_before, median
 from bubblefinder.lookup import NOWHERE, column_of, kept, numbered
 from bubblefinder.steps import thresholds
 from bubblefinder.steps.boundaries import lane_launches, mark_boundaries
@@ -91,7 +91,7 @@ def lane_windows(
 
 def _since_compute(events: Events, boundaries: Ints) -> Ints:
     """Leave out the first boundaries behind which nothing is computed up to the next: weights arrive, or buffers."""
-    computed = np.searchsorted(boundaries, events.start_ns[events.what <= REPLAY], side="right") - 1
+    computed = last_before(events.start_ns[events.what <= REPLAY], boundaries)
     inside = computed[computed >= 0]
     return boundaries[inside.min() :] if len(inside) else boundaries
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 import polars as pl
 
-from bubblefinder.intervals import distinct, places_of
+from bubblefinder.intervals import distinct, last_before, places_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -133,7 +133,7 @@ class Ranges:
             for depth, level in enumerate(self._levels(thread)):
                 if depth == len(found):
                     found.append(np.full(len(times), -1, np.int64))
-                last = np.searchsorted(level.starts, times[mine], side="right") - 1
+                last = last_before(times[mine], level.starts)
                 inside = (last >= 0) & (times[mine] < level.ends[last])
                 found[depth][mine[inside]] = level.positions[last[inside]]
         return found
@@ -142,9 +142,9 @@ class Ranges:
         """Tell in which stretches of time, both ends included, none of a thread's ranges opens or closes."""
         still = np.ones(len(lows), np.bool_)
         for level in self._levels(thread) if thread in self._of_thread else ():
-            last = np.searchsorted(level.starts, lows, side="right") - 1
+            last = last_before(lows, level.starts)
             ends = np.append(level.ends, NEVER_CLOSED)[last]
-            still &= np.searchsorted(level.starts, highs, side="right") - 1 == last
+            still &= last_before(highs, level.starts) == last
             still &= (last < 0) | (ends <= lows) | (ends > highs)
         return still
 

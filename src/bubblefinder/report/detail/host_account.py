@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from bubblefinder.causes.places import general
-from bubblefinder.intervals import Bools, Ints, begin_and_end, outermost, split
+from bubblefinder.intervals import Bools, Ints, begin_and_end, last_before, outermost, split
 from bubblefinder.lookup import NOWHERE, Timetable, column_of, kept, nullable, numbered, positions, taken
 from bubblefinder.report.account import CallAccount, IdleAccount
 from bubblefinder.report.detail.tables import class_name, labels
@@ -45,7 +45,7 @@ def idle_of(
     pieces = kept(pieces, pieces["idle_class"] != int(IdleClass.INTRA_GRAPH))
     charges = _charges(causes, pieces)
     parts = _parts(timeline, pieces, np.concatenate([starts, *begin_and_end(charges)]))
-    window = np.searchsorted(starts, parts["start_ns"].to_numpy(), side="right") - 1
+    window = last_before(parts["start_ns"].to_numpy(), starts)
     parts = parts.hstack([pl.Series("window", window)]).filter(pl.Series((window >= 0) & decode[window]))
     told = _told(timeline, steps, parts).with_columns(wait=_waits(causes, charges, parts))
     per_step = told.group_by(*_KEY, "window", maintain_order=True).agg(pl.col("ns").sum())
@@ -166,7 +166,7 @@ def _waits(causes: Causes, charges: pl.DataFrame, parts: pl.DataFrame) -> pl.Ser
     named = told.select(name=wait_name(general(pl.col("nvtx"))).cast(pl.Categorical))["name"]
     begun, until = (np.append(charges[side].to_numpy(), 0) for side in ("start_ns", "end_ns"))
     times = parts["start_ns"].to_numpy()
-    last = np.searchsorted(begun[:-1], times, side="right") - 1
+    last = last_before(times, begun[:-1])
     mine = np.append(charges["piece_index"].to_numpy(), 0)[last] == parts["piece_index"].to_numpy()
     under = (last >= 0) & (times < until[last]) & mine
     return named[nullable(np.where(under, last, NOWHERE))]
