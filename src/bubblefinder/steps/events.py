@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
-from bubblefinder.intervals import distinct, one_of
-from bubblefinder.lookup import kept, taken
+from bubblefinder.intervals import distinct, median, one_of
+from bubblefinder.lookup import kept, order_of, previous, taken
 from bubblefinder.steps import thresholds
 from bubblefinder.steps.lane import eager_operations
 from bubblefinder.timeline.apis import CallRole
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 COMPUTE, REPLAY, UPLOAD, READ, OTHER, WAIT = range(6)
 _MIGRATIONS: Final = [kind for kind, name in COPY_KINDS.items() if name.startswith("UVM")]
 _COPIES: Final = {1: UPLOAD, 2: READ}
+_NOTHING_YET: Final = np.iinfo(np.int64).min
 _COLUMNS: Final = (
     "launch_ns",
     "returned_ns",
@@ -106,36 +107,33 @@ def lane_events(timeline: Timeline, lane: RankWork, signatures: Signatures | Non
     work = work.hstack(launched).with_columns(
         pl.col("launch_ns").fill_null(pl.col("start_ns")), pl.col("returned_ns", "thread").fill_null(-1)
     )
-    events = pl.concat([work.select(_COLUMNS), _waits(lane, calls, work)])
-    events = events.sort("launch_ns", "start_ns", maintain_order=True)
-    columns = events.with_columns(host_ns=_host_work(events)).drop("returned_ns", "thread")
-    inside, exact, alike = (columns.drop_in_place(name) for name in ("inside", "exact", "alike"))
-    return Events(
-        **{column.name: column.to_numpy() for column in columns},
-        exact=_numbered(exact),
-        alike=_numbered(alike),
-        inside=inside.to_numpy(),
-    )
+    events = pl.concat([work.select(_COLUMNS), _waits(lane, calls, work)], rechunk=True)
+    order = order_of([events[name].to_numpy() for name in ("launch_ns", "start_ns")])
+    columns = {column.name: column.to_numpy() for column in (events if order is None else events[order])}
+    returned_ns, thread = columns.pop("returned_ns"), columns.pop("thread")
+    numbers = {name: _numbered(columns[name]) for name in ("exact", "alike")}
+    host_ns = _host_work(columns["launch_ns"], returned_ns, thread, columns["what"] != WAIT)
+    return Events(**columns | numbers, host_ns=host_ns)
 
 
-def _numbered(symbols: pl.Series) -> Ints:
+def _numbered(symbols: NDArray[np.uint64]) -> Ints:
     """Number the different symbols, which are few."""
-    return np.searchsorted(symbols.unique().sort().to_numpy(), symbols.to_numpy())
+    return np.searchsorted(pl.Series(symbols).unique().sort().to_numpy(), symbols)
 
 
-def _host_work(events: pl.DataFrame) -> pl.Series:
-    """Return the host's time before each event: since its thread's last, and since the last launch of any thread."""
-    launched = pl.when(pl.col("what") != WAIT).then("returned_ns").cum_max().shift(1).forward_fill()
-    own = pl.col("launch_ns") - pl.col("returned_ns").shift(1).over("thread")
-    host = pl.min_horizontal(own, pl.col("launch_ns") - launched).clip(lower_bound=0)
-    return _without_lulls(events.select(pl.when(pl.col("thread") >= 0).then(host).fill_null(-1)).to_series())
+def _host_work(launched: Ints, returned: Ints, thread: Ints, launches: Bools) -> Ints:
+    """Return the host's time before each event: since its thread's last, and since the last launch of any thread.
 
-
-def _without_lulls(host: pl.Series) -> pl.Series:
-    """Take no pause far longer than the usual ones for work: the collector's, or a wait for the next request."""
-    usual = host.filter(host >= thresholds.HOST_WORK_NS).median()
-    longest = max(thresholds.LULL_NS, thresholds.LULL_RATIO * (usual if isinstance(usual, float) else 0.0))
-    return host.zip_with(host <= longest, host.clear(len(host)).fill_null(0))
+    A pause far longer than the usual ones is taken for no work: the collector's, or a wait for the next request.
+    """
+    latest = np.maximum.accumulate(np.where(launches, returned, _NOTHING_YET))
+    before = np.concatenate(([_NOTHING_YET], latest[:-1]))
+    own = np.append(returned, _NOTHING_YET)[previous(thread)]
+    since = np.maximum(before, own)
+    host = np.where((since == _NOTHING_YET) | (thread < 0), -1, np.maximum(launched - since, 0))
+    worked = host[host >= thresholds.HOST_WORK_NS]
+    longest = max(thresholds.LULL_NS, thresholds.LULL_RATIO * (median(worked) if len(worked) else 0.0))
+    return np.where(host <= longest, host, 0)
 
 
 def _eager(lane: RankWork) -> pl.DataFrame:
