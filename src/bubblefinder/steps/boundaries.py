@@ -11,6 +11,7 @@ import polars as pl
 
 from bubblefinder.intervals import begin_and_end, distinct, one_of
 from bubblefinder.lookup import NOWHERE, changes, column_of, kept, order_of, places
+from bubblefinder.steps import thresholds
 from bubblefinder.trace.model import GRAPH, KERNEL
 
 if TYPE_CHECKING:
@@ -27,7 +28,8 @@ _NEVER: Final = np.iinfo(np.int64).max
 def seam_boundaries(timeline: Timeline, lane: RankWork, starts: Ints) -> Ints:
     """Return one boundary a cycle: the operation that ends the widest gap of the seam before it.
 
-    So the copies that prepare a step belong to it. The first cycle of the capture has no seam before it.
+    So the copies that prepare a step belong to it. Where gaps are nearly alike, as behind a host that is ahead, a seam
+    is cut where most are: else one step has what another lacks. The first cycle of the capture has no seam before it.
 
     Args:
         timeline: the timeline.
@@ -41,18 +43,35 @@ def seam_boundaries(timeline: Timeline, lane: RankWork, starts: Ints) -> Ints:
         cycle=pl.col("start_ns").pipe(lambda times: pl.lit(begin[starts]).search_sorted(times, side="left")),
     )
     seams = pl.DataFrame({"cycle": np.arange(len(starts), dtype=np.uint32), "opened_ns": opened})
-    widest = (
+    inside = (
         kept(candidates, candidates["gap_ns"] > 0)
         .join(seams, on="cycle")
         .filter(pl.col("start_ns") >= pl.col("opened_ns"))
         .sort("gap_ns", "start_ns", descending=[True, False])
-        .unique("cycle", keep="first", maintain_order=True)
     )
+    cuts = _where_most_are(inside)
     boundaries = begin[starts].copy()
-    boundaries[widest["cycle"].to_numpy()] = widest["start_ns"].to_numpy()
+    boundaries[cuts["cycle"].to_numpy()] = cuts["start_ns"].to_numpy()
     if len(starts) and starts[0] == 0:
         boundaries[0] = _first_cut(candidates, int(begin[0]))
     return boundaries
+
+
+def _where_most_are(inside: pl.DataFrame) -> pl.DataFrame:
+    """Return where to cut each seam: at its widest gap, or where most are cut if the gap there is nearly as wide.
+
+    Args:
+        inside: the operations of the seams that end gaps, each seam's widest gap first.
+    """
+    parts = ("kind", "name", "kind_before", "name_before")
+    widest = inside.unique("cycle", keep="first", maintain_order=True)
+    if widest.is_empty():
+        return widest
+    usual = widest.group_by(parts).agg(seams=pl.len(), first=pl.col("cycle").min())
+    usual = usual.sort("seams", "first", descending=[True, False]).head(1)
+    wide = pl.col("gap_ns") >= thresholds.COMPARABLE * pl.col("gap_ns").max().over("cycle")
+    likely = inside.filter(wide).join(usual[parts], on=parts, how="semi", nulls_equal=True, maintain_order="left")
+    return pl.concat([likely, widest]).unique("cycle", keep="first", maintain_order=True)
 
 
 def _first_cut(candidates: pl.DataFrame, first_replay_ns: int) -> int:
@@ -66,7 +85,10 @@ def _first_cut(candidates: pl.DataFrame, first_replay_ns: int) -> int:
 
 
 def _seam_operations(timeline: Timeline, lane: RankWork, starts: Ints) -> pl.DataFrame:
-    """Return the operations at which a seam may be cut: start_ns, eager or else a replay's first, gap_ns it ends."""
+    """Return the operations at which a seam may be cut: start_ns, eager or else a replay's first, gap_ns it ends.
+
+    Kind and name are its own and those of the operation before the gap.
+    """
     firsts = lane.replays[starts]["replay_index"]
     replay = column_of(timeline.operations, "replay_index")
     gaps = kept(timeline.gaps, timeline.gaps["gpu"] == lane.gpu).select(
@@ -78,14 +100,20 @@ def _seam_operations(timeline: Timeline, lane: RankWork, starts: Ints) -> pl.Dat
     ended_by = replay[gaps["op_index"]]
     outside = gaps.with_columns(ended_by).filter(ended_by.ne_missing(replay[gaps["before_index"]]) | ended_by.is_null())
     eager = lane.operations.filter(pl.col("replay_index").is_null()).select("op_index", "start_ns")
-    eager = eager.join(outside[["op_index", "gap_ns"]], on="op_index", how="left", maintain_order="left")
+    eager = eager.join(
+        outside[["op_index", "gap_ns", "before_index"]], on="op_index", how="left", maintain_order="left"
+    )
     replays = outside.filter(pl.col("replay_index").is_in(firsts.implode()))
-    return pl.concat(
+    parts = ("op_index", "before_index", "start_ns")
+    found = pl.concat(
         [
-            eager.select("start_ns", pl.col("gap_ns").fill_null(0), eager=pl.lit(value=True)),
-            replays.select("start_ns", "gap_ns", eager=pl.lit(value=False)),
+            eager.select(*parts, pl.col("gap_ns").fill_null(0), eager=pl.lit(value=True)),
+            replays.select(*parts, "gap_ns", eager=pl.lit(value=False)),
         ]
     )
+    called = timeline.operations[["kind", "name"]]
+    own, before = called[found["op_index"]], called[found["before_index"]].rename(lambda name: f"{name}_before")
+    return pl.concat([found.drop("op_index", "before_index"), own, before], how="horizontal")
 
 
 @dataclass(frozen=True)

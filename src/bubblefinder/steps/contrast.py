@@ -65,7 +65,7 @@ class Contrast:
     @property
     def points(self) -> float:
         """How much speaks for the longer cycles; what speaks for the shorter ones is negative."""
-        links = thresholds.LINK_POINTS * min(max(self.links, -_MOST_LINKS), _MOST_LINKS)
+        links = 0.0 if self.chore else thresholds.LINK_POINTS * min(max(self.links, -_MOST_LINKS), _MOST_LINKS)
         kernels = 0 if self.prefill else thresholds.KERNEL_POINTS * min(self.kernels, _MOST_KERNELS)
         lacking = thresholds.LACKING_POINTS * min(self.kernels_back, _MOST_KERNELS)
         most = thresholds.MOST_WORK if self.cycles >= thresholds.MANY else thresholds.MOST_WORK_OF_FEW
@@ -75,6 +75,12 @@ class Contrast:
         whole += thresholds.TARGET_POINTS if self.passes.drafted(self.each) else 0
         points = thresholds.BASE_POINTS + links + graphs + kernels - lacking + work + whole
         return min(points, thresholds.DOUBTED) if self.short_prompt else points
+
+    @property
+    def chore(self) -> bool:
+        """Whether all that comes at the boundaries of a few long cycles is a copy or a wait: that recurs by chance."""
+        few = self.cycles < thresholds.MANY and self.each > thresholds.ALTERNATING
+        return few and self.links > 0 and not (self.kernels or self.graphs or self.pieces) and self.work <= 1
 
     @property
     def short_prompt(self) -> bool:

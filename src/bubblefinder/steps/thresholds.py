@@ -344,7 +344,8 @@ RARE_WEIGHT: Final = 0.25
 
 COMPARABLE: Final = 0.5
 """Share of the usual host work before a step that begins one. Shown by
-test_a_step_whose_launches_were_lost_in_part_begins_where_the_host_worked."""
+test_a_step_whose_launches_were_lost_in_part_begins_where_the_host_worked. So a seam is cut where most are, if its gap
+there is as this to its widest. Shown by test_seams_of_nearly_equal_gaps_are_all_cut_at_one_place."""
 
 ANOTHER_SIZE: Final = 4
 """Another batch size makes no graph longer by more. Shown by test_a_prefill_captured_as_a_graph_is_no_step."""

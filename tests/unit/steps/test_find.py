@@ -7,8 +7,10 @@ from bubblefinder.errors import CannotAnswerError, UsageError
 from bubblefinder.timeline.rank import Rank
 from bubblefinder.trace.drawn import draw
 from bubblefinder.trace.sketch import Sketch
+from tests import simulate
 from tests.captures import moved, relabelled
 from tests.loops import DRAFT, EXTEND, SPECULATIVE, VERIFY, Graph, Loop, disturbed
+from tests.simulate import Machine, nodes
 from tests.unit.steps.found import WITH_AND_WITHOUT, begins, reasons, step_begins, steps_of, told_roles
 
 
@@ -150,6 +152,27 @@ def test_two_ranks_on_two_gpus(nvtx: bool) -> None:
             rank.step()
     steps = steps_of(sketch.trace(), nvtx=nvtx)
     assert [begins(steps, gpu=rank.gpu) for rank in ranks] == [rank.firsts for rank in ranks]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_seams_of_nearly_equal_gaps_are_all_cut_at_one_place(seed: int) -> None:
+    """The host is ahead, so all gaps of a seam are about as wide; one of them is the widest by chance."""
+    machine = Machine(seed=seed, jitter=0.3)
+    host, verify = machine.host(), simulate.Graph(3, nodes("attention", "mlp", us=20) * 40)
+    before = host.record()
+    for _ in range(40):
+        host.work(100)
+        for name in ("gather", "positions", "indices", "slots", "mask"):
+            host.kernel(name, 2, after=host.queued_until() + machine.ns(2.8))
+        host.replay(verify)
+        host.kernel("argmax", 3)
+        host.download(8)
+        host.wait_for(before)
+        before = host.record()
+    steps = steps_of(machine.trace())
+    cut = {host.work_starts.index(start) % 87 for start in step_begins(steps)[1:]}
+    assert len(step_begins(steps)) == 40
+    assert len(cut) == 1
 
 
 @WITH_AND_WITHOUT
