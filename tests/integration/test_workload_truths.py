@@ -117,11 +117,12 @@ def test_work_that_begins_late_behind_a_launch_in_time_is_not_laid_at_the_hosts_
     """GPU 1 began the last graph of every step up to 2.4 ms late, launched long before; nothing says why."""
     told = samples.report("workloads/slow_rank.graph")
     assert [device.inter_graph.host_late_ns for device in told.devices] == [0, 0]
-    (queued,) = [finding for finding in told.findings if finding.severity in {"high", "medium"}]
+    skew, queued = [finding for finding in told.findings if finding.severity in {"high", "medium"}]
+    assert (skew.rule, skew.devices[0].gpu, skew.site.role) == ("CUDA132", 1, "draft-extend")
     assert (queued.rule, queued.devices[0].gpu, queued.steps_affected) == ("CUDA164", 1, 20)
     assert "GPU 1 idles" in queued.message
     assert told.verdict
-    assert told.verdict.blame.endswith("while the GPU idles, on GPU 1 (process 19558).")
+    assert told.verdict.blame.endswith("GPU 1 begins draft-extend late by 1.51 ms a step, and GPU 0 waits inside.")
 
 
 @pytest.mark.parametrize("name", ["fallback.node", "empty_cache.graph", "lazy.graph"])

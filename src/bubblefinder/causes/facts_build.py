@@ -9,8 +9,8 @@ import numpy as np
 import polars as pl
 
 from bubblefinder.causes.collective_facts import collective_costs
-from bubblefinder.causes.collectives import find_collectives
-from bubblefinder.causes.decode import RankSteps, call_rows, lanes, operation_rows, p50
+from bubblefinder.causes.collectives import find_collectives, find_joint_replays
+from bubblefinder.causes.decode import RankSteps, call_rows, lanes, p50
 from bubblefinder.causes.facts import Facts, SiteFacts, StepFacts
 from bubblefinder.causes.host_facts import hole_facts, late_calls
 from bubblefinder.causes.host_time import host_time, longest, main_thread
@@ -18,7 +18,7 @@ from bubblefinder.causes.queue_facts import queue_facts
 from bubblefinder.causes.recurring import recurring_groups
 from bubblefinder.causes.role_facts import find_spans, role_facts, seam_facts, span_of_pieces
 from bubblefinder.causes.site_facts import facts_of_sites, site_facts
-from bubblefinder.causes.step_parts import SkewFacts
+from bubblefinder.causes.skew_facts import Met, skew_facts
 from bubblefinder.causes.thresholds import OWN_COPY_NS
 from bubblefinder.intervals import inside, split, union_of
 from bubblefinder.lookup import column_of, kept
@@ -29,8 +29,6 @@ from bubblefinder.trace.model import COPY_KINDS, MEMCPY
 from bubblefinder.trace.programs import find_programs
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from bubblefinder.causes.model import Causes
     from bubblefinder.steps.model import Steps
     from bubblefinder.timeline.model import Timeline
@@ -52,11 +50,11 @@ def build_facts(timeline: Timeline, steps: Steps, causes: Causes) -> Facts:
     found = list(lanes(timeline, steps, causes))
     if timeline.walked:
         return _names_only(timeline, causes, found)
-    collectives = find_collectives(timeline)
+    met = Met(find_collectives(timeline), find_joint_replays(timeline, steps.replays["role"]))
     return Facts(
         programs=find_programs(timeline.trace),
         sites=tuple(site for lane in found for site in site_facts(timeline, causes, lane)),
-        steps=tuple(_step(timeline, causes, lane, found, collectives) for lane in found),
+        steps=tuple(_step(timeline, causes, lane, found, met) for lane in found),
     )
 
 
@@ -78,9 +76,7 @@ def _unpriced(site: SiteFacts) -> SiteFacts:
     return replace(site, members=tuple(_unpriced(member) for member in site.members), held=False, **unknown)
 
 
-def _step(
-    timeline: Timeline, causes: Causes, lane: RankSteps, every: list[RankSteps], collectives: pl.DataFrame
-) -> StepFacts:
+def _step(timeline: Timeline, causes: Causes, lane: RankSteps, every: list[RankSteps], met: Met) -> StepFacts:
     spans = find_spans(timeline, causes, lane)
     owner = span_of_pieces(lane, spans)
     thread = main_thread(causes, lane)
@@ -113,8 +109,8 @@ def _step(
         holes=tuple(hole_facts(timeline, causes, lane, others)),
         queues=tuple(queue_facts(timeline, lane)),
         **_copies_alone(timeline, lane),
-        **collective_costs(timeline, lane, collectives),
-        skews=tuple(_skews(timeline, lane, every, collectives, causes)),
+        **collective_costs(timeline, lane, met.collectives),
+        skews=tuple(skew_facts(timeline, lane, every, met, causes)),
         evidence=call_rows(timeline, timeline.gaps["call_index"][dry.unique(maintain_order=True)]),
     )
 
@@ -178,42 +174,3 @@ def _launches(causes: Causes, lane: RankSteps) -> dict[str, Any]:
         "launch_p50_ns": p50(lane.per_step(window, inside)),
     }
     return {name: None if value is None else float(value) for name, value in per_step.items()}
-
-
-def _skews(
-    timeline: Timeline, lane: RankSteps, every: list[RankSteps], collectives: pl.DataFrame, causes: Causes
-) -> Iterator[SkewFacts]:
-    """Yield the collectives that other ranks wait in for this one: its own are the shortest there."""
-    if collectives.is_empty():
-        return
-    length = pl.col("end_ns") - pl.col("start_ns")
-    roles = causes.submitted[["replay_index", "gpu", "role"]].drop_nulls()
-    ranks = collectives.join(roles, on=["replay_index", "gpu"], how="left").with_columns(length=length)
-    mine = lane.rows_of(ranks)
-    longest = ranks.sort("length", descending=True).unique("collective", keep="first", maintain_order=True)
-    shortest = ranks.sort("length").unique("collective", keep="first", maintain_order=True)
-    late = kept(shortest, shortest["gpu"] == lane.gpu).select("collective")
-    pairs = mine.join(late, on="collective").join(
-        longest.select("collective", waiting_gpu="gpu", longest="length"), on="collective"
-    )
-    pairs = pairs.with_columns(skew=pl.col("longest") - pl.col("length")).sort("start_ns")
-    for (name, role), same in pairs.partition_by("name", "role", as_dict=True, maintain_order=True).items():
-        yield _skew(timeline, lane, every, same, str(timeline.trace.names.get(name, "?")), role)
-
-
-def _skew(
-    timeline: Timeline, lane: RankSteps, every: list[RankSteps], pairs: pl.DataFrame, name: str, role: str | None
-) -> SkewFacts:
-    waiting = int(pairs["waiting_gpu"].mode().sort()[0])
-    skew = lane.per_step(lane.windows(pairs["start_ns"].to_numpy()), pairs["skew"].to_numpy())
-    rank = next((other for other in every if other.gpu == waiting), lane)
-    return SkewFacts(
-        gpu=lane.gpu,
-        process=lane.process,
-        collective=name,
-        role=role,
-        waiting_gpu=waiting,
-        skew_p50_ns=p50(skew),
-        skew_share=rank.share(skew.sum()),
-        evidence=operation_rows(timeline, pairs.sort("skew", descending=True)["op_index"].head(20)),
-    )

@@ -226,13 +226,14 @@ class QueueFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SkewFacts:
-    """Ranks that reach a collective at different times: a collective's length is not its work.
+    """Ranks that reach a collective, or a replay that they leave together, at different times: its length is no work.
 
     Attributes:
         gpu: physical GPU of the late rank, the one whose collective is shortest.
         process: its process key.
-        collective: kernel name.
-        role: the replay that holds it.
+        collective: kernel name; null where the capture shows the whole replay alone.
+        inside: it is a replay recorded as one block, which ranks enter apart and leave together.
+        role: the replay that holds it, or that it is.
         waiting_gpu: physical GPU of the rank that waits longest.
         skew_p50_ns: per step, longest minus shortest length of the k-th collective over the ranks.
         skew_share: that time over all decode steps of the waiting rank, over their total duration.
@@ -241,7 +242,8 @@ class SkewFacts:
 
     gpu: int
     process: int
-    collective: str
+    collective: str | None
+    inside: bool = False
     role: str | None = None
     waiting_gpu: int | None = None
     skew_p50_ns: float | None = None

@@ -189,7 +189,7 @@ def _parts(own: pl.DataFrame) -> Iterator[tuple[str, str, float, pl.DataFrame]]:
     if own["nvtx"].count():
         named = own.drop_nulls("nvtx").with_columns(place=general(pl.col("nvtx")))
         for rows in named.partition_by("place"):
-            yield "range", rows["nvtx"][0], HALF, rows
+            yield "range", str(rows["nvtx"].mode().sort()[0]), HALF, rows
     for rows in own.drop_nulls("api").partition_by("api"):
         yield "call", str(rows["api"][0]), 1.0, rows
 

@@ -41,8 +41,16 @@ def _chain(chain: WaitChain, rank: Rank, doubt: Doubt, named: Mapping[int, Match
         links=[_link(link, named.get(link.site.sites[0]), Doubt(doubt.profilers_ns)) for link in chain.links],
         preparing_ns=chain.preparing_ns,
         idle_ns=chain.idle_ns,
-        untraced_range_ns=list(chain.untraced_ns) if chain.untraced_ns else None,
+        untraced_range_ns=_untraced(chain, doubt),
     )
+
+
+def _untraced(chain: WaitChain, doubt: Doubt) -> list[int] | None:
+    """Return what the step may be without waits and profiler: where that can't be told, no longer than with waits."""
+    if chain.untraced_ns is None:
+        return None
+    low, high = chain.untraced_ns
+    return [min(low, chain.joint.now_ns - (doubt.profilers_ns or 0)), high]
 
 
 def _three(chain: WaitChain, doubt: Doubt) -> tuple[Estimate, Estimate, Estimate]:

@@ -31,14 +31,6 @@ def test_operations_that_overlap_on_every_rank_are_one_collective(judged: Judged
     assert ends["end_ns"].to_list() == [1] * 5
 
 
-def test_the_late_rank_is_the_one_with_the_shortest_collective(judged: Judged) -> None:
-    first, second = judged.facts.steps
-    assert first.skews == ()
-    (skew,) = second.skews
-    assert (skew.gpu, skew.waiting_gpu, skew.skew_p50_ns) == (1, 0, 3_000)
-    assert skew.collective == "ncclDevKernel_AllReduce_Sum_bf16"
-
-
 def test_one_rank_has_no_collectives_to_compare() -> None:
     alone = drawn("\n".join(line for line in RANKS.splitlines() if "p2" not in line))
     assert find_collectives(alone.timeline).is_empty()

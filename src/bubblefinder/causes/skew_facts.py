@@ -1,0 +1,77 @@
+"""Where ranks wait for each other: which one comes late to a collective, or to a replay that all leave together."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import polars as pl
+
+from bubblefinder.causes.decode import operation_rows, p50
+from bubblefinder.causes.step_parts import SkewFacts
+from bubblefinder.lookup import kept
+from bubblefinder.trace.model import GRAPH
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from bubblefinder.causes.decode import RankSteps
+    from bubblefinder.causes.model import Causes
+    from bubblefinder.timeline.model import Timeline
+
+
+class Met(NamedTuple):
+    """Where ranks meet, see `causes.collectives`: in collectives, or in replays that were recorded as one block."""
+
+    collectives: pl.DataFrame
+    replays: pl.DataFrame
+
+
+def skew_facts(
+    timeline: Timeline, lane: RankSteps, every: list[RankSteps], met: Met, causes: Causes
+) -> Iterator[SkewFacts]:
+    """Yield what other ranks wait in for this one: its own collectives, or replays, are the shortest there."""
+    roles = causes.submitted[["replay_index", "gpu", "role"]].drop_nulls()
+    collectives = met.collectives.join(roles, on=["replay_index", "gpu"], how="left")
+    late = _late(collectives, lane)
+    for (name, role), same in late.partition_by("name", "role", as_dict=True, maintain_order=True).items():
+        yield _skew(timeline, lane, every, same, str(timeline.trace.names.get(name, "?")), role)
+    late = _late(_with_rows(timeline, met.replays), lane)
+    for (role,), same in late.partition_by("role", as_dict=True, maintain_order=True).items():
+        yield _skew(timeline, lane, every, same, None, role)
+
+
+def _late(met: pl.DataFrame, lane: RankSteps) -> pl.DataFrame:
+    """Return what a rank came last to, with the rank that waited longest there and how long."""
+    met = met.with_columns(length=pl.col("end_ns") - pl.col("start_ns"))
+    longest = met.sort("length", descending=True).unique("collective", keep="first", maintain_order=True)
+    shortest = met.sort("length").unique("collective", keep="first", maintain_order=True)
+    late = kept(shortest, shortest["gpu"] == lane.gpu).select("collective")
+    waiting = longest.select("collective", waiting_gpu="gpu", longest="length")
+    pairs = lane.rows_of(met).join(late, on="collective").join(waiting, on="collective")
+    return pairs.with_columns(skew=pl.col("longest") - pl.col("length")).sort("start_ns")
+
+
+def _with_rows(timeline: Timeline, replays: pl.DataFrame) -> pl.DataFrame:
+    """Return replays with the position of the operation that stands for each."""
+    rows = timeline.operations[["kind", "replay_index"]].with_row_index("op_index")
+    blocks = rows.filter((pl.col("kind") == GRAPH) & pl.col("replay_index").is_not_null())
+    return replays.join(blocks[["op_index", "replay_index"]], on="replay_index")
+
+
+def _skew(
+    timeline: Timeline, lane: RankSteps, every: list[RankSteps], pairs: pl.DataFrame, name: str | None, role: str | None
+) -> SkewFacts:
+    waiting = int(pairs["waiting_gpu"].mode().sort()[0])
+    skew = lane.per_step(lane.windows(pairs["start_ns"].to_numpy()), pairs["skew"].to_numpy())
+    rank = next((other for other in every if other.gpu == waiting), lane)
+    return SkewFacts(
+        gpu=lane.gpu,
+        process=lane.process,
+        collective=name,
+        inside=name is None,
+        role=role,
+        waiting_gpu=waiting,
+        skew_p50_ns=p50(skew),
+        skew_share=rank.share(skew.sum()),
+        evidence=operation_rows(timeline, pairs.sort("skew", descending=True)["op_index"].head(20)),
+    )
