@@ -187,7 +187,8 @@ def seam_facts(
         here = pair["seam"].to_numpy()
         kernels = kept(glue, np.isin(at_glue, here))
         idle = lane.idle(free[np.isin(at_piece, here)])
-        count = lane.per_step(lane.windows(kernels["start_ns"].to_numpy()), np.ones(len(kernels)))
+        begun = [kernels["start_ns"].to_numpy(), starts[here]]
+        count, passed = (lane.per_step(lane.windows(times), np.ones(len(times))) for times in begun)
         if idle.any() or count.any():
             names = kernels["name"].value_counts(sort=True)["name"].head(_MOST_NAMES)
             yield SeamFacts(
@@ -195,7 +196,7 @@ def seam_facts(
                 process=lane.process,
                 after_role=pair["after_role"][0],
                 before_role=pair["before_role"][0],
-                glue_kernels=p50(count) or 0.0,
+                glue_kernels=(p50(count) or 0.0) / max(p50(passed) or 0.0, 1.0),
                 glue_names=tuple(timeline.trace.names.get(name, "?") for name in names),
                 idle_p50_ns=p50(idle),
                 idle_share=lane.share(idle.sum()),

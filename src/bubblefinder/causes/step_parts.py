@@ -115,7 +115,8 @@ class SeamFacts:
         process: process key.
         after_role: the role before the seam.
         before_role: the role after it.
-        glue_kernels: median number per step of eager kernels of at most 4 us in the seam.
+        glue_kernels: eager kernels of at most 4 us in the seam: the median number a step, over how often a step passes
+            it. Between the pieces of a forward pass it is passed many times, with an attention of its own in each.
         glue_names: their names, most frequent first, at most 8.
         idle_p50_ns: idle between those kernels per step that no wait is charged with: gaps that one of them ends and
             that another kernel of the seam began.

@@ -55,7 +55,7 @@ _NOISY: Final = (
 _OF_ANOTHER_MINUTE: Final = 0.25
 """How much faster a host may be than recorded where the range tells too little for a value anyway: five untraced runs
 of one process of SGLang or vLLM lay up to a fifth apart, and two processes of vLLM with piecewise graphs took 6.2 and
-9.2 ms on a virtual machine whose other cores were busy. Of the first, traced, hosts that differ by an eighth miss it."""
+9.2 ms on a virtual machine whose other cores were busy. A range that allows for an eighth misses the first."""
 _MOST_IN_A_PROGRAM: Final = {"kernel_call": 6_000.0, "copy_call": 8_000.0, "around_call": 25_000.0}
 """What tracing added to calls of host-bound PyTorch programs on H200s, at most: see docs/overhead.md."""
 _LEAST_GRAPH_LAUNCH: Final = Cost(10_000.0, 10_000.0, 10_000.0)
@@ -136,6 +136,8 @@ def _by_itself(reference: Reference, source: Source) -> Overhead:
 def _uncorrectable(timeline: Timeline) -> str:
     if timeline.mode in (CaptureMode.UNSEEN, CaptureMode.MIXED):
         return f"A capture of mode {timeline.mode} can't be corrected: its graph work is incomplete."
+    if timeline.walked:
+        return "Walking the stack at every call made these steps far longer: take times from a capture without chains."
     return "None of these steps can be replayed, so none can be corrected: their GPU is shared, or work is missing."
 
 

@@ -1,0 +1,222 @@
+"""More captures of SGLang 0.5.17 and vLLM 0.26.0, of a virtual machine with two H200s, and what is known of each.
+
+See sample_traces/README.md. Nothing was shaped on them before they were read for the first time.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import polars as pl
+import pytest
+
+from bubblefinder.causes.collectives import is_collective
+from bubblefinder.steps.find import find_steps
+from bubblefinder.timeline.build import build_timeline
+from bubblefinder.timeline.model import INTER_CLASSES
+from tests import reference
+from tests.samples import analysis, report
+
+if TYPE_CHECKING:
+    from bubblefinder.report.found import Finding
+
+MS = 1_000_000
+NEXTN = ("draft", "verify", "draft-extend")
+READS = ["SGL001", "SGL005", "FI003", "FI001", "FI001"]
+"""The lengths, the draft's index array, and what plan() reads and writes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What is known of a capture.
+
+    Attributes:
+        steps: decode steps of the slice.
+        roles: the graphs of a step.
+        requests: how many were sent together.
+        untraced: the shortest and the longest of the runs of its process without the profiler, over the same tokens.
+        median: their median; of one whose runs get shorter from one to the next, the last, right before the capture.
+        by: what tells the steps where the slice doesn't.
+        ahead: the GPU sets the pace: the host is never late.
+    """
+
+    steps: int
+    roles: tuple[str, ...]
+    requests: int | None
+    untraced: tuple[float, float] | None
+    median: float | None = None
+    by: str = "cadence"
+    ahead: bool = False
+
+
+KNOWN = {
+    "sglang/hybrid.graph": Known(30, ("decode",), 1, (5.55, 5.95), 5.74, ahead=True),
+    "sglang/hybrid.node": Known(12, ("decode",), 1, (5.83, 5.90), 5.87, ahead=True),
+    "sglang/hybrid_nextn.graph": Known(20, NEXTN, 1, (10.13, 10.99), 10.49),
+    "sglang/tp2.graph": Known(20, NEXTN, 1, (8.19, 9.33), 8.22),
+    "sglang/tp2.node": Known(8, NEXTN, 1, (7.03, 7.21), 7.12),
+    "vllm/piecewise_8.node": Known(12, ("decode",), 8, (8.09, 9.75), 8.71, by="nvtx"),
+    "vllm/sync_logprob.graph": Known(30, ("decode",), 1, (3.64, 4.38), 3.64, by="nvtx"),
+    "vllm/sync_chains.node": Known(12, ("decode",), 1, None, by="nvtx"),
+    "workloads/vllm_piecewise.graph": Known(20, ("decode",), 1, (6.223, 6.224), 6.223, by="nvtx"),
+    "workloads/vllm_piecewise.node": Known(14, ("decode",), 1, (9.216, 9.217), 9.216, by="nvtx"),
+    "workloads/sglang_plain.graph": Known(28, ("decode",), 1, (4.00, 4.75), 4.66, ahead=True),
+    "workloads/sglang_plain.node": Known(12, ("decode",), 1, (3.98, 4.65), 4.48, ahead=True),
+    "workloads/slow_rank_2ms.graph": Known(17, NEXTN, None, (2.596, 2.597), 2.597, by="nvtx"),
+    "workloads/slow_rank_2ms.node": Known(12, NEXTN, None, (2.679, 2.680), 2.680, by="nvtx"),
+}
+TWO = [name for name in KNOWN if "tp2" in name or "slow_rank" in name]
+AHEAD = [name for name, known in KNOWN.items() if known.ahead]
+PIECES = ["vllm/piecewise_8.node", "workloads/vllm_piecewise.graph", "workloads/vllm_piecewise.node"]
+FIRST_SKEW = {
+    "sglang/tp2.graph": ("CUDA132", 0, "verify"),
+    "sglang/tp2.node": ("CUDA131", 0, "verify"),
+    "workloads/slow_rank_2ms.graph": ("CUDA132", 1, "draft-extend"),
+    "workloads/slow_rank_2ms.node": ("CUDA131", 1, "draft-extend"),
+}
+"""Who is waited for longest: the rule, the late rank's GPU, and in which graph."""
+
+
+def late_ns(finding: Finding) -> float:
+    """What a finding says of how late a rank is, by its title."""
+    number, unit = finding.title.partition(" late by ")[2].split(" ")[:2]
+    return float(number) * {"us": 1_000, "ms": MS}[unit]
+
+
+def named(name: str, rule: str) -> list[Finding]:
+    return [finding for finding in report(name).findings if finding.rule == rule]
+
+
+@pytest.mark.parametrize("name", KNOWN)
+def test_the_ledger_is_that_of_the_definitions(name: str) -> None:
+    devices = report(name).devices
+    assert len(devices) == (2 if name in TWO else 1)
+    for device in devices:
+        told = {"busy": device.busy_ns, "intra_graph": device.intra_graph_ns or 0, "profiler": device.profiler_ns}
+        told |= {"unrecorded": device.unrecorded_ns or 0}
+        told |= {kind: getattr(device.inter_graph, f"{kind}_ns") for kind in INTER_CLASSES}
+        assert {kind: time for kind, time in told.items() if time} == reference.ledger(analysis(name).trace, device.gpu)
+
+
+@pytest.mark.parametrize(("name", "known"), KNOWN.items())
+def test_steps_roles_and_requests_are_those_that_ran(name: str, known: Known) -> None:
+    steps = report(name).steps
+    assert (steps.count, steps.confidence, steps.rival) == (known.steps, "high", None)
+    assert tuple(role.role for role in steps.roles) == known.roles
+    assert steps.requests_steps.keys() <= {str(known.requests)}
+    assert sum(steps.requests_steps.values()) >= (known.steps - 1 if known.requests else 0)
+
+
+@pytest.mark.parametrize(("name", "known"), KNOWN.items())
+def test_steps_are_found_without_what_the_slice_keeps_of_them(name: str, known: Known) -> None:
+    found = find_steps(build_timeline(replace(analysis(name).trace, part=None)))
+    assert {(one.method, one.confidence, one.rival) for one in found.detections.values()} == {(known.by, "high", None)}
+    counted = found.windows.filter(pl.col("excluded").is_null()).group_by("gpu").len()["len"].to_list()
+    assert all(abs(count - known.steps) <= 1 for count in counted)
+
+
+@pytest.mark.parametrize(("name", "known"), KNOWN.items())
+def test_what_its_process_took_untraced_lies_in_the_range_or_near_the_value(name: str, known: Known) -> None:
+    if known.untraced is None or known.median is None:
+        assert report(name).overhead.range_ns is None
+        return
+    overhead, (least, most) = report(name).overhead, known.untraced
+    low, high = overhead.range_ns or (0, 0)
+    if known.ahead:
+        assert overhead.corrected_step_ns == pytest.approx(known.median * MS, rel=0.02)
+    else:
+        assert low <= known.median * MS <= high
+        assert low <= most * MS
+        assert least * MS <= high
+        assert overhead.corrected_step_ns is None or high - low < 0.3 * overhead.corrected_step_ns
+
+
+@pytest.mark.parametrize("name", AHEAD)
+def test_a_host_that_is_ahead_is_told_to_be_fine(name: str) -> None:
+    told = report(name)
+    assert told.verdict
+    assert told.verdict.blame.startswith("The host is fine")
+    assert {finding.severity for finding in told.findings} <= {"info", "low"}
+    assert {device.inter_graph.host_late_ns for device in told.devices} == {0}
+
+
+def test_with_tritons_attention_the_lengths_are_read_and_nothing_is_planned() -> None:
+    """Verify and the draft run linear attention and Triton's kernels: no plan(), and no index array to fetch."""
+    first, *others = report("sglang/hybrid_nextn.graph").findings
+    assert (first.rule, first.severity, first.site.bytes) == ("SGL001", "medium", 72)
+    assert first.bound_after == "GPU"
+    assert {finding.rule for finding in others} <= {"CUDA111"}
+
+
+@pytest.mark.parametrize("mode", ["graph", "node"])
+def test_each_rank_of_sglang_waits_in_the_same_chain_as_on_one_gpu(mode: str) -> None:
+    chains = report(f"sglang/tp2.{mode}").wait_chains
+    assert [chain.gpu for chain in chains] == [0, 1]
+    assert [sorted(link.rule or "" for link in chain.links) for chain in chains] == [sorted(READS)] * 2
+
+
+@pytest.mark.parametrize(("name", "expected"), FIRST_SKEW.items())
+def test_the_rank_that_is_waited_for_is_the_first_finding(name: str, expected: tuple[str, int, str]) -> None:
+    first = report(name).findings[0]
+    assert (first.rule, [one.gpu for one in first.devices], first.site.role) == (
+        expected[0],
+        [expected[1]],
+        expected[2],
+    )
+    other = "CUDA131" if expected[0] == "CUDA132" else "CUDA132"
+    assert not named(name, other)
+
+
+@pytest.mark.parametrize("name", ["sglang/tp2.node", "workloads/slow_rank_2ms.node"])
+def test_what_the_late_rank_costs_the_other_is_what_the_collectives_own_rows_say(name: str) -> None:
+    """A collective ends on both ranks at one moment; who began it last has the shorter row."""
+    trace, steps = analysis(name).trace, analysis(name).steps.windows
+    names = [number for number, text in trace.names.items() if is_collective(text)]
+    rows = trace.operations.filter(pl.col("name").is_in(names)).with_columns(ns=pl.col("end_ns") - pl.col("start_ns"))
+    gpu = FIRST_SKEW[name][1]
+    mine, theirs = (rows.filter(pl.col("gpu") == one).select("end_ns", "ns").sort("end_ns") for one in (gpu, 1 - gpu))
+    met = mine.join_asof(theirs, on="end_ns", strategy="nearest", tolerance=20_000, suffix="_other").drop_nulls()
+    assert len(met) > 0.95 * len(mine)
+    decode = steps.filter(pl.col("excluded").is_null() & (pl.col("gpu") == gpu))
+    inside = met["end_ns"].is_between(decode["start_ns"].min(), decode["end_ns"].max())
+    waited = (met["ns_other"] - met["ns"]).clip(0, None).filter(inside).sum() / len(decode)
+    told = sum(late_ns(finding) for finding in named(name, "CUDA131"))
+    assert told == pytest.approx(waited, rel=0.1)
+
+
+def test_in_graph_mode_it_is_what_the_longer_replays_take_more() -> None:
+    busy = {one.gpu: one.per_step["busy"].p50 or 0 for one in report("sglang/tp2.graph").steps.by_device}
+    told = sum(late_ns(finding) for finding in named("sglang/tp2.graph", "CUDA132"))
+    assert told == pytest.approx(busy[1] - busy[0], rel=0.05)
+
+
+@pytest.mark.parametrize("mode", ["graph", "node"])
+def test_only_the_host_of_the_slow_rank_is_said_to_be_late(mode: str) -> None:
+    name = f"workloads/slow_rank_2ms.{mode}"
+    (late,) = named(name, "CUDA101")
+    assert [one.gpu for one in late.devices] == [1]
+    assert report(name).devices[0].inter_graph.host_late_ns == 0
+
+
+@pytest.mark.parametrize("name", PIECES)
+def test_a_graph_a_layer_is_said_where_the_host_is_late_for_it(name: str) -> None:
+    told = report(name)
+    first = told.findings[0]
+    assert (first.rule, first.severity) == ("CUDA101", "high")
+    assert "29 graph launches a step (VLLM003)" in first.message
+    assert "execute_context_1" not in first.message, "a prefill's range"
+    assert [role.replays_per_step for role in told.steps.roles] == [29]
+    assert not named(name, "VLLM002")
+
+
+def test_log_probabilities_leave_the_wait_for_the_tokens_what_it_is() -> None:
+    first, *others = report("vllm/sync_logprob.graph").findings
+    assert (first.rule, first.severity, first.site.api) == ("VLLM002", "high", "cudaEventSynchronize")
+    assert {finding.severity for finding in others} <= {"info", "low"}
+
+
+def test_walked_stacks_name_vllms_only_wait_and_price_nothing() -> None:
+    (only,) = report("vllm/sync_chains.node").findings
+    assert (only.rule, only.site.api, only.site.frame) == ("VLLM002", "cudaEventSynchronize", "THCPEvent_synchronize")
+    assert (only.severity, only.recoverable_ns, only.bubble_ns.p50) == ("info", None, None)
