@@ -44,17 +44,19 @@ def build_trace(source: Source, name: str) -> Trace:
     tally = Tally()
     operations = frames.read_operations(source, tally)
     calls = frames.read_calls(source, tally)
-    operations = frames.in_time_order(_placed(operations, source, calls, tally), within="gpu")
+    operations = _placed(operations, source, calls, tally)  # no older frame may keep what is sorted next
+    operations = frames.in_time_order(operations, within="gpu")
     ranges, domains = frames.read_nvtx(source, tally)
     overheads = frames.read_overheads(source, tally)
     os_calls = frames.read_os_calls(source, tally, calls)
     chains = frames.read_callchains(source, tally, calls)
     threads = source.read(schema.THREAD_NAMES).frame.drop_nulls(["thread", "name_id"])
-    named = [
-        operations["name"], calls["name"], ranges["text_id"], domains["text_id"],
-        overheads["name_id"], os_calls["name_id"], chains["symbol_id"], threads["name_id"],
+    named = _distinct([operations["name"], calls["name"]])
+    others = [
+        ranges["text_id"], domains["text_id"], overheads["name_id"], os_calls["name_id"], chains["symbol_id"],
+        threads["name_id"],
     ]  # fmt: skip
-    wanted = _distinct(named)
+    wanted = _distinct([pl.Series(named, dtype=pl.Int64), *others])
     strings = _bounded(source.strings(wanted), tally)
     tally.not_text = strings.not_text
     tally.unnamed = len(wanted) - len(strings.texts) - strings.not_text
@@ -79,7 +81,7 @@ def build_trace(source: Source, name: str) -> Trace:
         os_calls=_with_text(os_calls, "name_id", texts, "name").drop("name_id"),
         off_cpu=frames.read_off_cpu(source, tally, calls),
         frames=_with_text(chains, "symbol_id", texts, "symbol").select("callchain", "symbol", "depth"),
-        names=_texts_of(strings.texts, [operations["name"], calls["name"]]),
+        names={number: strings.texts[number] for number in named if number in strings.texts},
         thread_names=_thread_names(threads, strings.texts),
         grids=read_grids(source, operations, strings.texts),
         part=part,
@@ -143,11 +145,6 @@ def _nvtx(ranges: pl.DataFrame, domains: pl.DataFrame, texts: pl.DataFrame, tall
     kept = full.select("row", "start_ns", "end_ns", "process", "thread", "domain", text)
     tally.cut += int((kept["text"].str.len_chars() > _LONGEST_RANGE).sum())
     return kept.with_columns(pl.col("text").str.slice(0, _LONGEST_RANGE), pl.col("domain").str.slice(0, _LONGEST_RANGE))
-
-
-def _texts_of(texts: Mapping[int, str], columns: Iterable[pl.Series]) -> dict[int, str]:
-    """Return the texts of the ids that occur in the columns."""
-    return {number: texts[number] for number in _distinct(columns) if number in texts}
 
 
 def _thread_names(threads: pl.DataFrame, texts: Mapping[int, str]) -> dict[int, str]:

@@ -135,10 +135,11 @@ def read_calls(source: Source, tally: Tally) -> pl.DataFrame:
     nobody = rows["thread"].null_count()
     tally.without_thread += nobody
     rows = rows.drop_nulls("thread") if nobody else rows
-    return _once(in_time_order(rows.select(
+    rows = rows.select(
         "row", "start_ns", "end_ns", process_key("thread"), "thread", _none_if_zero(rows, "correlation"),
         "name", "return_value", _none_if_zero(rows, "callchain"),
-    )))  # fmt: skip
+    )  # fmt: skip
+    return _once(in_time_order(rows))
 
 
 def _once(calls: pl.DataFrame) -> pl.DataFrame:

@@ -269,19 +269,24 @@ def _read_rows(bytes_: Bytes, records: _Records, rows: slice, wanted: Sequence[_
     needed = {column.index for column in wanted}
     kinds, begin = _kinds(bytes_, records.starts, max(needed) + 1)
     header = bytes_[records.starts]
-    widths = (_SHORT_WIDTHS if kinds.dtype == np.uint8 else _WIDTHS).take(kinds)
-    offset = np.zeros(len(header), np.promote_types(widths.dtype, np.uint16))
-    offsets = {}
-    for index, taken in enumerate(widths):
+    offset, offsets = np.zeros(1, np.uint32), {}
+    for index, kind in enumerate(kinds):
         if index in needed:
-            offsets[index] = offset.copy()
-        offset += taken
+            offsets[index] = offset
+        offset = offset + _widths(kind)
     at = records.starts + header
     left = records.ends - at - offset
     if (header >= _MORE).any() or (header < begin).any() or (left < 0).any() or left[header == begin].any():
         raise PagesRefusedError
     for column in wanted:
         _read_column(bytes_, at + offsets[column.index], kinds[column.index], rows, column)
+
+
+def _widths(kinds: NDArray[np.unsignedinteger[Any]]) -> NDArray[np.unsignedinteger[Any]]:
+    """Return how many bytes the values of a column take, once where all are of one kind, as they mostly are."""
+    table = _SHORT_WIDTHS if kinds.dtype == np.uint8 else _WIDTHS
+    widths: NDArray[np.unsignedinteger[Any]] = table.take(kinds[:1] if kinds.min() == kinds.max() else kinds)
+    return widths
 
 
 def _kinds(bytes_: Bytes, starts: Positions, columns: int) -> tuple[NDArray[np.unsignedinteger[Any]], Positions | int]:
@@ -327,6 +332,5 @@ def _read_column(
     column.values[rows] = values
     if lowest == 0:
         column.null[rows] = kinds == 0
-    misfits = column.values[rows] != values
-    if misfits.any():
+    if column.values.itemsize < values.itemsize and (misfits := column.values[rows] != values).any():
         column.null[rows] |= misfits
