@@ -9,7 +9,6 @@ from bubblefinder.units import duration, share
 
 if TYPE_CHECKING:
     from bubblefinder.replay.doubt import Estimate
-    from bubblefinder.replay.predict import Prediction
 
 BOUNDS: Final = {
     Bound.GPU: "the GPU's own work bounds the step",
@@ -29,16 +28,14 @@ def sentence(estimate: Estimate, *, why: bool = True) -> str:
             return f"Almost nothing to gain: {duration(high)} of the step at most."
         gain = f"between {duration(low)} and {duration(high)}"
         return f"The step loses {gain}{f': {doubt_words(estimate.doubt.profilers_ns)}' if why else ''}."
-    bound = f"Then {BOUNDS[then.bound]}"
+    bound, step = f"Then {BOUNDS[then.bound]}.", f"{duration(then.step_ns)}{_ends(estimate.step_range_ns)}"
+    most = estimate.gain_range_ns[1]
     if then.recoverable_ns < NOTHING * then.now_ns:
-        by_host = then.bound is Bound.HOST and then.gain_range_ns[1] >= NOTHING * then.now_ns
-        sure = " for sure" if by_host else ""
-        return f"Almost nothing to gain{sure}: the step stays at {duration(then.step_ns)}. {bound}{_range(then)}."
+        sure = f" for sure, and up to {duration(most)} on another host" if most >= NOTHING * then.now_ns else ""
+        return f"Almost nothing to gain{sure}: the step stays at {step}. {bound}"
     part = share(then.recoverable_ns / then.now_ns)
-    return (
-        f"The step goes from {duration(then.now_ns)} to {duration(then.step_ns)}, {duration(then.recoverable_ns)} "
-        f"({part}) less. {bound}{_range(then)}."
-    )
+    gain = f"{duration(then.recoverable_ns)} ({part}{_ends(estimate.gain_range_ns, '; {} on any one host')})"
+    return f"The step goes from {duration(then.now_ns)} to {step}, {gain} less. {bound}"
 
 
 def doubt_words(profilers_ns: int | None) -> str:
@@ -47,13 +44,10 @@ def doubt_words(profilers_ns: int | None) -> str:
     return f"{most} of the traced step may be the profiler's own time"
 
 
-def _range(then: Prediction) -> str:
-    """Return the range, where it is wider than the digits shown."""
-    low, high = (duration(end) for end in then.range_ns)
-    if low == high:
-        return ""
-    why = ", since a host's speed differs between runs" if then.bound is Bound.HOST else ""
-    return f"; between {low} and {high}{why}"
+def _ends(ends: tuple[int, int], said: str = " ({} between runs)") -> str:
+    """Return a range in words, where it is wider than the digits shown."""
+    low, high = (duration(end) for end in ends)
+    return "" if low == high else said.format(f"{low} to {high}")
 
 
 def tokens_per_second(step_ns: int, accept_length: float) -> float:

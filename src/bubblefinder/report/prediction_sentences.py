@@ -40,7 +40,8 @@ def in_turn_words(finding: Finding) -> str:
     """Return when a wait in a row gives its gain, and what it gives alone; empty for all others."""
     if not is_handed_on(finding):
         return ""
-    return f" once the waits before it are gone, alone {alone_words(finding)}"
+    alone = alone_words(finding)
+    return f" once the waits before it are gone{alone and f', alone {alone}'}"
 
 
 def is_handed_on(finding: Finding) -> bool:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 from bubblefinder.replay.sentences import doubt_words
 from bubblefinder.report.model import DeviceSteps, Report, Stats, Verdict
 from bubblefinder.report.prediction_sentences import alone_words, between, between_words, in_words, is_handed_on
+from bubblefinder.report.row_of_waits import BEYOND, row_sentences
 from bubblefinder.report.sentences import (
     CLASS_LABELS,
     bound_words,
@@ -30,8 +31,6 @@ FED: Final = 0.02
 _UNEXPLAINED: Final = 0.1
 """Less of the idle time that no finding explains is not told."""
 _NAMED: Final = 3
-_BEYOND: Final = 1.2
-"""A cure that gives so many times the idle time its cause is charged with does away with others' idle time too."""
 IDLE_CLASSES: Final = ("intra_graph", *INTER_CLASSES)
 
 
@@ -39,14 +38,15 @@ def verdict(report: Report) -> Verdict:
     """Return the verdict on a report; every format uses this one."""
     number, headline = _headline(report)
     finding = leading_finding(report)
-    gains = [_gain(report), _joint(report)]
+    row = _in_a_row(report, finding)
+    gains = [_gain(report), _joint(report), row or _rest(report)]
     if finding is not None and is_handed_on(finding):
-        gains.reverse()
+        gains = [_joint(report), row or _gain(report)]
     return Verdict(
         headline=headline,
         number=number,
         blame=_blame(report),
-        gain=" ".join(part for part in (*gains, _rest(report)) if part),
+        gain=" ".join(part for part in gains if part),
     )
 
 
@@ -204,7 +204,7 @@ def _in_turn(finding: Finding) -> str:
         in_words(finding.recoverable_ns, finding.recoverable_range_ns),
     )
     gives = f"Removing the first would give {gain} a step once the waits before it are gone"
-    return f"{gives}; alone {alone}, since another wait takes its place"
+    return f"{gives}; alone {alone}, since another wait takes its place" if alone else gives
 
 
 def _at_most(finding: Finding, report: Report) -> str:
@@ -304,13 +304,10 @@ def _few_steps(finding: Finding, report: Report) -> int:
 def _joint(report: Report) -> str:
     """Return what all waits and pauses give back together.
 
-    The range of those in a row where the profiler's part can't be told; nothing where it is no more than the leading
-    finding gives.
+    Nothing where it is no more than the leading finding gives.
     """
     joint, step = report.joint, report.steps.per_step.get("duration")
     leader = leading_finding(report)
-    if report.overhead.untold_ns:
-        return _in_a_row(report, leader)
     if joint is None or step is None or step.p50 is None:
         return ""
     alone = (leader.recoverable_ns or 0) if leader and is_here(leader, report) else 0
@@ -322,21 +319,21 @@ def _joint(report: Report) -> str:
 
 
 def _in_a_row(report: Report, leader: Finding | None) -> str:
-    """Return between what the waits that hold the host one after the other give together.
+    """Return what the waits that hold the host one after the other give together, and each of them in its turn.
 
-    A host that is late for the profiler's sake hides what they cost: where it leads, they are told beside it.
+    Nothing where that is hardly more than the leading one gives. A host that is late for the profiler's sake hides what
+    they cost: where it leads, they are told beside it.
     """
     rank = (report.steps.gpu, report.steps.pid)
     chain = next((one for one in report.wait_chains if (one.gpu, one.pid) == rank), None)
     if chain is None or leader is None:
         return ""
     waits = leader.site.api is not None and is_here(leader, report)
-    alone = max(one[1] for one in (leader.recoverable_range_ns, leader.in_turn_range_ns, (0, 0)) if one)
+    alone = (leader.recoverable_range_ns or (0, 0))[1]
     most = chain.joint.recoverable_range_ns[1]
-    if most < FED * chain.step_ns or (waits and most <= _BEYOND * alone):
+    if most < FED * chain.step_ns or (waits and most <= BEYOND * alone):
         return ""
-    together = between(chain.joint.recoverable_range_ns)
-    return f"The {len(chain.links)} waits in a row would give {together} together."
+    return " ".join(row_sentences(chain))
 
 
 def _rest(report: Report) -> str:
@@ -351,7 +348,7 @@ def _rest(report: Report) -> str:
     if is_fed(report) or is_handed_on(finding):
         return ""
     explained = finding.idle_share * step.mean
-    if explained >= idle / 2 or (finding.recoverable_ns or 0) > _BEYOND * explained:
+    if explained >= idle / 2 or (finding.recoverable_ns or 0) > BEYOND * explained:
         return ""
     told = [one.idle_share or 0 for one in report.findings if one is not finding]
     parts = {name: report.steps.per_step[name].mean or 0 for name in IDLE_CLASSES if name in report.steps.per_step}

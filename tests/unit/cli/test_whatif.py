@@ -33,8 +33,8 @@ def test_every_fix_is_listed_with_the_step_then_and_the_best_order(sample: Sampl
     told = " ".join(said.split())
     assert "takes 16.6 ms now, 181 tokens/s." in told
     assert max(map(len, said.splitlines())) <= 100
-    assert "The step goes from 16.6 ms to 13.8 ms, 2.78 ms (16.8 %) less." in told
-    assert "1. FutureMap.resolve_seq_lens_cpu: 16.6 ms to 13.8 ms (11.7 ms to 15.0 ms), 2.78 ms" in told
+    assert "from 16.6 ms to 13.2 ms (11.7 ms to 15.0 ms between runs), 3.43 ms (20.7 %; 3.23 ms to 3.59 ms on" in told
+    assert "1. FutureMap.resolve_seq_lens_cpu: 16.6 ms to 13.2 ms (11.7 ms to 15.0 ms), 3.43 ms" in told
 
 
 def test_where_the_profilers_part_cant_be_told_there_are_ranges_alone(sample: Sample) -> None:
@@ -44,15 +44,15 @@ def test_where_the_profilers_part_cant_be_told_there_are_ranges_alone(sample: Sa
     assert "takes 13.3 ms now, 225 tokens/s, of which up to 10.3 ms may be the profiler's own time." in told
     assert "capture eager (572 launches of eager as one CUDA graph)" in said
     assert said.index("1. capture eager: between ") < said.index("2. decode_step: with those above, between ")
-    assert " tokens/s or more" in told
+    assert "12.4 ms less, 228 to 1071 tokens/s" in told
     asked = " ".join(run(trace, "--remove", "all").output.split())
-    assert asked.endswith("1.50 ms: up to 10.3 ms of the traced step may be the profiler's own time.")
+    assert asked.endswith("155 us: up to 10.3 ms of the traced step may be the profiler's own time.")
 
 
 def test_what_is_withheld_is_ordered_by_the_range_that_is_shown(sample: Sample) -> None:
     trace = str(sample("sglang/fi.node"))
     told = json.loads(run(trace, "--json").output)
-    assert [one["number"] for one in told["order"]] == [6, 8, 7]
+    assert [one["number"] for one in told["order"]] == [8, 6, 7]
     ranges = [tuple(reversed(fix["recoverable_range_ns"])) for fix in told["fixes"]]
     assert max(ranges) == tuple(reversed(told["order"][0]["recoverable_range_ns"]))
     said = run(trace, "-f", "markdown").output
@@ -80,7 +80,7 @@ def test_changes_asked_for_are_replayed_together(sample: Sample) -> None:
 def test_all_means_every_wait_and_nothing_else(sample: Sample) -> None:
     trace = str(sample("eager_item"))
     everything = json.loads(run(trace, "--remove", "all", "--json").output)["asked"]
-    assert everything["recoverable_range_ns"][0] == 0
+    assert everything["recoverable_range_ns"][1] < 0.02 * json.loads(run(trace, "--json").output)["step_ns"]
     assert everything == json.loads(run(trace, "--remove", "1", "--json").output)["asked"]
 
 
@@ -104,7 +104,7 @@ def test_bounds_are_labelled_as_such(sample: Sample) -> None:
 
 def test_a_host_speed_and_free_launches_can_be_asked_for(sample: Sample) -> None:
     said = run(str(sample("hard_after.graph")), "--host-speed", "2", "--free-launches").output
-    assert "The step loses between 6.72 ms and 8.54 ms: part of the traced step may be" in " ".join(said.split())
+    assert "The step loses between 6.88 ms and 8.85 ms: part of the traced step may be" in " ".join(said.split())
 
 
 def test_with_an_untraced_step_the_answer_is_for_the_host_that_gives_it(sample: Sample) -> None:

@@ -55,7 +55,7 @@ def test_the_sentence_says_that_the_host_bounds_the_step_afterwards() -> None:
     assert "Then the host's own work bounds the step" in said
     assert said.startswith("The step goes from 20.0 us to")
     nothing = sentence(Estimate(only(predict(model_drawn(HOST), []))))
-    assert nothing.startswith("Almost nothing to gain: the step stays at 20.0 us.")
+    assert nothing.startswith("Almost nothing to gain: the step stays at 20.0 us (")
 
 
 def test_the_range_holds_the_prediction_and_never_exceeds_the_step_of_today() -> None:
@@ -80,7 +80,9 @@ def test_a_host_that_varies_is_told_from_a_steady_one() -> None:
 
 def test_where_another_host_gains_nothing_is_only_not_sure() -> None:
     then = replace(only(predict(model_drawn(HOST), [])), runs=((20_000, 20_000), (18_000, 15_000)), bound=Bound.HOST)
-    assert sentence(Estimate(then)).startswith("Almost nothing to gain for sure: the step stays at 20.0 us.")
+    assert sentence(Estimate(then)).startswith(
+        "Almost nothing to gain for sure, and up to 3.00 us on another host: the step stays at 20.0 us ("
+    )
 
 
 @pytest.mark.parametrize("factor", [1.1, 1.5, 2, 10, 1e9])

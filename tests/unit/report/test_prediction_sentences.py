@@ -3,7 +3,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from bubblefinder.report.found import Joint
-from bubblefinder.report.prediction_sentences import between_words, gain_words, to_recover_words
+from bubblefinder.report.prediction_sentences import between_words, gain_words, in_turn_words, to_recover_words
 from bubblefinder.report.verdict import verdict
 from tests.unit.report.sample import finding, sample_report
 
@@ -43,3 +43,8 @@ def test_a_wait_that_hands_on_leads_with_what_all_give_and_with_its_turn() -> No
     assert to_recover_words(untold) == (
         "0 ns to 712 us a step to recover once the waits before it are gone, alone 0 ns to 285 us"
     )
+
+
+def test_a_wait_whose_gain_alone_is_unknown_shows_its_turn_alone() -> None:
+    rare = finding(recoverable_ns=None, recoverable_range_ns=None, in_turn_range_ns=[10_000, 200_000])
+    assert in_turn_words(rare) == " once the waits before it are gone"

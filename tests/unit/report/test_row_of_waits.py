@@ -1,0 +1,58 @@
+"""The sentence about waits in a row: together first, then who they are."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from bubblefinder.report.found import ChainLink, Predicted, WaitChainReport
+from bubblefinder.report.row_of_waits import row_sentences
+
+JOINT = Predicted(
+    recoverable_ns=1_600_000,
+    step_after_ns=6_400_000,
+    range_ns=[6_300_000, 6_500_000],
+    recoverable_range_ns=[1_400_000, 1_900_000],
+    bound_after="GPU",
+)
+PLAN = ChainLink(rule="FI001", title="plan() reads", recoverable_ns=50_000, in_turn_ns=600_000, in_turn_range_ns=[5, 9])
+CHAIN = WaitChainReport(
+    gpu=0,
+    pid=1,
+    step_ns=8_000_000,
+    joint=JOINT,
+    half_work=JOINT,
+    both=JOINT,
+    links=[
+        ChainLink(rule="SGL001", title="Lengths (resolve)", recoverable_ns=240_000, in_turn_ns=240_000, moves_to=1),
+        PLAN,
+        replace(PLAN, in_turn_ns=760_000),
+    ],
+)
+
+
+def test_what_all_give_comes_first_then_each_in_its_turn_and_where_one_moves() -> None:
+    assert list(row_sentences(CHAIN)) == [
+        (
+            "The 3 waits in a row would give 1.60 ms (1.40 ms to 1.90 ms) together, 20.0 % of the median step, "
+            "and 340 us one by one."
+        ),
+        "In turn: 1. Lengths 3.0 %; 2 and 3. plan() reads 17.0 %.",
+        "Without 1 alone, 2 holds the host instead.",
+    ]
+
+
+def test_waits_that_give_as_much_alone_are_not_summed_up() -> None:
+    alone = [replace(link, recoverable_ns=link.in_turn_ns) for link in CHAIN.links]
+    assert "one by one" not in next(row_sentences(replace(CHAIN, links=alone)))
+
+
+def test_where_there_are_ranges_alone_each_is_told_by_its_upper_end() -> None:
+    withheld = [
+        replace(link, recoverable_ns=None, in_turn_ns=None, in_turn_range_ns=[0, 400_000], moves_to=None)
+        for link in CHAIN.links
+    ]
+    chain = replace(CHAIN, joint=replace(JOINT, recoverable_ns=None, step_after_ns=None), links=withheld)
+    assert list(row_sentences(chain)) == [
+        "The 3 waits in a row would give between 1.40 ms and 1.90 ms together.",
+        "In turn: 1. Lengths up to 5.0 %; 2 and 3. plan() reads each up to 5.0 %.",
+    ]
