@@ -78,7 +78,8 @@ def printable(text: str, limit: int = 200) -> str:
 def kernel_name(name: str) -> str:
     """Return a kernel's name without template arguments and parameters, which can be pages long.
 
-    A bracket that has no partner stays; each is looked at once, however deep they nest.
+    A bracket that has no partner stays; each is looked at once, however deep they nest. A namespace without a name, as
+    in ``void <unnamed>::all_reduce_kernel<...>``, leaves nothing.
     """
     kept: list[str] = []
     opened: dict[str, list[int]] = {"<": [], "(": []}
@@ -93,7 +94,7 @@ def kernel_name(name: str) -> str:
         if part in opened:
             opened[part].append(len(kept))
         kept.append(part)
-    return "".join(kept).removeprefix("void ").replace("::::", "::").strip()
+    return "".join(kept).removeprefix("void ").replace("::::", "::").strip().removeprefix("::")
 
 
 def _forget(places: list[int], start: int) -> None:

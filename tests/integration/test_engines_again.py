@@ -20,6 +20,7 @@ from tests.samples import analysis, report
 
 if TYPE_CHECKING:
     from bubblefinder.report.found import Finding
+    from bubblefinder.trace.model import Trace
 
 MS = 1_000_000
 NEXTN = ("draft", "verify", "draft-extend")
@@ -84,6 +85,13 @@ def late_ns(finding: Finding) -> float:
     return float(number) * {"us": 1_000, "ms": MS}[unit]
 
 
+def rows_of(trace: Trace, gpu: int) -> pl.DataFrame:
+    """When each collective of a GPU ended, and how long its row is."""
+    names = [number for number, text in trace.names.items() if is_collective(text)]
+    rows = trace.operations.filter(pl.col("name").is_in(names) & (pl.col("gpu") == gpu))
+    return rows.select("end_ns", ns=pl.col("end_ns") - pl.col("start_ns")).sort("end_ns")
+
+
 def named(name: str, rule: str) -> list[Finding]:
     return [finding for finding in report(name).findings if finding.rule == rule]
 
@@ -139,6 +147,7 @@ def test_a_host_that_is_ahead_is_told_to_be_fine(name: str) -> None:
     assert told.verdict.blame.startswith("The host is fine")
     assert {finding.severity for finding in told.findings} <= {"info", "low"}
     assert {device.inter_graph.host_late_ns for device in told.devices} == {0}
+    assert not named(name, "CUDA112"), "the wait between its launches comes in one step"
 
 
 def test_with_tritons_attention_the_lengths_are_read_and_nothing_is_planned() -> None:
@@ -171,11 +180,8 @@ def test_the_rank_that_is_waited_for_is_the_first_finding(name: str, expected: t
 @pytest.mark.parametrize("name", ["sglang/tp2.node", "workloads/slow_rank_2ms.node"])
 def test_what_the_late_rank_costs_the_other_is_what_the_collectives_own_rows_say(name: str) -> None:
     """A collective ends on both ranks at one moment; who began it last has the shorter row."""
-    trace, steps = analysis(name).trace, analysis(name).steps.windows
-    names = [number for number, text in trace.names.items() if is_collective(text)]
-    rows = trace.operations.filter(pl.col("name").is_in(names)).with_columns(ns=pl.col("end_ns") - pl.col("start_ns"))
-    gpu = FIRST_SKEW[name][1]
-    mine, theirs = (rows.filter(pl.col("gpu") == one).select("end_ns", "ns").sort("end_ns") for one in (gpu, 1 - gpu))
+    trace, steps, gpu = analysis(name).trace, analysis(name).steps.windows, FIRST_SKEW[name][1]
+    mine, theirs = (rows_of(trace, one) for one in (gpu, 1 - gpu))
     met = mine.join_asof(theirs, on="end_ns", strategy="nearest", tolerance=20_000, suffix="_other").drop_nulls()
     assert len(met) > 0.95 * len(mine)
     decode = steps.filter(pl.col("excluded").is_null() & (pl.col("gpu") == gpu))
@@ -183,6 +189,19 @@ def test_what_the_late_rank_costs_the_other_is_what_the_collectives_own_rows_say
     waited = (met["ns_other"] - met["ns"]).clip(0, None).filter(inside).sum() / len(decode)
     told = sum(late_ns(finding) for finding in named(name, "CUDA131"))
     assert told == pytest.approx(waited, rel=0.1)
+
+
+def test_what_collectives_work_by_themselves_is_the_shorter_row_of_each() -> None:
+    """All of them run alone on their GPU here."""
+    found = analysis("workloads/slow_rank_2ms.node")
+    mine, theirs = (rows_of(found.trace, gpu) for gpu in (0, 1))
+    met = mine.join_asof(theirs, on="end_ns", strategy="nearest", tolerance=20_000, suffix="_other").drop_nulls()
+    decode = found.steps.windows.filter(pl.col("excluded").is_null() & (pl.col("gpu") == 0))
+    inside = met["end_ns"].is_between(decode["start_ns"].min(), decode["end_ns"].max())
+    own = met.select(pl.min_horizontal("ns", "ns_other")).to_series().filter(inside).sum()
+    share = float(own) / float((decode["end_ns"] - decode["start_ns"]).sum())
+    (told,) = named("workloads/slow_rank_2ms.node", "CUDA172")
+    assert float(told.title.split(" %")[0]) / 100 == pytest.approx(share, abs=0.002)
 
 
 def test_in_graph_mode_it_is_what_the_longer_replays_take_more() -> None:
@@ -208,6 +227,7 @@ def test_a_graph_a_layer_is_said_where_the_host_is_late_for_it(name: str) -> Non
     assert "execute_context_1" not in first.message, "a prefill's range"
     assert [role.replays_per_step for role in told.steps.roles] == [29]
     assert not named(name, "VLLM002")
+    assert not named(name, "CUDA121"), "attention between the pieces is no chain of metadata"
 
 
 def test_log_probabilities_leave_the_wait_for_the_tokens_what_it_is() -> None:
