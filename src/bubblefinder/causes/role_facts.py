@@ -88,7 +88,7 @@ def role_facts(timeline: Timeline, lane: RankSteps, spans: pl.DataFrame, owner: 
     """
     window = spans["window"].to_numpy()
     decode = kept(spans, (window >= 0) & lane.decode[window])
-    replayed = set(kept(decode, ~decode["eager"])["role"])
+    replayed = set(kept(decode, ~decode["eager"])["role"].unique())
     for mine in decode.partition_by("role", maintain_order=True):
         yield _role(timeline, lane, spans, mine, owner, replayed=replayed)
 

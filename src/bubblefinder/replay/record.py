@@ -91,9 +91,11 @@ def by_block(operations: pl.DataFrame, blocks: pl.DataFrame, rows: pl.DataFrame,
 
 def _position(numbers: Ints, wanted: Ints) -> Ints:
     """Return where each wanted number lies among numbers, each once but for NOWHERE; NOWHERE where it doesn't."""
-    order = np.argsort(numbers, kind="stable")
-    place = np.append(order, NOWHERE)[np.searchsorted(numbers[order], wanted)]
-    return np.where((place != NOWHERE) & (np.append(numbers, NOWHERE)[place] == wanted), place, NOWHERE)
+    none = int(numbers.max(initial=NOWHERE)) + 1
+    table = np.full(none + 1, NOWHERE, np.int32)
+    table[numbers] = np.arange(len(numbers), dtype=np.int32)
+    table[none] = NOWHERE
+    return table[np.minimum(wanted, none)].astype(np.int64)
 
 
 def find_calls(timeline: Timeline, causes: Causes, blocks: pl.DataFrame) -> pl.DataFrame:

@@ -109,7 +109,7 @@ def request_steps(rows: pl.DataFrame) -> dict[str, int]:
 def step_rows(windows: pl.DataFrame) -> list[StepRow]:
     """Return every window of every device."""
     columns = windows[["index", "gpu", "start_ns", *_NS, "excluded", "requests"]]
-    pids = pl.Series("pid", [pid_of(process) for process in windows["process"]], dtype=pl.Int64)
+    pids = pl.Series("pid", list(map(pid_of, windows["process"].to_list())), dtype=pl.Int64)
     return msgspec.convert(columns.hstack([pids]).to_dicts(), list[StepRow])
 
 

@@ -93,8 +93,8 @@ def marks_of(timeline: Timeline, lane: RankWork, since_ns: int) -> list[Mark]:
     A known name speaks for itself. So does a range around nearly all launches, unless a longer one does the same:
     then it may be that of a layer.
     """
-    named = timeline.ranges.rows.with_columns(timeline.ranges.names.alias("text"))
-    ranges = kept(named, named["process"] == lane.process)
+    named = timeline.ranges.rows[["thread", "start_ns", "end_ns"]].with_columns(timeline.ranges.names.alias("text"))
+    ranges = kept(named, timeline.ranges.rows["process"] == lane.process)
     if ranges.is_empty():
         return []
     launches = lane_launches(lane, timeline.calls)

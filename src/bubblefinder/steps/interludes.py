@@ -77,14 +77,22 @@ def with_interludes(events: Events, content: Content, waiting: Waiting, first_ns
     work = Work.of(events)
     usual = float(np.median(content.ends - content.starts))
     lull = max(thresholds.LULL_NS, thresholds.LULL_RATIO * usual)
+    pieces = _without_prefills(content, work)
+    pieces.reasons[-1] = TAIL
+    return _with_head(_with_lulls(pieces, work, waiting, lull), content, first_ns, lull)
+
+
+def _without_prefills(content: Content, work: Work) -> Pieces:
+    """Return the windows, prefills cut out of them."""
+    if not content.prefill.any():
+        return Pieces(content.starts.tolist(), [None] * len(content.starts))
     pieces = Pieces()
     for number, start in enumerate(content.starts.tolist()):
         if content.prefill[number] or _begins_prefill(content, number):
             _cut(pieces, content, work, number)
         else:
             pieces.add(start, None)
-    pieces.reasons[-1] = TAIL
-    return _with_head(_with_lulls(pieces, work, waiting, lull), content, first_ns, lull)
+    return pieces
 
 
 def _cut(pieces: Pieces, content: Content, work: Work, number: int) -> None:
@@ -161,9 +169,13 @@ def _with_lulls(pieces: Pieces, work: Work, waiting: Waiting, lull: float) -> Pi
 
     A call of the operating system that comes back every few steps is part of these.
     """
+    begins = np.array(pieces.starts, np.int64)
+    idle_since = work.idle_before(begins[1:])
+    if not ((begins[1:] - idle_since > lull) & (idle_since > begins[:-1])).any():
+        return pieces
     found = Pieces()
     following = [*zip(pieces.starts[1:], pieces.reasons[1:], strict=True), (None, None)]
-    idles = [*work.idle_before(np.array(pieces.starts[1:], np.int64)).tolist(), None]
+    idles = [*idle_since.tolist(), None]
     asleep = [
         number
         for number, (start, idle, (then, why)) in enumerate(zip(pieces.starts, idles, following, strict=True))

@@ -119,7 +119,7 @@ def _wide(part: Ints, told: list[Ints], events: int) -> bool:
     """
     enough = [one for one in told if one[-1] >= max(thresholds.FEWEST, thresholds.TELLING * len(part))]
     length = np.diff(part)
-    usual = length <= thresholds.LONG * np.median(length)
+    usual = length <= thresholds.LONG * median(length)
     held = [(np.diff(one[part]), int(one[-1])) for one in enough] or [(length, events)]
     return all(sizes[usual].sum() >= thresholds.SPREAD * of_all - 1 for sizes, of_all in held)
 
@@ -177,8 +177,8 @@ def _as_elsewhere(events: Events, place: Ints) -> bool:
 
 def _worked(events: Events, place: Ints) -> float:
     """Return how long the host usually works before some events, which are in order."""
-    inside = place[(place >= 0) & (place < len(events))]
-    return median(events.host_ns[inside]) if len(inside) else -1.0
+    first, last = np.searchsorted(place, (0, len(events)))
+    return median(events.host_ns[place[first:last]]) if first < last else -1.0
 
 
 def _behind(events: Events, links: Ints) -> Ints:

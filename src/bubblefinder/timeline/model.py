@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from enum import IntEnum, StrEnum
 from typing import TYPE_CHECKING, Final
 
+import numpy as np
+
 from bubblefinder.lookup import column_of
 
 if TYPE_CHECKING:
@@ -111,5 +113,6 @@ def on_gpu(rows: pl.DataFrame, gpu: int) -> pl.DataFrame:
     """Return the rows of one GPU from a frame of a timeline, without copying them: they lie together."""
     if rows.head(1)["gpu"].to_list() == rows.tail(1)["gpu"].to_list() == [gpu]:
         return rows
-    first, last = column_of(rows, "gpu").to_numpy().searchsorted((gpu, gpu + 1))
+    gpus = column_of(rows, "gpu").to_numpy()
+    first, last = gpus.searchsorted(np.array((gpu, gpu + 1), gpus.dtype))  # of another type all would be converted
     return rows[int(first) : int(last)]

@@ -9,8 +9,8 @@ import numpy as np
 import polars as pl
 
 from bubblefinder.causes.places import general
-from bubblefinder.intervals import Bools, Ints, begin_and_end, last_before, outermost, split
-from bubblefinder.lookup import NOWHERE, Timetable, column_of, kept, nullable, numbered, positions, taken
+from bubblefinder.intervals import Bools, Ints, begin_and_end, held_by, last_before, outermost, split
+from bubblefinder.lookup import NOWHERE, Timetable, column_of, kept, nullable, numbered, order_of, positions, taken
 from bubblefinder.report.account import CallAccount, IdleAccount
 from bubblefinder.report.detail.tables import class_name, labels
 from bubblefinder.report.sentences import plain
@@ -97,8 +97,10 @@ def _parts(timeline: Timeline, pieces: pl.DataFrame, starts: Ints) -> pl.DataFra
     columns = ["piece_index", "idle_class", "call_index", "thread", "after_index"]
     cut = []
     for mine in pieces.partition_by("thread", maintain_order=True):
-        edges = np.concatenate((starts, *_edges(timeline, mine["thread"][0])))
-        lower, upper, owner = split(*begin_and_end(mine), edges)
+        begins, ends = begin_and_end(mine)
+        edges = (starts, *_edges(timeline, mine["thread"][0]))
+        cuts = np.concatenate([times[held_by(times, begins, ends) >= 0] for times in edges])
+        lower, upper, owner = split(begins, ends, cuts)
         cut.append(mine[columns][owner].hstack([pl.Series("start_ns", lower), pl.Series("ns", upper - lower)]))
     return pl.concat(cut) if cut else pieces.select(*columns, "start_ns", ns="end_ns")
 
@@ -150,7 +152,8 @@ def _during(timeline: Timeline, parts: pl.DataFrame) -> pl.Series:
 def _outermost(rows: pl.DataFrame, parts: pl.DataFrame) -> pl.Series:
     """Return the name of the outermost row of each part's thread that was open when the part began."""
     rows = rows.filter(pl.col("thread").is_in(parts["thread"].unique().implode()))
-    ordered = rows.sort("thread", "start_ns", maintain_order=True)
+    order = order_of([rows[name].to_numpy() for name in ("thread", "start_ns")])
+    ordered = rows if order is None else rows[order]
     outer = kept(ordered, outermost(ordered["thread"].to_numpy(), *begin_and_end(ordered)))
     times = parts["start_ns"].to_numpy()
     last = Timetable.of(outer, ("thread",), "start_ns").last(parts[["thread"]], times)
