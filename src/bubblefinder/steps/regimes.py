@@ -21,8 +21,8 @@ _EAGER, _NOTHING = -1, -2
 def regimes_of(events: Events, windows: tuple[Ints, Ints], steps: Bools, requests: Ints) -> tuple[Ints, Ints]:
     """Return the regime of each window, and the way in which its steps run; -1 for windows that are no steps.
 
-    Regimes are numbered as they come: by the graph that takes longest, or kernel by kernel for so many requests. Ways
-    are told by the kind of that graph alone: another batch size is another regime of the same way.
+    Regimes are numbered as they come: by the graph that usually takes longest, or kernel by kernel for so many
+    requests. Ways are told by the kind of that graph alone: another batch size is another regime of the same way.
 
     Args:
         events: the lane's.
@@ -45,8 +45,9 @@ def regimes_of(events: Events, windows: tuple[Ints, Ints], steps: Bools, request
 
 
 def _longest(events: Events, symbols: Ints, work: Ints, window: Ints, windows: int) -> Ints:
-    """Return the symbol of the graph that takes longest in each window, or _EAGER where kernels take longer.
+    """Return the symbol of the graph of each window that usually takes longest, or _EAGER where kernels take longer.
 
+    Usually: a rank waits for others inside its graphs, now in this one and now in that, and runs them the same way.
     `window` is that of each event in `work`.
     """
     found = np.full(windows, _NOTHING, np.int64)
@@ -60,10 +61,24 @@ def _longest(events: Events, symbols: Ints, work: Ints, window: Ints, windows: i
     order = np.argsort(keys, kind="stable")  # quick, as they come window by window
     first = np.flatnonzero(changes(keys[order]))
     total = np.add.reduceat((events.end_ns - events.start_ns)[work[order]], first)
-    keys = keys[order[first]]
-    order = np.lexsort((total, keys // kinds))
-    found[keys[order] // kinds] = keys[order] % kinds - 1
+    place, label = np.divmod(keys[order[first]], kinds)
+    longest = np.zeros(windows, np.int64)
+    np.maximum.at(longest, place, total)
+    order = np.lexsort((_usual(label, total), place))
+    found[place[order]] = label[order] - 1
+    eager = (label == 0) & (total == longest[place])
+    found[place[eager]] = _EAGER
     return found
+
+
+def _usual(label: Ints, total: Ints) -> Ints:
+    """Return the median of what its label takes for each; kernels outside graphs, label 0, come before all graphs."""
+    order = np.lexsort((total, label))
+    first = np.flatnonzero(changes(label[order]))
+    count = np.diff(np.append(first, len(order)))
+    found = np.empty_like(total)
+    found[order] = np.repeat(total[order][first + count // 2], count)
+    return np.where(label == 0, -1, found)
 
 
 def _settled(labels: Ints) -> Ints:

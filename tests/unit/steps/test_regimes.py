@@ -27,6 +27,21 @@ def test_graphs_given_up_half_way_are_another_regime(node_mode: bool) -> None:
     assert windows["excluded"].to_list() == [None] * 40 + ["other_regime"] * 19 + ["tail"]
 
 
+def test_a_rank_that_waits_for_others_now_in_this_graph_and_now_in_that_runs_all_steps_alike() -> None:
+    """GPU 0 of the workload `slow_rank`: 17 of its 38 steps were taken for another regime, and left out."""
+    machine = Machine(node_mode=False)
+    host = machine.host()
+    for number in range(40):
+        host.work(100)
+        host.upload(64)
+        host.replay(Graph(3, nodes("attention", "mlp", us=100) * 8))
+        host.replay(Graph(4, nodes("head", us=1_700 if number < 23 else 1_200)))
+        host.read(8)
+    windows = steps_of(machine.trace()).windows
+    assert windows["regime"].to_list() == [0] * 40
+    assert windows["excluded"].to_list() == [None] * 39 + ["tail"]
+
+
 def test_batch_sizes_in_runs_are_regimes_of_the_headline() -> None:
     machine = Machine()
     host = machine.host()
