@@ -312,7 +312,8 @@ def test_what_a_slowed_host_hides_of_the_waits_lies_within_what_is_said_of_them(
     shortest, longest = found.joint.range_ns
     assert shortest <= most_without <= longest
     assert told.verdict
-    assert "The 5 waits in a row would give between" in told.verdict.gain
+    assert "5 waits in a row" in told.verdict.blame + told.verdict.gain
+    assert "Together they would give between" in told.verdict.gain
 
 
 def test_a_host_that_bounds_the_step_without_the_waits_is_told_by_its_range() -> None:

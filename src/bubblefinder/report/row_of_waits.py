@@ -15,35 +15,38 @@ if TYPE_CHECKING:
 
 BEYOND: Final = 1.2
 """A cure that gives so many times what another, or its own cause's idle time, is good for gives more than that."""
-_TITLE: Final = 70
+_TITLE: Final = 100
 
 
-def row_sentences(chain: WaitChainReport) -> Iterator[str]:
-    """Yield what all the waits give together, what each gives in its turn, and where one moves that goes alone."""
+def row_words(chain: WaitChainReport) -> str:
+    """Return the waits, each with the share of the step that it gives in its turn."""
+    return f"{len(chain.links)} waits in a row: {'; '.join(_members(chain))}"
+
+
+def together_words(chain: WaitChainReport) -> str:
+    """Return what all of them give, and what they give in all when each goes alone, where that is much less."""
     gain = chain.joint.recoverable_ns
     together = in_words(gain, chain.joint.recoverable_range_ns)
-    part = "" if gain is None else f", {share(gain / chain.step_ns)} of the median step{_one_by_one(chain, gain)}"
-    yield f"The {len(chain.links)} waits in a row would give {together} together{part}."
-    yield f"In turn: {'; '.join(_members(chain))}."
-    for place, link in enumerate(chain.links, start=1):
-        if link.moves_to is not None:
-            yield f"Without {place} alone, {link.moves_to + 1} holds the host instead."
+    if gain is None:
+        return f"{together} a step"
+    return f"{together} a step, {share(gain / chain.step_ns)} of the median step{_one_by_one(chain, gain)}"
 
 
 def _one_by_one(chain: WaitChainReport, gain: int) -> str:
     """Return what they give in all when each goes alone, where that is much less than together."""
     alone = sum(link.recoverable_ns or 0 for link in chain.links)
-    return f", and {duration(alone)} one by one" if BEYOND * alone <= gain else ""
+    handed_on = f"; one by one {duration(alone)}, since without one the next holds the host"
+    return handed_on if BEYOND * alone <= gain else ""
 
 
 def _members(chain: WaitChainReport) -> Iterator[str]:
     """Yield each with the share of the step that it gives in its turn, those of one title once."""
     named: dict[str, list[tuple[int, ChainLink]]] = {}
     for place, link in enumerate(chain.links, start=1):
-        named.setdefault(plain(link.title.partition(" (")[0], _TITLE), []).append((place, link))
+        named.setdefault(plain(link.title, _TITLE), []).append((place, link))
     for title, placed in named.items():
         most = max((link.in_turn_range_ns or [0, 0])[1] for _, link in placed)
         told = [link.in_turn_ns for _, link in placed if link.in_turn_ns is not None]
         each = "each " if len(placed) > 1 else ""
         gives = share(sum(told) / chain.step_ns) if told else f"{each}up to {share(most / chain.step_ns)}"
-        yield f"{' and '.join(str(place) for place, _ in placed)}. {title} {gives}"
+        yield f"{' and '.join(str(place) for place, _ in placed)}. {title}, {gives}"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from bubblefinder.replay.sentences import doubt_words
 from bubblefinder.report.model import DeviceSteps, Report, Stats, Verdict
 from bubblefinder.report.prediction_sentences import alone_words, between, between_words, in_words, is_handed_on
-from bubblefinder.report.row_of_waits import BEYOND, row_sentences
+from bubblefinder.report.row_of_waits import BEYOND, row_words, together_words
 from bubblefinder.report.sentences import (
     CLASS_LABELS,
     bound_words,
@@ -22,7 +22,7 @@ from bubblefinder.timeline.model import INTER_CLASSES
 from bubblefinder.units import duration, kernel_name, plural, share
 
 if TYPE_CHECKING:
-    from bubblefinder.report.found import Finding
+    from bubblefinder.report.found import Finding, WaitChainReport
 
 _UNEVEN: Final = 1.2
 _LATE: Final = 0.1
@@ -37,17 +37,15 @@ IDLE_CLASSES: Final = ("intra_graph", *INTER_CLASSES)
 def verdict(report: Report) -> Verdict:
     """Return the verdict on a report; every format uses this one."""
     number, headline = _headline(report)
-    finding = leading_finding(report)
-    row = _in_a_row(report, finding)
-    gains = [_gain(report), _joint(report), row or _rest(report)]
-    if finding is not None and is_handed_on(finding):
-        gains = [_joint(report), row or _gain(report)]
-    return Verdict(
-        headline=headline,
-        number=number,
-        blame=_blame(report),
-        gain=" ".join(part for part in gains if part),
-    )
+    finding, chain = leading_finding(report), _row(report)
+    blame, gains = _blame(report), [_gain(report), _joint(report), _rest(report)]
+    if chain and finding and finding.in_turn_range_ns is not None:
+        blame, gains = f"First to fix: {row_words(chain)}.", [_without_row(chain, report.overhead.untold_ns)]
+    elif chain:
+        gains = [_gain(report), f"Beside it, {row_words(chain)}.", _without_row(chain)]
+    elif finding is not None and is_handed_on(finding):
+        gains = [_joint(report), _gain(report)]
+    return Verdict(headline=headline, number=number, blame=blame, gain=" ".join(part for part in gains if part))
 
 
 def idle_per_step_ns(report: Report) -> tuple[float | None, bool]:
@@ -318,22 +316,28 @@ def _joint(report: Report) -> str:
     return f"All {joint.findings} waits and pauses together: {now} to {then}{between_words(joint.range_ns)} {each}."
 
 
-def _in_a_row(report: Report, leader: Finding | None) -> str:
-    """Return what the waits that hold the host one after the other give together, and each of them in its turn.
+def _row(report: Report) -> WaitChainReport | None:
+    """Return the waits that hold the host of the told rank one after the other, where they are to be told as one.
 
-    Nothing where that is hardly more than the leading one gives. A host that is late for the profiler's sake hides what
-    they cost: where it leads, they are told beside it.
+    Not where together they give hardly more than the leading one. A host that is late for the profiler's sake hides
+    what they cost: where it leads, they are told beside it.
     """
-    rank = (report.steps.gpu, report.steps.pid)
+    rank, leader = (report.steps.gpu, report.steps.pid), leading_finding(report)
     chain = next((one for one in report.wait_chains if (one.gpu, one.pid) == rank), None)
     if chain is None or leader is None:
-        return ""
+        return None
     waits = leader.site.api is not None and is_here(leader, report)
     alone = (leader.recoverable_range_ns or (0, 0))[1]
     most = chain.joint.recoverable_range_ns[1]
-    if most < FED * chain.step_ns or (waits and most <= BEYOND * alone):
-        return ""
-    return " ".join(row_sentences(chain))
+    return None if most < FED * chain.step_ns or (waits and most <= BEYOND * alone) else chain
+
+
+def _without_row(chain: WaitChainReport, profilers_ns: int | None = None) -> str:
+    """Return what all waits in a row give together, why as a range alone where it is one, and what bounds it then."""
+    after = bound_words(chain.joint.bound_after)
+    doubt = f": {doubt_words(profilers_ns)}" if profilers_ns else ""
+    bound = f" The step is then bound by the {after}." if after else ""
+    return f"Together they would give {together_words(chain)}{doubt}.{bound}"
 
 
 def _rest(report: Report) -> str:

@@ -1,11 +1,11 @@
-"""The sentence about waits in a row: together first, then who they are."""
+"""What a verdict says of waits in a row: who they are, and what they give together."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
 from bubblefinder.report.found import ChainLink, Predicted, WaitChainReport
-from bubblefinder.report.row_of_waits import row_sentences
+from bubblefinder.report.row_of_waits import row_words, together_words
 
 JOINT = Predicted(
     recoverable_ns=1_600_000,
@@ -30,20 +30,20 @@ CHAIN = WaitChainReport(
 )
 
 
-def test_what_all_give_comes_first_then_each_in_its_turn_and_where_one_moves() -> None:
-    assert list(row_sentences(CHAIN)) == [
-        (
-            "The 3 waits in a row would give 1.60 ms (1.40 ms to 1.90 ms) together, 20.0 % of the median step, "
-            "and 340 us one by one."
-        ),
-        "In turn: 1. Lengths 3.0 %; 2 and 3. plan() reads 17.0 %.",
-        "Without 1 alone, 2 holds the host instead.",
-    ]
+def test_each_is_named_with_what_it_gives_in_its_turn_and_those_of_one_title_once() -> None:
+    assert row_words(CHAIN) == "3 waits in a row: 1. Lengths (resolve), 3.0 %; 2 and 3. plan() reads, 17.0 %"
+
+
+def test_what_all_give_is_told_beside_the_little_that_they_give_one_by_one() -> None:
+    assert together_words(CHAIN) == (
+        "1.60 ms (1.40 ms to 1.90 ms) a step, 20.0 % of the median step; "
+        "one by one 340 us, since without one the next holds the host"
+    )
 
 
 def test_waits_that_give_as_much_alone_are_not_summed_up() -> None:
     alone = [replace(link, recoverable_ns=link.in_turn_ns) for link in CHAIN.links]
-    assert "one by one" not in next(row_sentences(replace(CHAIN, links=alone)))
+    assert together_words(replace(CHAIN, links=alone)).endswith("20.0 % of the median step")
 
 
 def test_where_there_are_ranges_alone_each_is_told_by_its_upper_end() -> None:
@@ -52,7 +52,7 @@ def test_where_there_are_ranges_alone_each_is_told_by_its_upper_end() -> None:
         for link in CHAIN.links
     ]
     chain = replace(CHAIN, joint=replace(JOINT, recoverable_ns=None, step_after_ns=None), links=withheld)
-    assert list(row_sentences(chain)) == [
-        "The 3 waits in a row would give between 1.40 ms and 1.90 ms together.",
-        "In turn: 1. Lengths up to 5.0 %; 2 and 3. plan() reads each up to 5.0 %.",
-    ]
+    assert together_words(chain) == "between 1.40 ms and 1.90 ms a step"
+    assert row_words(chain) == (
+        "3 waits in a row: 1. Lengths (resolve), up to 5.0 %; 2 and 3. plan() reads, each up to 5.0 %"
+    )
