@@ -86,27 +86,35 @@ def _without_prefills(content: Content, work: Work) -> Pieces:
     """Return the windows, prefills cut out of them."""
     if not content.prefill.any():
         return Pieces(content.starts.tolist(), [None] * len(content.starts))
-    pieces = Pieces()
+    pieces, took = Pieces(), _taken(content)
     for number, start in enumerate(content.starts.tolist()):
         if content.prefill[number] or _begins_prefill(content, number):
-            _cut(pieces, content, work, number)
+            _cut(pieces, content, work, took, number)
         else:
             pieces.add(start, None)
     return pieces
 
 
-def _cut(pieces: Pieces, content: Content, work: Work, number: int) -> None:
+def _taken(content: Content) -> Ints:
+    """Return how long each kind runs in all steps together."""
+    steps = (content.window >= 0) & ~content.prefill[content.window]
+    taken = np.zeros(int(content.alike.max(initial=0)) + 1, np.int64)
+    np.add.at(taken, content.alike[steps], (content.end_ns - content.begin_ns)[steps])
+    return taken
+
+
+def _cut(pieces: Pieces, content: Content, work: Work, took: Ints, number: int) -> None:
     start = int(content.starts[number])
     mine = np.flatnonzero(content.window == number)
     foreign = mine[content.foreign[mine]]
     before, behind = (mine[mine < foreign[0]], mine[mine > foreign[-1]]) if len(foreign) else (mine[:0], mine[:0])
     first = start
     usual = _usual_near(content, number)
-    if _whole(content, before, usual):
+    if _whole(content.alike[before], usual, took):
         pieces.add(start, None)
         first = work.next_after(int(content.end_ns[before].max()), int(content.begin_ns[foreign[0]]))
     pieces.add(first, PREFILL)
-    if _whole(content, behind, usual):
+    if _whole(content.alike[behind], usual, took):
         pieces.add(work.next_after(int(content.end_ns[foreign].max()), int(content.begin_ns[behind[0]])), None)
 
 
@@ -129,11 +137,15 @@ def _usual_near(content: Content, number: int) -> Ints:
     return np.unique(content.alike[content.window == nearest])
 
 
-def _whole(content: Content, events: Ints, usual: Ints) -> bool:
-    """Tell whether events make up a step: nearly all kinds that steps have, or all but one of a few."""
-    found = np.isin(usual, content.alike[events])
+def _whole(alike: Ints, usual: Ints, took: Ints) -> bool:
+    """Tell whether kinds make up a step: nearly all that steps have, or all but one of a few, and most of their work.
+
+    A prompt's tokens are sampled as a step's are, with its log-probabilities: the forward pass alone tells them apart.
+    """
+    found = np.isin(usual, alike)
     few = len(found) >= thresholds.FEWEST and found.sum() >= len(found) - 1
-    return bool(len(found) and (few or found.mean() >= thresholds.WHOLE_STEP))
+    worked = took[usual[found]].sum() >= thresholds.WHOLE_STEP * took[usual].sum()
+    return bool(len(found) and worked and (few or found.mean() >= thresholds.WHOLE_STEP))
 
 
 @dataclass(frozen=True, slots=True)

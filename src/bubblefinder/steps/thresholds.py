@@ -282,8 +282,8 @@ HALF: Final = 0.5
 test_pieces_with_a_prefill_in_every_fourth_batch."""
 
 WHOLE_STEP: Final = 0.7
-"""Share of a step's own kinds that make a step of what lies before or behind a prefill. Shown by
-test_a_prefill_in_between_is_labelled."""
+"""Share of a step's own kinds, and of what they take, that make a step of what lies before or behind a prefill. Shown
+by test_a_prefill_in_between_is_labelled and test_what_samples_a_prompts_first_token_is_no_step."""
 
 ASLEEP: Final = 0.8
 """Share of a pause in one call of the operating system, for it to be a wait. Shown by

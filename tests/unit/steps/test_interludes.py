@@ -66,6 +66,30 @@ def test_a_prefill_for_which_kernels_are_compiled_is_no_wait_for_requests() -> N
     assert found.count(None) == 87
 
 
+def test_what_samples_a_prompts_first_token_is_no_step() -> None:
+    """vLLM with log-probabilities: two dozen kernels behind the graph of a step, and behind a prompt's pass alike."""
+    machine = Machine(node_mode=False)
+    host = machine.host()
+
+    def sample() -> None:
+        for number in range(20):
+            host.kernel(f"logits_{number}", 3)
+        host.read(8)
+
+    with host.range("execute_context_1(60)_generation_0(0)"):
+        host.upload(1 << 16)
+        for number in range(60):
+            host.kernel(f"prefill_{number % 5}", 50)
+        sample()
+    for _ in range(30):
+        with host.range("execute_context_0(0)_generation_1(1)"):
+            host.work(250)
+            host.upload(64)
+            host.replay(STEP)
+            sample()
+    assert reasons(steps_of(machine.trace())) == ["prefill"] + [None] * 29 + ["tail"]
+
+
 def test_a_pause_of_the_host_is_a_slow_step() -> None:
     machine = Machine()
     host = machine.host()
