@@ -114,6 +114,8 @@ RECORDED: Final = (
 NEXTN_MS: Final = (8.44, 8.51, 9.60), (7.014, 7.015, 7.018)
 CLOCKED: Final = (
     ("nextn_before.graph", *NEXTN_MS, 8.51),
+    ("nextn_before.node", (8.40, 8.56, 9.02), NEXTN_MS[1], 8.56),
+    ("dspark_before.node", (7.137, 7.143, 7.188), (7.019, 7.023, 7.039), 7.143),
     ("workloads/read.graph", (1.426,), (1.121,), 1.426),
     ("workloads/plan_device.graph", (1.561,), (1.131,), 1.561),
     ("workloads/batching_sync.graph", (9.757,), (8.210,), 9.757),

@@ -147,6 +147,22 @@ def test_a_node_capture_without_the_profiler_is_the_untraced_run() -> None:
     assert then.step_ns / MS == pytest.approx(7.01, abs=0.05)
 
 
+@pytest.mark.parametrize(
+    ("capture", "untraced_ms", "without_ms"), [("nextn_before.node", 8.56, 7.015), ("dspark_before.node", 7.143, 7.023)]
+)
+def test_a_node_capture_is_asked_on_the_host_of_its_untraced_step(
+    capture: str, untraced_ms: float, without_ms: float
+) -> None:
+    """What node mode adds to the GPU's work goes first: with it no host takes 7.14 ms."""
+    (lane,) = study(capture).ranks
+    asked = study(capture).at_untraced(lane, untraced_ms * MS, mean=True)
+    then = predict(asked.model, [asked.fixes[0].change])[lane]
+    assert then.step_ns / MS == pytest.approx(without_ms, rel=0.01)
+    assert close_enough(then.step_ns / MS, then.now_ns / MS, without_ms)
+    low, high = then.range_ns
+    assert low <= without_ms * MS <= high
+
+
 def test_the_report_ranks_findings_by_the_replay() -> None:
     report = samples.report("nextn_before.node")
     finding = report.findings[0]

@@ -19,6 +19,9 @@ from bubblefinder.replay.solve import solve
 from bubblefinder.units import milliseconds
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from bubblefinder.replay.changes import Change
     from bubblefinder.replay.model import Model
     from bubblefinder.timeline.rank import Rank
 
@@ -54,7 +57,12 @@ def host_speed_of(model: Model, rank: Rank, step_ns: float, *, mean: bool) -> fl
 
 def on_such_a_host(model: Model, speed: float) -> Model:
     """Return the recorded run as it would be with a host so many times as fast."""
-    edited = edit(model, [HostSpeed(speed)])
+    return rerun(model, [HostSpeed(speed)])
+
+
+def rerun(model: Model, changes: Sequence[Change]) -> Model:
+    """Return the run as it would be after changes to its lags, as if that had been recorded."""
+    edited = edit(model, changes)
     times = replay(model, edited.lag, edited.keep)
 
     def at(rows: pl.DataFrame, node: str) -> pl.Series:
@@ -70,7 +78,9 @@ def on_such_a_host(model: Model, speed: float) -> Model:
         edges=replace(model.edges, lag=edited.lag),
         calls=moved(model.calls),
         blocks=moved(model.blocks),
-        windows=model.windows.with_columns(recorded_ns=length),
+        windows=model.windows.with_columns(
+            recorded_ns=length, occupied_ns=pl.col("occupied_ns") - pl.Series(model.less_work(edited.lag))
+        ),
         untraced=(),
     )
 

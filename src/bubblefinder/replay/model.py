@@ -200,6 +200,11 @@ class Model:
             windows.append(steps.rows[step[inside]].astype(np.int64))
         return Work(np.concatenate(edges), np.concatenate(windows), meets)
 
+    def less_work(self, lag: Ints) -> Ints:
+        """Return by how much less the GPU works in each window with other lags, in ns."""
+        less = (self.edges.lag - lag)[self.work.edges]
+        return np.bincount(self.work.window, weights=less, minlength=len(self.windows)).astype(np.int64)
+
 
 def _grouped(keys: Ints, values: Ints) -> Iterator[tuple[int, Ints]]:
     """Yield each key and the values that have it, in their order."""

@@ -165,12 +165,9 @@ def _least(model: Model, edited: EditedGraph, *, shared: bool) -> Ints:
     that ran beside others for most of it may do so for the rest, unless nothing is to be `shared` but what was, as on a
     slower host. Nothing is said of ranks that wait for each other at work.
     """
-    work = model.work
-    less = (model.edges.lag - edited.lag)[work.edges]
-    taken = np.bincount(work.window, weights=less, minlength=len(model.windows))
     occupied = model.windows["occupied_ns"].to_numpy() - (model.windows["alone_ns"].to_numpy() if shared else 0)
-    least: Ints = np.maximum(occupied - taken.astype(np.int64), 0)
-    least[work.meets] = 0
+    least: Ints = np.maximum(occupied - model.less_work(edited.lag), 0)
+    least[model.work.meets] = 0
     return least
 
 

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from bubblefinder.errors import CannotAnswerError, UsageError
-from bubblefinder.overhead.calibration import read_calibration
+from bubblefinder.overhead.calibration import likely_costs, read_calibration
 from bubblefinder.overhead.model import Source
 from bubblefinder.replay.changes import CloseGaps, DropKernels, RemoveTracing, kernel_time
 from bubblefinder.replay.correct import correct, in_a_program, measured_costs
 from bubblefinder.replay.doubt import Doubt
-from bubblefinder.replay.known_step import host_speed_of, on_such_a_host
+from bubblefinder.replay.known_step import host_speed_of, on_such_a_host, rerun
 from bubblefinder.replay.predict import predict
 from bubblefinder.replay.tracing import remove_tracing, tracing_of
 from bubblefinder.timeline.model import CaptureMode
@@ -121,6 +121,9 @@ class Study:
     def at_untraced(self, rank: Rank, step_ns: float, *, mean: bool = False) -> Study:
         """Return the capture with the host as fast as a rank's step without the profiler shows it to be.
 
+        What tracing usually costs is taken off first, where that is known: in node mode the GPU's work is longer for it
+        as well, which no host makes up for.
+
         Args:
             rank: whose step it is.
             step_ns: how long it takes with no profiler.
@@ -129,8 +132,11 @@ class Study:
         Raises:
             CannotAnswerError: no host gives such a step.
         """
-        speed = host_speed_of(self.model, rank, step_ns, mean=mean)
-        return replace(self, model=on_such_a_host(self.model, speed), host_speed=speed)
+        costs = likely_costs(self.timeline, rank.gpu)
+        away = [remove_tracing(tracing_of(self.timeline, self.model), costs)] if costs else []
+        model = rerun(self.model, away)
+        speed = host_speed_of(model, rank, step_ns, mean=mean)
+        return replace(self, model=on_such_a_host(model, speed), host_speed=speed)
 
     def doubt(self, rank: Rank) -> Doubt:
         """Return how much of what is gained on a rank may be the profiler's; none on a host whose step was measured."""

@@ -7,8 +7,8 @@ import pytest
 
 from bubblefinder.errors import CannotAnswerError
 from bubblefinder.pipeline import Analysis
-from bubblefinder.replay.changes import HostSpeed
-from bubblefinder.replay.known_step import host_speed_of, on_such_a_host
+from bubblefinder.replay.changes import NEVER_LATE, DropKernels, HostSpeed
+from bubblefinder.replay.known_step import host_speed_of, on_such_a_host, rerun
 from bubblefinder.replay.predict import predict, steps_after
 from bubblefinder.replay.run import replay
 from tests.loops import Loop
@@ -47,6 +47,19 @@ def test_a_run_on_another_host_replays_as_itself_and_answers_as_such(run: tuple[
     assert (replay(faster, faster.edges.lag, faster.edges.lag == faster.edges.lag) == faster.recorded).all()
     assert predict(faster, [])[rank].now_ns == pytest.approx(steps_after(model, [HostSpeed(2.0)])[rank], abs=2)
     assert mean_step(faster, rank) < mean_step(model, rank)
+
+
+def test_the_gpus_work_is_shorter_in_a_run_without_some_of_it(run: tuple[Model, Rank]) -> None:
+    model, rank = run
+    verify = model.blocks["role"] == "verify"
+    lost = tuple((verify.fill_null(value=False).to_numpy() * 50_000).tolist())
+    shorter = rerun(model, [DropKernels("attn", lost)])
+    before, after = (one.windows["occupied_ns"].to_numpy() for one in (model, shorter))
+    assert (before - after).tolist() == [50_000] * len(before)
+    assert (
+        predict(shorter, [NEVER_LATE])[rank].step_ns
+        == steps_after(model, [DropKernels("attn", lost), NEVER_LATE])[rank]
+    )
 
 
 def test_a_step_that_no_host_gives_is_refused(run: tuple[Model, Rank]) -> None:
