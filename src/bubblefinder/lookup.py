@@ -169,6 +169,11 @@ def numbered(rows: pl.DataFrame) -> tuple[list[tuple[Any, ...]], Ints]:
     return list(zip(*(column[first] for column in rows), strict=True)), number
 
 
+def each_once(rows: pl.DataFrame) -> pl.DataFrame:
+    """Return the different rows of a frame, in the order in which they come first; most are like the one before."""
+    return kept(rows, changes(*map(comparable, rows))).unique(maintain_order=True)
+
+
 def comparable(column: pl.Series) -> Ints:
     """Return numbers by which to sort and group a column that may have nulls."""
     return column.to_numpy() if not column.null_count() else column.rank("dense").fill_null(0).to_numpy()

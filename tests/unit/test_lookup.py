@@ -13,6 +13,7 @@ from bubblefinder.lookup import (
     NOWHERE,
     Timetable,
     again,
+    each_once,
     joint_keys,
     kept,
     nullable,
@@ -88,6 +89,11 @@ def test_rows_are_numbered_in_the_order_in_which_they_come_first(rows: list[Row]
         different, number = numbered(frame(rows))
     assert different == list(dict.fromkeys(rows))
     assert [different[one] for one in number.tolist()] == rows
+
+
+@given(ROWS)
+def test_each_row_stays_once_in_the_order_in_which_it_comes_first(rows: list[Row]) -> None:
+    assert each_once(frame(rows)).rows() == list(dict.fromkeys(rows))
 
 
 @given(st.lists(st.none() | st.integers(0, 9), max_size=20))

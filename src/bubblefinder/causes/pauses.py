@@ -10,7 +10,7 @@ import polars as pl
 from bubblefinder.causes.stalls import late_idle
 from bubblefinder.causes.thresholds import COVERS, FEWEST, HOLE_FACTOR, HOLE_NS, PAUSE_NS
 from bubblefinder.intervals import Cover, begin_and_end, overlap_with, union, union_of
-from bubblefinder.lookup import changes, column_of, kept, places, positions, taken
+from bubblefinder.lookup import changes, column_of, each_once, kept, places, positions, taken
 from bubblefinder.timeline.model import on_gpu
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def find_pauses(timeline: Timeline, submitted: pl.DataFrame, waits: pl.DataFrame
         ``os call``, ``descheduled``, or null where nothing shows it), detail (the call or the range that shows it).
         Pauses of a thread don't overlap.
     """
-    threads = submitted[["gpu", "process", "thread"]].unique(maintain_order=True)
+    threads = each_once(submitted[["gpu", "process", "thread"]])
     parts = [
         part
         for gpu, process, thread in threads.iter_rows()

@@ -249,9 +249,9 @@ def _is_private(timeline: Timeline, wait: dict[str, Any], copy: int | None) -> b
     context, stream = (timeline.operations[copy, name] for name in ("context", "stream"))
     if stream is None:
         return None
-    same = (column_of(operations, "process") == wait["process"]) & (column_of(operations, "stream") == stream)
-    rows = kept(operations[["context", "kind"]], same)
-    return not any(other == context and kind in (KERNEL, GRAPH) for other, kind in rows.unique().iter_rows())
+    on_stream = (pl.col("process") == wait["process"]) & (pl.col("stream") == stream)
+    works = pl.col("kind").is_in((KERNEL, GRAPH)) & pl.col("context").eq_missing(context)
+    return not operations.select((on_stream & works).any()).item()
 
 
 def _steps_behind(causes: Causes, wait: dict[str, Any]) -> int | None:

@@ -12,7 +12,7 @@ import polars as pl
 
 from bubblefinder.errors import CannotAnswerError, InternalError
 from bubblefinder.intervals import Cover, Ints, begin_and_end, empty, union, union_of
-from bubblefinder.lookup import changes, column_of, kept
+from bubblefinder.lookup import column_of, each_once, kept
 from bubblefinder.timeline import gaps as gaps_module
 from bubblefinder.timeline.gaps import NEVER, Gaps, Pieces
 from bubblefinder.timeline.launches import (
@@ -126,8 +126,7 @@ def _nothing_recorded(trace: Trace) -> CannotAnswerError:
 
 def _check_ranks(trace: Trace, runs: pl.DataFrame) -> None:
     """Refuse what no machine records, before every rank is looked into: that takes a tenth of a second each."""
-    named = runs[["gpu", "process"]]
-    ranks = kept(named, changes(*(column.to_numpy() for column in named))).n_unique()
+    ranks = len(each_once(runs[["gpu", "process"]]))
     if ranks > MOST_RANKS:
         raise CannotAnswerError(
             f"{trace.info.name}: {ranks:,} ranks (a process on a GPU) did work, and one report holds at most"

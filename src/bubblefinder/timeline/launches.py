@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from bubblefinder.intervals import one_of
-from bubblefinder.lookup import again, column_of, joint_keys, positions, repeated
+from bubblefinder.lookup import again, column_of, joint_keys, positions, repeated, taken
 from bubblefinder.timeline.apis import CallRole, call_roles
 from bubblefinder.timeline.gaps import LONG_AGO
 from bubblefinder.trace.model import MEMCPY
@@ -144,16 +144,12 @@ def blocking_copies(operations: pl.DataFrame, calls: pl.DataFrame) -> pl.Series:
     from pinned memory; a pageable upload that returns when its last part is staged), as calls of its kind usually are.
     Copies inside a graph block nobody, however long tracing its nodes makes the launch call.
     """
-    copies = operations.select(
-        "kind", "start_ns", "end_ns", "copy_kind", "src_kind", "dst_kind", "call_index", "graph_node",
-        reach=_reach(operations),
-    )  # fmt: skip
-    copies = copies.with_row_index("op_index").filter(
-        (pl.col("kind") == MEMCPY) & pl.col("call_index").is_not_null() & pl.col("graph_node").is_null()
-    )
-    called = calls.select(pl.col("api").cast(pl.String), called_ns="start_ns", returned_ns="end_ns")[
-        copies["call_index"]
-    ]
+    called = pl.col("call_index").is_not_null() & pl.col("graph_node").is_null()
+    at = operations.select(((pl.col("kind") == MEMCPY) & called).arg_true()).to_series()
+    columns = operations[["start_ns", "end_ns", "copy_kind", "src_kind", "dst_kind", "call_index"]]
+    copies = taken(columns, at).with_columns(op_index=at, reach=_reach(operations)[at])
+    calling = calls.select("api", called_ns="start_ns", returned_ns="end_ns")
+    copies = copies.hstack(taken(calling, copies["call_index"])).with_columns(pl.col("api").cast(pl.String))
     pageable = (
         (pl.col("copy_kind").is_in(_TO_HOST) & (pl.col("dst_kind") == _PAGEABLE))
         | (pl.col("copy_kind").is_in(_HOST_TO) & (pl.col("src_kind") == _PAGEABLE))
@@ -163,7 +159,7 @@ def blocking_copies(operations: pl.DataFrame, calls: pl.DataFrame) -> pl.Series:
     ahead = pl.col("reach").clip(upper_bound="start_ns")
     waited = pl.when(ahead - pl.col("called_ns") >= QUEUED_NS).then(pl.col("returned_ns") >= pl.col("start_ns"))
     usually = waited.mean().over("api", "copy_kind", "src_kind", "dst_kind") > USUALLY
-    blocked = copies.hstack(called).filter(named | (waited & usually).fill_null(value=False))
+    blocked = copies.filter(named | (waited & usually).fill_null(value=False))
     blocking = np.zeros(len(operations), np.bool_)
     blocking[blocked["op_index"].to_numpy()] = True
     return pl.Series("blocking", blocking)

@@ -151,7 +151,10 @@ def _during(timeline: Timeline, parts: pl.DataFrame) -> pl.Series:
 
 def _outermost(rows: pl.DataFrame, parts: pl.DataFrame) -> pl.Series:
     """Return the name of the outermost row of each part's thread that was open when the part began."""
-    rows = rows.filter(pl.col("thread").is_in(parts["thread"].unique().implode()))
+    starts, ends = begin_and_end(rows)
+    times = parts["start_ns"].sort().to_numpy()
+    open_then = last_before(ends - 1, times) > last_before(starts - 1, times)
+    rows = kept(rows, open_then).filter(pl.col("thread").is_in(parts["thread"].unique().implode()))
     order = order_of([rows[name].to_numpy() for name in ("thread", "start_ns")])
     ordered = rows if order is None else rows[order]
     outer = kept(ordered, outermost(ordered["thread"].to_numpy(), *begin_and_end(ordered)))
