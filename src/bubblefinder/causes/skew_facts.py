@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
+import numpy as np
 import polars as pl
 
 from bubblefinder.causes.decode import operation_rows, p50
 from bubblefinder.causes.step_parts import SkewFacts
 from bubblefinder.lookup import kept
+from bubblefinder.timeline.model import IdleClass
 from bubblefinder.trace.model import GRAPH
 
 if TYPE_CHECKING:
@@ -17,6 +19,9 @@ if TYPE_CHECKING:
     from bubblefinder.causes.decode import RankSteps
     from bubblefinder.causes.model import Causes
     from bubblefinder.timeline.model import Timeline
+
+
+_FOR_HOST: Final = (IdleClass.HOST_LATE, IdleClass.LAUNCHING)
 
 
 class Met(NamedTuple):
@@ -73,5 +78,13 @@ def _skew(
         waiting_gpu=waiting,
         skew_p50_ns=p50(skew),
         skew_share=rank.share(skew.sum()),
+        host_more_p50_ns=_host_more(lane, rank),
         evidence=operation_rows(timeline, pairs.sort("skew", descending=True)["op_index"].head(20)),
     )
+
+
+def _host_more(late: RankSteps, waiting: RankSteps) -> float | None:
+    """Return how much longer a late rank's GPU idles for its host in a step than the other's; null if it doesn't."""
+    mine, theirs = (p50(lane.idle(np.isin(lane.pieces.idle_class, _FOR_HOST))) for lane in (late, waiting))
+    more = (mine or 0.0) - (theirs or 0.0)
+    return more if more > 0 else None

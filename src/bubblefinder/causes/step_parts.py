@@ -238,6 +238,8 @@ class SkewFacts:
         waiting_gpu: physical GPU of the rank that waits longest.
         skew_p50_ns: per step, longest minus shortest length of the k-th collective over the ranks.
         skew_share: that time over all decode steps of the waiting rank, over their total duration.
+        host_more_p50_ns: how much longer the late rank's GPU idles for its host in a step than the waiting rank's does;
+            null where it doesn't.
         evidence: rows of at most 20 of the collectives.
     """
 
@@ -249,4 +251,5 @@ class SkewFacts:
     waiting_gpu: int | None = None
     skew_p50_ns: float | None = None
     skew_share: float | None = None
+    host_more_p50_ns: float | None = None
     evidence: tuple[Evidence, ...] = ()

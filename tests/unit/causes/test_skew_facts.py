@@ -37,6 +37,12 @@ def test_a_rank_that_begins_a_replay_late_is_waited_for_where_all_leave_it_toget
     assert len(skew.evidence) == 5
 
 
+def test_it_is_said_how_much_longer_the_late_gpu_idles_for_its_host() -> None:
+    """The late host launches 4 us behind the other, whose GPU idles 8 us a step for it; its own 12 us."""
+    picture = BLOCKS.format(first=".GGGGGGGGGGGG......." * 5, second=".....GGGGGGGG......." * 5)
+    assert drawn(picture).facts.steps[1].skews[0].host_more_p50_ns == 4_000
+
+
 @pytest.mark.parametrize("second", [".....GGGGGGGGGGGG...", ".....GGGG..........."])
 def test_ranks_that_leave_a_replay_apart_dont_wait_for_each_other_in_it(second: str) -> None:
     facts = drawn(BLOCKS.format(first=".GGGGGGGGGGGG......." * 5, second=second * 5)).facts
