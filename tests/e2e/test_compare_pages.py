@@ -18,10 +18,10 @@ from bubblefinder.render.trend import html
 from tests.unit.render.test_trend import a_trend
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from playwright.sync_api import Page
+    from playwright.sync_api import Browser, Page
 
 pytestmark = pytest.mark.browser
 
@@ -39,9 +39,28 @@ def pages(sample: Callable[[str], Path]) -> dict[str, str]:
     }
 
 
+@pytest.fixture(scope="module")
+def compared(pages: dict[str, str], browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
+    """The page of a comparison, opened once."""
+    path = tmp_path_factory.mktemp("compared") / "page.html"
+    path.write_text(pages["diff"])
+    page = browser.new_page()
+    page.goto(path.as_uri())
+    yield page
+    page.close()
+
+
+def nothing_sticks_out(page: Page) -> None:
+    """Hold a page that was opened at 400 pixels to that width; names of rows stay words."""
+    assert page.evaluate("document.documentElement.scrollWidth") <= 400
+    heads = [head.bounding_box() for head in page.locator("tbody th").all()]
+    assert heads
+    assert all(head and head["width"] >= 100 for head in heads)
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("kind", ["diff", "budget", "trend"])
-def test_a_page_opens_quietly_and_reads_well(
+def test_a_page_opens_quietly_and_reads_well_and_in_the_dark_at_400_pixels_nothing_sticks_out(
     pages: dict[str, str], page: Page, tmp_path: Path, kind: str, scheme: str
 ) -> None:
     problems, requests = list[str](), list[str]()
@@ -49,9 +68,13 @@ def test_a_page_opens_quietly_and_reads_well(
     page.on("pageerror", lambda error: problems.append(str(error)))
     page.on("request", lambda request: requests.append(request.url))
     page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
+    page.set_viewport_size({"width": 400 if scheme == "dark" else 1280, "height": 900})
     path = tmp_path / "page.html"
     path.write_text(pages[kind])
     page.goto(path.as_uri())
+    if scheme == "dark":
+        nothing_sticks_out(page)
+        page.set_viewport_size({"width": 1280, "height": 900})
     assert page.locator("h1").inner_text() in {
         "Improvement",
         "Fail",
@@ -63,11 +86,8 @@ def test_a_page_opens_quietly_and_reads_well(
     assert [(v["id"], v["nodes"][0]["html"][:200]) for v in violations] == []
 
 
-def test_the_pictures_show_both_sides_on_one_scale(pages: dict[str, str], page: Page, tmp_path: Path) -> None:
-    path = tmp_path / "page.html"
-    path.write_text(pages["diff"])
-    page.goto(path.as_uri())
-    boxes = [r.bounding_box() for r in page.locator("figure svg.bar rect").all()]
+def test_the_pictures_show_both_sides_on_one_scale(compared: Page) -> None:
+    boxes = [r.bounding_box() for r in compared.locator("figure svg.bar rect").all()]
     ends = {round(b["y"]): 0.0 for b in boxes if b}
     for box in boxes:
         assert box is not None
@@ -76,25 +96,8 @@ def test_the_pictures_show_both_sides_on_one_scale(pages: dict[str, str], page: 
     assert head / base == pytest.approx(7.29 / 8.94, abs=0.02)
 
 
-@pytest.mark.parametrize("kind", ["diff", "budget", "trend"])
-def test_at_400_pixels_nothing_sticks_out_and_names_of_rows_stay_words(
-    pages: dict[str, str], page: Page, tmp_path: Path, kind: str
-) -> None:
-    path = tmp_path / "page.html"
-    path.write_text(pages[kind])
-    page.set_viewport_size({"width": 400, "height": 900})
-    page.goto(path.as_uri())
-    assert page.evaluate("document.documentElement.scrollWidth") <= 400
-    heads = [head.bounding_box() for head in page.locator("tbody th").all()]
-    assert heads
-    assert all(head and head["width"] >= 100 for head in heads)
-
-
-def test_both_steps_are_drawn_on_one_axis_that_zooms(pages: dict[str, str], page: Page, tmp_path: Path) -> None:
-    path = tmp_path / "page.html"
-    path.write_text(pages["diff"])
-    page.goto(path.as_uri())
-    chart = page.locator("[data-chart=timelines]")
+def test_both_steps_are_drawn_on_one_axis_that_zooms(compared: Page) -> None:
+    chart = compared.locator("[data-chart=timelines]")
     chart.locator(".main-svg").first.wait_for()
     assert {(text or "").split(":")[0] for text in chart.locator(".annotation-text").all_text_contents()} == {
         "base",
@@ -104,14 +107,11 @@ def test_both_steps_are_drawn_on_one_axis_that_zooms(pages: dict[str, str], page
     before = chart.evaluate(span)
     chart.press("+")
     assert chart.evaluate(span) < before
-    assert "graph replay" in page.locator("[data-legend=timelines]").inner_text()
+    assert "graph replay" in compared.locator("[data-legend=timelines]").inner_text()
 
 
-def test_every_colour_of_the_pictures_is_explained(pages: dict[str, str], page: Page, tmp_path: Path) -> None:
-    path = tmp_path / "page.html"
-    path.write_text(pages["diff"])
-    page.goto(path.as_uri())
-    for figure in page.locator("figure").all():
+def test_every_colour_of_the_pictures_is_explained(compared: Page) -> None:
+    for figure in compared.locator("figure").all():
         drawn, told = (
             {mark.get_attribute("class") for mark in figure.locator(where).all()}
             for where in ("svg.bar rect", ".legend rect")
