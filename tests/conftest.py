@@ -121,8 +121,8 @@ def _pinned_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _shared_samples(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> None:
-    if worker_id != "master":
+def _shared_samples(tmp_path_factory: pytest.TempPathFactory) -> None:
+    if "PYTEST_XDIST_WORKER" in os.environ:
         samples.shared = tmp_path_factory.getbasetemp().parent / "samples"
 
 

@@ -46,6 +46,7 @@ LEAVES: Final = re.compile(
 )
 """The words of `whatif` for the step after a change, and for a gain that is no range."""
 ROWS: Final = frozenset({"json", "csv", "parquet"})
+WORDED: Final = {document: sorted(set(formats_of(document)) - ROWS) for document in ("report", "prediction")}
 
 
 def withheld(told: Report) -> bool:
@@ -115,17 +116,12 @@ def test_no_field_has_a_value_where_there_is_a_range_alone(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("form", sorted(set(formats_of("report")) - ROWS))
-def test_no_format_says_a_value_where_there_is_a_range_alone(name: str, form: str) -> None:
+def test_no_format_says_a_value_where_there_is_a_range_alone(name: str) -> None:
     told = report(name)
-    if withheld(told):
-        assert GIVES.findall(words("report", told, form)) == []
-
-
-@pytest.mark.parametrize("form", ["csv", "parquet"])
-@pytest.mark.parametrize("name", NAMES)
-def test_the_rows_of_a_report_say_nothing_of_what_a_change_gives(name: str, form: str) -> None:
-    assert POINTS.isdisjoint(frame("report", report(name), form).columns)
+    for form in WORDED["report"] if withheld(told) else ():
+        assert (form, GIVES.findall(words("report", told, form))) == (form, [])
+    for form in ("csv", "parquet"):
+        assert POINTS.isdisjoint(frame("report", told, form).columns), form
 
 
 @pytest.mark.parametrize("form", ["csv", "parquet"])
@@ -168,11 +164,10 @@ def check(given: dict[str, Any], *, withheld: bool) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("form", sorted(set(formats_of("prediction")) - ROWS))
-def test_no_format_of_whatif_says_a_value_where_there_is_a_range_alone(name: str, form: str) -> None:
+def test_no_format_of_whatif_says_a_value_where_there_is_a_range_alone(name: str) -> None:
     for told in answers(name).values():
-        if told.profilers_ns is not None:
-            assert LEAVES.findall(words("prediction", told, form)) == []
+        for form in WORDED["prediction"] if told.profilers_ns is not None else ():
+            assert (form, LEAVES.findall(words("prediction", told, form))) == (form, [])
 
 
 @pytest.mark.parametrize("name", NAMES)
