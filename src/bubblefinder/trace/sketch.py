@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from bubblefinder.trace import model
@@ -108,21 +107,17 @@ class Sketch:
             processes=tuple(model.Process(p, model.pid_of(p), None) for p in processes),
         )
         frames: dict[str, Any] = {name: self._frame(name) for name in FRAMES}
+        drawn = frames.pop("operations")
         names = {i: text for text, i in self.names.items()}
-        return model.Trace(info=info, names=names, **frames, grids=self._grids(names))
+        operations = drawn.drop("grid")
+        return model.Trace(info=info, names=names, operations=operations, **frames, grids=_grids(drawn, names))
 
-    def _grids(self, names: Mapping[int, str]) -> pl.DataFrame:
-        """Return what `trace.shapes.read_grids` would read of an export of this."""
+    def _frame(self, name: str) -> pl.DataFrame:
+        """Return the rows of a frame in the order of a capture; operations have their `grid` beside what it lists."""
         import polars as pl
 
-        counting = pl.col("name").is_in(list(request_kernels(names))) & pl.col("graph_node").is_null()
-        drawn = self._frame("operations", {"grid": pl.Array(pl.Int64, 2)}).filter(counting).drop_nulls("grid")
-        return drawn.select("row", x=pl.col("grid").arr.get(0), y=pl.col("grid").arr.get(1))
-
-    def _frame(self, name: str, more: Mapping[str, Any] = MappingProxyType({})) -> pl.DataFrame:
-        import polars as pl
-
-        schema = {column: getattr(pl, field.dtype) for column, field in FRAMES[name].items()} | dict(more)
+        schema = {column: getattr(pl, field.dtype) for column, field in FRAMES[name].items()}
+        schema |= {"grid": pl.Array(pl.Int64, 2)} if name == "operations" else {}
         frame = pl.DataFrame(self.rows[name], schema=schema, orient="row")
         if order := [column for column in ("start_ns", "end_ns", "kind") if column in schema]:
             frame = frame.sort(order, maintain_order=True, nulls_last=True)
@@ -130,3 +125,12 @@ class Sketch:
             table = "kind" if name == "operations" else pl.lit(0)
             frame = frame.with_columns(pl.int_range(pl.len()).over(table).cast(pl.UInt32).alias("row"))
         return frame.sort("gpu", maintain_order=True) if "gpu" in schema else frame
+
+
+def _grids(drawn: pl.DataFrame, names: Mapping[int, str]) -> pl.DataFrame:
+    """Return what `trace.shapes.read_grids` would read of an export of these operations."""
+    import polars as pl
+
+    counting = pl.col("name").is_in(list(request_kernels(names))) & pl.col("graph_node").is_null()
+    counted = drawn.filter(counting).drop_nulls("grid")
+    return counted.select("row", x=pl.col("grid").arr.get(0), y=pl.col("grid").arr.get(1))
