@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from bubblefinder.report.model import Report
 
 NAMES: Final = sorted(str(path.relative_to(FOLDER)).removesuffix(".sqlite.xz") for path in FOLDER.rglob("*.sqlite.xz"))
-POINTS: Final = frozenset({"recoverable_ns", "in_turn_ns", "step_after_ns"})
-"""The fields of report/1 that say what a change gives, or what it leaves, without a range."""
+POINTS: Final = frozenset({"recoverable_ns", "in_turn_ns", "step_after_ns", "bound_after"})
+"""The fields of report/1 that say what a change gives, or what it leaves, without a range; and what bounds it."""
 PREDICTED: Final = frozenset({"step_ns", "recoverable_ns", "bound", "tokens_per_second"})
 """Those of whatif/1, in each prediction."""
 GIVES: Final = re.compile(

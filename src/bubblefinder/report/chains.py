@@ -138,5 +138,5 @@ def _predicted(estimate: Estimate) -> Predicted:
         step_after_ns=told.step_ns if told else None,
         range_ns=list(estimate.step_range_ns),
         recoverable_range_ns=list(estimate.gain_range_ns),
-        bound_after=estimate.then.bound.value,
+        bound_after=told.bound.value if told else None,
     )

@@ -120,14 +120,14 @@ class Predicted:
 
     `range_ns` is its low and its high end over the hosts that another run may meet, `recoverable_range_ns` the least
     and the most that the change gives on any one of them: the two don't subtract. Where the profiler's part of the step
-    can't be told there are ranges alone, over hosts without the profiler.
+    can't be told there are ranges alone, over hosts without the profiler, and what bounds the step then isn't known.
     """
 
     recoverable_ns: int | None
     step_after_ns: int | None
     range_ns: list[int]
     recoverable_range_ns: list[int]
-    bound_after: str
+    bound_after: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

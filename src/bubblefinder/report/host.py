@@ -28,7 +28,7 @@ class HostPart:
             the mean of a part that they don't list.
         recoverable_ns: what the median step loses; null where the profiler's part of that can't be told.
         step_after_ns: the step then; null there too.
-        bound_after: what bounds it then: `gpu`, `host` or `wait`.
+        bound_after: what bounds it then: `gpu`, `host` or `wait`; null there too.
         recoverable_range_ns: the least and the most that the median step loses.
     """
 
@@ -38,7 +38,7 @@ class HostPart:
     work_ns: float
     recoverable_ns: int | None
     step_after_ns: int | None
-    bound_after: str
+    bound_after: str | None
     recoverable_range_ns: list[int]
 
 
@@ -74,6 +74,6 @@ def _part(part: Shortening, doubt: Doubt) -> HostPart:
         work_ns=part.work_ns,
         recoverable_ns=part.then.recoverable_ns if doubt.told else None,
         step_after_ns=part.then.step_ns if doubt.told else None,
-        bound_after=part.then.bound.value,
+        bound_after=part.then.bound.value if doubt.told else None,
         recoverable_range_ns=list(part.range_ns(doubt)),
     )

@@ -69,7 +69,8 @@ def _untraced(chain: WaitChainReport) -> Iterator[str]:
 
 
 def _then(change: Predicted) -> str:
-    return f"{in_words(change.step_after_ns, change.range_ns)}, bound by the {bound_words(change.bound_after)}"
+    after = bound_words(change.bound_after)
+    return f"{in_words(change.step_after_ns, change.range_ns)}{after and f', bound by the {after}'}"
 
 
 def _host_sentence(host: HostReport) -> str:
