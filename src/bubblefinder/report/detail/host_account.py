@@ -190,9 +190,9 @@ def calls_of(timeline: Timeline, steps: Steps, rank: Rank, span: tuple[int, int]
     firsts = _first_operations(timeline, steps, rank)
     launchers = column_of(timeline.calls, "thread")[firsts["call_index"]].unique()
     calls = timeline.calls[["thread", *_SIDES, "api", "role"]].with_row_index("call_index")
-    calls = calls.filter(
-        pl.col("thread").is_in(launchers.implode()) & pl.col("start_ns").is_between(*span, closed="left")
-    )
+    first, last = calls["start_ns"].to_numpy().searchsorted(span)
+    calls = calls[int(first) : int(last)]
+    calls = kept(calls, calls["thread"].is_in(launchers.implode()))
     launched = positions(firsts["call_index"].to_numpy(), calls["call_index"].to_numpy(), len(timeline.calls))
     told = calls.hstack(taken(firsts[["on", "blocking"]], launched)).select(
         "api",

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
-from bubblefinder.lookup import NOWHERE, column_of, kept, places, positions, taken
+from bubblefinder.intervals import begin_and_end
+from bubblefinder.lookup import NOWHERE, kept, places, positions, taken
 from bubblefinder.report.charts import GapRow, Histogram, IdleSpan, LeadRow
 from bubblefinder.report.detail.windows import inside, longest
 from bubblefinder.timeline.apis import CallRole
@@ -137,9 +138,10 @@ def lead_rows(timeline: Timeline, steps: Steps, rank: Rank) -> list[LeadRow]:
 
 def launches_per_step(timeline: Timeline, decode: pl.DataFrame, rank: Rank) -> float:
     """Return how many calls of the lane's process put work on the GPU in a decode step."""
-    op_index = timeline.leads["op_index"].filter(column_of(timeline.leads, "gpu") == rank.gpu)
-    first = taken(timeline.operations[["start_ns", "process"]], op_index)
-    return len(inside(kept(first, first["process"] == rank.process), decode)) / len(decode)
+    first = taken(timeline.operations[["start_ns", "process"]], on_gpu(timeline.leads, rank.gpu)["op_index"])
+    times = kept(first, first["process"] == rank.process)["start_ns"].to_numpy()
+    low, high = (np.searchsorted(times, bounds) for bounds in begin_and_end(decode))
+    return int((high - low).sum()) / len(decode)
 
 
 def idle_spans(timeline: Timeline, rank: Rank) -> tuple[list[IdleSpan], int]:
