@@ -38,6 +38,8 @@ from bubblefinder.timeline.replays import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from numpy.typing import NDArray
+
     from bubblefinder.trace.model import Trace
 
 PROFILER_NAMES: Final = re.compile(r"CUDA profiling|CUPTI:? ?buffer flush", re.IGNORECASE)
@@ -205,7 +207,7 @@ def _analyse(gpu: int, trace: Trace, operations: pl.DataFrame, launches: Launche
         device,
         _gap_frame(gpu, gaps, mine, offset),
         _piece_frame(gpu, pieces),
-        _busy_frame(gpu, busy),
+        _on(gpu, start_ns=busy.starts, end_ns=busy.ends),
         gaps_module.running_end(kept(launches.runs, launches.runs["gpu"] == gpu)["end_ns"].to_numpy()),
         beyond,
     )
@@ -275,32 +277,23 @@ def _check_ledger(device: Device, busy: Cover, pieces: Pieces) -> None:
 
 
 def _gap_frame(gpu: int, gaps: Gaps, mine: pl.DataFrame, offset: int) -> pl.DataFrame:
-    return pl.DataFrame(
-        {
-            "gpu": np.full(len(gaps.starts), gpu, np.int32),
-            "start_ns": gaps.starts,
-            "end_ns": gaps.ends,
-            "before_index": (gaps.before + offset).astype(np.uint32),
-            "after_index": (gaps.after + offset).astype(np.uint32),
-            "call_index": mine["call_index"][gaps.after],
-        },
+    return _on(
+        gpu,
+        start_ns=gaps.starts,
+        end_ns=gaps.ends,
+        before_index=(gaps.before + offset).astype(np.uint32),
+        after_index=(gaps.after + offset).astype(np.uint32),
+        call_index=mine["call_index"][gaps.after],
     )
 
 
 def _piece_frame(gpu: int, pieces: Pieces) -> pl.DataFrame:
-    return pl.DataFrame(
-        {
-            "gpu": np.full(len(pieces.gap), gpu, np.int32),
-            "gap_index": pieces.gap,
-            "start_ns": pieces.starts,
-            "end_ns": pieces.ends,
-            "idle_class": pieces.idle_class,
-        },
-    )
+    return _on(gpu, gap_index=pieces.gap, start_ns=pieces.starts, end_ns=pieces.ends, idle_class=pieces.idle_class)
 
 
-def _busy_frame(gpu: int, busy: Cover) -> pl.DataFrame:
-    return pl.DataFrame({"gpu": np.full(len(busy), gpu, np.int32), "start_ns": busy.starts, "end_ns": busy.ends})
+def _on(gpu: int, **columns: NDArray[np.integer] | pl.Series) -> pl.DataFrame:
+    """Return a frame of what was found on a GPU; while that is the only one its number takes no memory."""
+    return pl.DataFrame(columns).select(pl.lit(gpu, pl.Int32).alias("gpu"), pl.all())
 
 
 def _concat_pieces(found: Sequence[_Gpu]) -> pl.DataFrame:
