@@ -114,7 +114,7 @@ def _finding(number: int, finding: Finding, report: Report) -> str:
     if gain := to_recover_words(finding):
         summary += f" · {gain}"
     facts = [
-        escape(finding.message, 600),
+        escape(finding.message, 1_200),
         f"Where: {escape(site_words(finding.site), 400)}" if site_words(finding.site) else "",
         f"Cost: {escape(cost, 400)}" if (cost := cost_words(finding, report)) else "",
         f"Seen: {_times(finding)}" if _times(finding) else "",

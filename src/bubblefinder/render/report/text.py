@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 
 _WIDE: Final = 118
 """Columns from which on tables show those that they can spare."""
-_LONG: Final = 800
+_LONG: Final = 2_000
+"""A message whose names from the capture are cut already is whole."""
 _LEVEL_STYLE: Final = {"error": "bold red", "warn": "yellow", "info": "dim"}
 _SEVERITY_STYLE: Final = {"high": "bold red", "medium": "yellow", "low": "cyan", "info": "dim"}
 
