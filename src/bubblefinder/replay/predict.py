@@ -39,6 +39,8 @@ class Prediction:
         untraced: whether hosts without the profiler are among them.
         bound: what bounds the step afterwards, on the recorded one.
         notes: what the prediction rests on that the capture doesn't show.
+        corrected_range_ns: between which ends the step lies by the correction for the profiler, if that alone is taken
+            away: a report gives the same, which allows for a slower host as well. Null for other changes.
     """
 
     gpu: int
@@ -47,6 +49,7 @@ class Prediction:
     bound: Bound
     untraced: bool = False
     notes: tuple[str, ...] = ()
+    corrected_range_ns: tuple[int, int] | None = None
 
     @property
     def now_ns(self) -> int:
@@ -66,6 +69,8 @@ class Prediction:
     @property
     def range_ns(self) -> tuple[int, int]:
         """The shortest and the longest step that the changes leave on any of the hosts, never longer than now."""
+        if self.corrected_range_ns is not None:
+            return self.corrected_range_ns
         steps = [min(then, self.now_ns) for _, then in self.runs]
         return min(steps), max(steps)
 

@@ -115,8 +115,8 @@ class Study:
         then = predict(self.model, [self.without_profiler(rank, calibration)])[rank]
         found = self._corrected(rank, _source(calibration))
         step = found.corrected_step_ns or then.step_ns
-        low, high = found.range_ns or (step, step)
-        return replace(then, runs=tuple((then.now_ns, end) for end in (step, low, high)))
+        low, high = ends = found.range_ns or (step, step)
+        return replace(then, runs=tuple((then.now_ns, end) for end in (step, low, high)), corrected_range_ns=ends)
 
     def at_untraced(self, rank: Rank, step_ns: float, *, mean: bool = False) -> Study:
         """Return the capture with the host as fast as a rank's step without the profiler shows it to be.
