@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, TypeVar
 
 import numpy as np
@@ -73,6 +73,11 @@ class Prediction:
             return self.corrected_range_ns
         steps = [min(then, self.now_ns) for _, then in self.runs]
         return min(steps), max(steps)
+
+    def no_longer_than(self, other: Prediction) -> Prediction:
+        """Return it with no step longer than another's on the same host: what is taken away never costs time."""
+        steps = zip(self.runs, other.runs, strict=True)
+        return replace(self, runs=tuple((now, min(then, least)) for (now, then), (_, least) in steps))
 
     @property
     def gain_range_ns(self) -> tuple[int, int]:

@@ -113,7 +113,7 @@ def _chain(timeline: Timeline, causes: Causes, model: Model, mine: RankSteps, ra
         alone, so_far = (RemoveWaits(on_every_rank(causes, sites)) for sites in (part, gone))
         next_one = moved_to(ordered, part, held, blocked(model, rank, alone))
         facts = facts_of_sites(timeline, causes, mine, part)
-        then = predict(model, [so_far])[rank]
+        then = predict(model, [so_far])[rank].no_longer_than(before)
         links.append(Link(facts, predict(model, [alone])[rank], _in_turn(before, then), next_one))
         before = then
     preparing, idle = preparing_of(model, rank, ordered[0])

@@ -24,6 +24,12 @@ THEN = Prediction(
 WAIT = RemoveWaits(frozenset({1}))
 
 
+def test_a_wait_more_that_goes_costs_no_time_on_any_host() -> None:
+    """As of SGLang on two GPUs, where a replay without the third wait in a row came 19 us later than with it."""
+    more = replace(THEN, runs=((10 * MS, 8 * MS), (12 * MS, 7 * MS), (8 * MS, 6 * MS)))
+    assert more.no_longer_than(THEN).runs == ((10 * MS, 7 * MS), (12 * MS, 7 * MS), (8 * MS, 6 * MS))
+
+
 def test_without_doubt_a_gain_is_as_wide_as_hosts_differ_in_it() -> None:
     gives = Estimate(THEN)
     assert gives.value is THEN
