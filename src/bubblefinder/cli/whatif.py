@@ -59,7 +59,7 @@ def whatif(
     untraced_step_ms: UntracedStep = None,
     tpot_ms: TokenTime = None,
     calibration: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="With --no-profiler: what `bubblefinder calibrate` measured.")
+        Path | None, typer.Option(metavar="FILE", help="What `bubblefinder calibrate` measured: what tracing costs.")
     ] = None,
     accept_length: Annotated[
         float | None, typer.Option(metavar="N", min=0.01, help="Tokens accepted a step, to show tokens per second.")
@@ -91,7 +91,7 @@ def whatif(
         study = Analysis(open_trace(trace, progress=progress), step_by=step_by, progress=progress).study
     rank = _rank(study, gpu, pid)
     if step_ns is not None:
-        study = study.at_untraced(rank, step_ns, mean=is_mean)
+        study = study.at_untraced(rank, step_ns, calibration, mean=is_mean)
     changes: list[Change] = [fix.change for fix in _chosen(study.fixes, remove or [])]
     changes += [HostSpeed(host_speed)] if host_speed is not None else []
     changes += [FreeLaunches()] if free_launches else []

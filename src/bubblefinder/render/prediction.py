@@ -99,7 +99,8 @@ def now(answer: Answer) -> str:
     """Return what the step takes now."""
     step, speed = duration(answer.now.now_ns), answer.host_speed
     head = f"A decode step on GPU {answer.rank.gpu}, process {answer.rank.pid}, takes {step}"
-    when = f" on a host {speed:.3g} times as fast as recorded, as the untraced step shows it" if speed else " now"
+    when = " now" if speed is None else " without the profiler, as measured"
+    when += f", on a host {speed:.3g} times as fast as recorded" if speed not in (None, 1.0) else ""
     tokens = f", {_rate(answer.now.now_ns, answer.accept_length)} tokens/s" if answer.accept_length else ""
     doubt = (
         f", of which up to {duration(answer.profilers_ns)} may be the profiler's own time"

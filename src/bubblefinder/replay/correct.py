@@ -7,21 +7,18 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from bubblefinder.overhead.calibration import bundled_calibrations, mismatch
+from bubblefinder.overhead.calibration import bundled_calibrations, likely_costs, mismatch
 from bubblefinder.overhead.model import TOLD, WIDEST, ZERO, Calibration, Cost, Costs, Overhead, Source, parameters_of
-from bubblefinder.replay.corrected import Corrected, TracedSteps, traced_steps, without_tracing
+from bubblefinder.replay.corrected import TracedSteps, traced_steps, without_tracing
 from bubblefinder.replay.hosts import HOST_NOISE, host_noise
-from bubblefinder.replay.known_step import CLOSE, MOST, speed_of
+from bubblefinder.replay.known_step import HOST_BOUND_SHARE, known_step
 from bubblefinder.replay.reference import Reference, correct_by_reference, read_reference
-from bubblefinder.replay.solve import solve
 from bubblefinder.replay.summary import summarise
 from bubblefinder.timeline.model import CaptureMode
 from bubblefinder.timeline.shares import bubble_share
 from bubblefinder.units import duration, milliseconds, share
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     import polars as pl
 
     from bubblefinder.overhead.model import Method
@@ -33,21 +30,6 @@ _BETTER: Final = (
     "Give --reference (the same workload captured in graph mode), --untraced-step-ms, or the file that "
     "`bubblefinder calibrate` writes."
 )
-_UNIFORM: Final = Costs(
-    kernel_node=Cost(100.0, 100.0, 100.0),
-    branch_node=Cost(100.0, 100.0, 100.0),
-    dependent_node=Cost(100.0, 100.0, 100.0),
-    memset_node=Cost(100.0, 100.0, 100.0),
-    copy_node=Cost(100.0, 100.0, 100.0),
-    eager_operation=Cost(100.0, 100.0, 100.0),
-    kernel_call=Cost(1000.0, 1000.0, 1000.0),
-    copy_call=Cost(1000.0, 1000.0, 1000.0),
-    other_call=Cost(500.0, 500.0, 500.0),
-)
-"""The shape assumed where nothing was measured: the same for every node, and for every launch."""
-_HOST_BOUND_SHARE: Final = 0.05
-"""Where so much of the time lies idle outside graphs, the range holds hosts of another speed, as of another run: also
-where the host barely keeps up. A process of vLLM 0.26.0 in which 5 % did took 2.03 to 2.50 ms in five untraced runs."""
 _NOISY: Final = (
     " The GPU waits for the host here, whose own speed differs between runs: the range allows it an eighth, or twice "
     "what its work varies from step to step."
@@ -69,10 +51,6 @@ _SLOWED: Final = (
     " The step without the profiler can't be told even so: the GPU waits for the host, which graph mode slows as well. "
     "Give --untraced-step-ms."
 )
-_MEASURED_LIMIT: Final = 2.5
-"""Measured costs of one kind differ by no more than this between chains; beyond it the difference has another cause."""
-_UNIFORM_LIMIT: Final = 10.0
-"""A microsecond a node: several times what has been measured anywhere."""
 
 
 def correct(timeline: Timeline, steps: Steps, model: Model | None, rows: pl.DataFrame, source: Source) -> Overhead:
@@ -91,15 +69,15 @@ def correct(timeline: Timeline, steps: Steps, model: Model | None, rows: pl.Data
     if rows.is_empty():
         return _nothing(None, "There are no decode steps to correct.")
     step = float(np.median((rows["end_ns"] - rows["start_ns"]).to_numpy()))
-    traced = traced_steps(timeline, steps, model, rows) if model and timeline.mode is not CaptureMode.MIXED else None
-    if traced is None or traced.recorded.rows.is_empty():
-        return _nothing(step, _uncorrectable(timeline))
+    traced = replayable(timeline, steps, model, rows)
+    if traced is None:
+        return _nothing(step, uncorrectable(timeline))
     costs, method, why = measured_costs(timeline, traced.gpu, source)
     if source.reference is not None:
         reference = read_reference(source.reference, traced.gpu)
         return _as_sure_as_its_host(correct_by_reference(timeline, traced, reference, costs), reference, source)
     if source.untraced_step_ns is not None:
-        return _by_untraced_step(traced, costs, source.untraced_step_ns, why, mean=source.untraced_is_mean)
+        return _by_untraced_step(timeline, traced, source, source.untraced_step_ns)
     if costs is None:
         return _nothing(step, f"Raw numbers only: {why}. {_BETTER}")
     return _by_costs(traced, costs, method, why)
@@ -112,7 +90,7 @@ def _as_sure_as_its_host(found: Overhead, reference: Reference, source: Source) 
     the host's own speed differs between runs.
     """
     outside = found.corrected_bubble_share.inter_graph if found.corrected_bubble_share else None
-    if outside is None or outside < _HOST_BOUND_SHARE or found.range_ns is None:
+    if outside is None or outside < HOST_BOUND_SHARE or found.range_ns is None:
         return found
     own = _by_itself(reference, source)
     if own.range_ns is None:
@@ -133,7 +111,16 @@ def _by_itself(reference: Reference, source: Source) -> Overhead:
     return correct(reference.timeline, reference.steps, reference.model, reference.rows, costs)
 
 
-def _uncorrectable(timeline: Timeline) -> str:
+def replayable(timeline: Timeline, steps: Steps, model: Model | None, rows: pl.DataFrame) -> TracedSteps | None:
+    """Return the decode steps that can be replayed without the profiler; null if none can."""
+    if model is None or timeline.mode is CaptureMode.MIXED:
+        return None
+    traced = traced_steps(timeline, steps, model, rows)
+    return None if traced.recorded.rows.is_empty() else traced
+
+
+def uncorrectable(timeline: Timeline) -> str:
+    """Say why none of the decode steps of a capture can be."""
     if timeline.mode in (CaptureMode.UNSEEN, CaptureMode.MIXED):
         return f"A capture of mode {timeline.mode} can't be corrected: its graph work is incomplete."
     if timeline.walked:
@@ -163,7 +150,7 @@ def _by_costs(traced: TracedSteps, costs: Costs, method: Method, where: str) -> 
     middle = without_tracing(traced, costs)
     has_replays = not traced.replays.is_empty()
     outside = bubble_share(middle.rows, has_replays=has_replays).inter_graph
-    noise = host_noise(traced.model) if outside is not None and outside >= _HOST_BOUND_SHARE else 0.0
+    noise = host_noise(traced.model) if outside is not None and outside >= HOST_BOUND_SHARE else 0.0
     ends = [
         without_tracing(traced, costs.least(), host_speed=1 - noise),
         without_tracing(traced, in_a_program(costs.most()), host_speed=1 + noise),
@@ -214,22 +201,27 @@ def _only_range(overhead: Overhead, message: str) -> Overhead:
     )
 
 
-def _by_untraced_step(
-    traced: TracedSteps, measured: Costs | None, step_ns: float, where: str, *, mean: bool
-) -> Overhead:
+def untraced_costs(timeline: Timeline, gpu: int, source: Source) -> tuple[Costs | None, str]:
+    """Return what tracing is known to cost beside a measured untraced step, and where that was measured.
+
+    There the costs of such a machine are taken where the capture names no driver too: the step makes up for it.
+    """
+    costs, _, where = measured_costs(timeline, gpu, source)
+    if costs is None and source.bundled:
+        return likely_costs(timeline, gpu), "such a GPU with this collector"
+    return costs, where
+
+
+def _by_untraced_step(timeline: Timeline, traced: TracedSteps, source: Source, step_ns: float) -> Overhead:
     """Return the correction that gives a known step: a mean is held against the mean, a median against the median."""
-    costs = measured or _UNIFORM
-
-    def length(found: Corrected) -> float:
-        return found.mean_step_ns if mean else found.step_ns
-
-    factor, speed = _solved(traced, costs, step_ns, length, _MEASURED_LIMIT if measured else _UNIFORM_LIMIT)
-    middle = without_tracing(traced, costs, factor, speed)
-    ends = [
-        without_tracing(traced, replace(costs, gap_share=costs.gap_share.fixed(which)), factor, speed)
-        for which in ("low", "high")
-    ]
-    shape = f"in the proportions measured on {where}" if measured else "the same for every graph node"
+    known, where = untraced_costs(timeline, traced.gpu, source)
+    found = known_step(traced, known, step_ns, mean=source.untraced_is_mean)
+    costs, factor, speed = found.costs, found.factor, found.host_speed
+    middle, *ends = (
+        without_tracing(traced, replace(costs, gap_share=share), factor, speed)
+        for share in (costs.gap_share, costs.gap_share.fixed("low"), costs.gap_share.fixed("high"))
+    )
+    shape = f"in the proportions measured on {where}" if known else "the same for every graph node"
     parameters = {
         **parameters_of(costs.scaled(factor)),
         "factor": factor,
@@ -238,37 +230,20 @@ def _by_untraced_step(
         "from": shape,
     }
     summary = summarise(traced, middle, [middle, *ends], "untraced_step", parameters)
-    left = length(middle) - step_ns
-    median = middle.step_ns - left
+    median = round(found.median_ns - found.missed_ns)
     summary = replace(
         summary,
-        corrected_step_ns=round(median),
-        range_ns=(round(median), round(median)),
+        corrected_step_ns=median,
+        range_ns=(median, median),
         inflation=(summary.traced_step_ns or 0) / median,
-        unexplained_ns=round(left),
+        unexplained_ns=round(found.missed_ns),
     )
-    given = "mean" if mean else "median"
+    given = "mean" if source.untraced_is_mean else "median"
     how = f"Costs are solved for the {given} untraced step, {shape}."
     if speed != 1:
-        how = f"The {given} untraced step given is that of a host {speed:.3g} times as fast as recorded."
+        first = f"Beside costs as measured on {where}, the" if known else "The"
+        how = f"{first} {given} untraced step given is that of a host {speed:.3g} times as fast as recorded."
     return replace(summary, message=_sentence(summary, how))
-
-
-def _solved(
-    traced: TracedSteps, costs: Costs, step_ns: float, length: Callable[[Corrected], float], limit: float
-) -> tuple[float, float]:
-    """Return the factor on the costs and the host's speed that give a step.
-
-    Where no credible factor does and the GPU waits for its host, the costs are taken as they are and the host as fast
-    as the step shows it: tracing slows it by more than what is known of calls.
-    """
-    factor = solve(lambda scale: length(without_tracing(traced, costs, scale)), step_ns, limit)
-    missed = abs(length(without_tracing(traced, costs, factor)) - step_ns)
-    outside = bubble_share(traced.recorded.rows, has_replays=not traced.replays.is_empty()).inter_graph
-    if missed <= CLOSE * step_ns or outside is None or outside < _HOST_BOUND_SHARE:
-        return factor, 1.0
-    extra = solve(lambda more: length(without_tracing(traced, costs, 1.0, speed_of(more))), step_ns, MOST - 1)
-    return 1.0, speed_of(extra)
 
 
 def _sentence(overhead: Overhead, source: str, profiler: str = "The profiler") -> str:

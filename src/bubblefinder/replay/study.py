@@ -9,17 +9,24 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from bubblefinder.errors import CannotAnswerError, UsageError
-from bubblefinder.overhead.calibration import likely_costs, read_calibration
+from bubblefinder.overhead.calibration import read_calibration
 from bubblefinder.overhead.model import Source
 from bubblefinder.replay.changes import CloseGaps, DropKernels, RemoveTracing, kernel_time
-from bubblefinder.replay.correct import correct, in_a_program, measured_costs
+from bubblefinder.replay.correct import (
+    correct,
+    in_a_program,
+    measured_costs,
+    replayable,
+    uncorrectable,
+    untraced_costs,
+)
 from bubblefinder.replay.doubt import Doubt
-from bubblefinder.replay.known_step import host_speed_of, on_such_a_host, rerun
+from bubblefinder.replay.known_step import known_step, rerun
 from bubblefinder.replay.predict import predict
 from bubblefinder.replay.tracing import remove_tracing, tracing_of
 from bubblefinder.timeline.model import CaptureMode
 from bubblefinder.timeline.rank import Rank
-from bubblefinder.units import duration
+from bubblefinder.units import duration, milliseconds
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -118,25 +125,30 @@ class Study:
         low, high = ends = found.range_ns or (step, step)
         return replace(then, runs=tuple((then.now_ns, end) for end in (step, low, high)), corrected_range_ns=ends)
 
-    def at_untraced(self, rank: Rank, step_ns: float, *, mean: bool = False) -> Study:
-        """Return the capture with the host as fast as a rank's step without the profiler shows it to be.
-
-        What tracing usually costs is taken off first, where that is known: in node mode the GPU's work is longer for it
-        as well, which no host makes up for.
+    def at_untraced(self, rank: Rank, step_ns: float, calibration: Path | None = None, *, mean: bool = False) -> Study:
+        """Return the capture as it would be without the profiler, where a rank's step was measured: as a report has it.
 
         Args:
             rank: whose step it is.
             step_ns: how long it takes with no profiler.
+            calibration: what `bubblefinder calibrate` measured; null for what is known of such a machine.
             mean: whether that is a mean, as a benchmark's time per token is, and not a median.
 
         Raises:
-            CannotAnswerError: no host gives such a step.
+            CannotAnswerError: neither what tracing costs nor another host gives such a step.
+            UsageError: the file is no calibration.
         """
-        costs = likely_costs(self.timeline, rank.gpu)
-        away = [remove_tracing(tracing_of(self.timeline, self.model), costs)] if costs else []
-        model = rerun(self.model, away)
-        speed = host_speed_of(model, rank, step_ns, mean=mean)
-        return replace(self, model=on_such_a_host(model, speed), host_speed=speed)
+        traced = replayable(self.timeline, self.steps, self.model, self._decode(rank))
+        if traced is None:
+            raise CannotAnswerError(uncorrectable(self.timeline), hint="ask without the untraced step")
+        costs, _ = untraced_costs(self.timeline, rank.gpu, replace(_source(calibration), bundled=True))
+        found = known_step(traced, costs, step_ns, mean=mean)
+        if not found.reached:
+            raise CannotAnswerError(
+                f"nothing known of this run gives a step of {milliseconds(step_ns)} ms: {found.nearest}",
+                hint=f"give the {'mean' if mean else 'median'} untraced step of this program and this batch",
+            )
+        return replace(self, model=rerun(self.model, found.changes(traced)), host_speed=found.host_speed)
 
     def doubt(self, rank: Rank) -> Doubt:
         """Return how much of what is gained on a rank may be the profiler's; none on a host whose step was measured."""
@@ -159,8 +171,10 @@ class Study:
 
     def _correction(self, rank: Rank, source: Source) -> Overhead:
         """Return the correction of a rank's decode steps, as a report has it."""
-        windows = self.steps.windows.filter(rank.mine & pl.col("excluded").is_null())
-        return correct(self.timeline, self.steps, self.model, windows, source)
+        return correct(self.timeline, self.steps, self.model, self._decode(rank), source)
+
+    def _decode(self, rank: Rank) -> pl.DataFrame:
+        return self.steps.windows.filter(rank.mine & pl.col("excluded").is_null())
 
 
 def _source(calibration: Path | None) -> Source:

@@ -166,8 +166,8 @@ def test_an_unknown_collector_gets_raw_numbers_and_the_reason() -> None:
 
 
 def test_a_run_that_tracing_made_faster_is_said_to_be(ledgers: list[pl.DataFrame]) -> None:
-    traced = corrected("nextn_before.nsys2023.node").traced_step_ns or 0
-    found = corrected("nextn_before.nsys2023.node", Source(untraced_step_ns=1.03 * traced))
+    traced = corrected("nextn_after.node").traced_step_ns or 0
+    found = corrected("nextn_after.node", Source(untraced_step_ns=1.03 * traced))
     assert found.inflation == pytest.approx(1 / 1.03)
     assert found.parameters["factor"] < 0
     assert "The profiler took " in found.message
