@@ -431,7 +431,7 @@ def test_the_verdict_says_what_all_findings_give_together_and_what_the_first_lea
     assert joint is not None
     assert joint.findings == 2
     assert joint.recoverable_ns > max(finding.recoverable_ns or 0 for finding in told(report))
-    assert said.blame.startswith("First to fix: 2 waits in a row: 1. ")
+    assert said.blame.startswith("First to fix: 2 waits in a row, in cudaMemcpyAsync: 1. ")
     assert said.gain.startswith(f"Together they would give {duration(joint.recoverable_ns)} (")
 
 

@@ -64,6 +64,7 @@ def _link(link: Link, match: Match | None, doubt: Doubt) -> ChainLink:
     return ChainLink(
         rule=match.rule if match else None,
         title=match.title if match else link.site.api,
+        api=link.site.api,
         recoverable_ns=link.alone.recoverable_ns if doubt.told else None,
         in_turn_ns=turn.ns,
         moves_to=link.moves_to,

@@ -137,6 +137,7 @@ class ChainLink:
     Attributes:
         rule: the finding about it; null where no selected rule has one.
         title: that finding's title, or the call.
+        api: the call.
         recoverable_ns: what the median step loses without this wait alone: the next one then waits instead.
         in_turn_ns: what it loses when the links before this one are gone too; they sum to what all together give.
         moves_to: position of the link that waits in its place when it alone is gone; null if none does.
@@ -148,6 +149,7 @@ class ChainLink:
     title: str
     recoverable_ns: int | None
     in_turn_ns: int | None
+    api: str | None = None
     moves_to: int | None = None
     recoverable_range_ns: list[int] | None = None
     in_turn_range_ns: list[int] | None = None

@@ -257,14 +257,15 @@ class Verdict:
         headline: one sentence; it holds `number`.
         number: the part of the headline that matters most, empty if nothing could be measured.
         blame: one sentence about the first finding, or why there is none.
-        gain: what removing it gives, what removing all findings gives, and what none of them explains; empty where
-            unknown.
+        gain: what removing it gives, and what removing all findings gives; empty where unknown.
+        rest: how much idle time the first finding leaves, and where that lies; empty where it leaves little.
     """
 
     headline: str
     number: str
     blame: str
     gain: str
+    rest: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,11 +16,23 @@ if TYPE_CHECKING:
 BEYOND: Final = 1.2
 """A cure that gives so many times what another, or its own cause's idle time, is good for gives more than that."""
 _TITLE: Final = 100
+_CALL: Final = 40
 
 
 def row_words(chain: WaitChainReport) -> str:
-    """Return the waits, each with the share of the step that it gives in its turn."""
-    return f"{len(chain.links)} waits in a row: {'; '.join(_members(chain))}"
+    """Return the waits, each with the share of the step that it gives in its turn, and the calls that they wait in.
+
+    Where no title names its call all calls are told at once, before the waits; else each behind its title.
+    """
+    *calls, last = dict.fromkeys(_call(link) for link in chain.links)
+    named = " and ".join([", ".join(calls), last] if calls else [last]) if all([*calls, last]) else ""
+    at_once = f", in {named}" if named else ""
+    return f"{len(chain.links)} waits in a row{at_once}: {'; '.join(_members(chain, with_call=not at_once))}"
+
+
+def _call(link: ChainLink) -> str:
+    """Return the call that a wait stands in; empty where its title names it."""
+    return "" if link.api is None or link.api in link.title else plain(link.api, _CALL)
 
 
 def together_words(chain: WaitChainReport) -> str:
@@ -39,11 +51,12 @@ def _one_by_one(chain: WaitChainReport, gain: int) -> str:
     return handed_on if BEYOND * alone <= gain else ""
 
 
-def _members(chain: WaitChainReport) -> Iterator[str]:
+def _members(chain: WaitChainReport, *, with_call: bool) -> Iterator[str]:
     """Yield each with the share of the step that it gives in its turn, those of one title once."""
     named: dict[str, list[tuple[int, ChainLink]]] = {}
     for place, link in enumerate(chain.links, start=1):
-        named.setdefault(plain(link.title, _TITLE), []).append((place, link))
+        call = f" ({call})" if with_call and (call := _call(link)) else ""
+        named.setdefault(f"{plain(link.title, _TITLE)}{call}", []).append((place, link))
     for title, placed in named.items():
         most = max((link.in_turn_range_ns or [0, 0])[1] for _, link in placed)
         told = [link.in_turn_ns for _, link in placed if link.in_turn_ns is not None]

@@ -38,14 +38,18 @@ def verdict(report: Report) -> Verdict:
     """Return the verdict on a report; every format uses this one."""
     number, headline = _headline(report)
     finding, chain = leading_finding(report), _row(report)
-    blame, gains = _blame(report), [_gain(report), _joint(report), _rest(report)]
+    blame, gains = _blame(report), [_gain(report), _joint(report)]
     if chain and finding and finding.in_turn_range_ns is not None:
         blame, gains = f"First to fix: {row_words(chain)}.", [_without_row(chain, report.overhead.untold_ns)]
     elif chain:
-        gains = [_gain(report), f"Beside it, {row_words(chain)}.", _without_row(chain)]
+        blame, gains = (
+            f"{blame} Beside it, {row_words(chain)}.",
+            [_gain(report), _without_row(chain, whose="The waits together")],
+        )
     elif finding is not None and is_handed_on(finding):
         gains = [_joint(report), _gain(report)]
-    return Verdict(headline=headline, number=number, blame=blame, gain=" ".join(part for part in gains if part))
+    gain = " ".join(part for part in gains if part)
+    return Verdict(headline=headline, number=number, blame=blame, gain=gain, rest="" if chain else _rest(report))
 
 
 def idle_per_step_ns(report: Report) -> tuple[float | None, bool]:
@@ -332,12 +336,12 @@ def _row(report: Report) -> WaitChainReport | None:
     return None if most < FED * chain.step_ns or (waits and most <= BEYOND * alone) else chain
 
 
-def _without_row(chain: WaitChainReport, profilers_ns: int | None = None) -> str:
+def _without_row(chain: WaitChainReport, profilers_ns: int | None = None, *, whose: str = "Together they") -> str:
     """Return what all waits in a row give together, why as a range alone where it is one, and what bounds it then."""
     after = bound_words(chain.joint.bound_after)
     doubt = f": {doubt_words(profilers_ns)}" if profilers_ns else ""
     bound = f" The step is then bound by the {after}." if after else ""
-    return f"Together they would give {together_words(chain)}{doubt}.{bound}"
+    return f"{whose} would give {together_words(chain)}{doubt}.{bound}"
 
 
 def _rest(report: Report) -> str:

@@ -34,6 +34,35 @@ def test_each_is_named_with_what_it_gives_in_its_turn_and_those_of_one_title_onc
     assert row_words(CHAIN) == "3 waits in a row: 1. Lengths (resolve), 3.0 %; 2 and 3. plan() reads, 17.0 %"
 
 
+def in_calls(*names: str | None) -> WaitChainReport:
+    return replace(CHAIN, links=[replace(link, api=name) for link, name in zip(CHAIN.links, names, strict=True)])
+
+
+def test_calls_that_no_title_names_are_told_once_before_the_waits() -> None:
+    """In the order in which they hold the host, so that it reads in one go."""
+    same = in_calls(*["cudaMemcpyAsync"] * 3)
+    assert row_words(same).startswith(
+        "3 waits in a row, in cudaMemcpyAsync: 1. Lengths (resolve), 3.0 %; 2 and 3. plan()"
+    )
+    two = in_calls("cudaStreamSynchronize", "cudaMemcpyAsync", "cudaStreamSynchronize")
+    assert row_words(two).startswith("3 waits in a row, in cudaStreamSynchronize and cudaMemcpyAsync: 1. Lengths")
+    three = in_calls("cudaFree", "cudaMemcpyAsync", "cudaStreamSynchronize")
+    assert row_words(three).startswith("3 waits in a row, in cudaFree, cudaMemcpyAsync and cudaStreamSynchronize: 1. ")
+
+
+def test_where_a_title_names_its_call_the_others_stand_behind_theirs() -> None:
+    chain = in_calls("cudaStreamSynchronize", "cudaMemcpyAsync", "cudaMemcpyAsync")
+    titles = ["Drain", "cudaMemcpyAsync holds", "cudaMemcpyAsync holds"]
+    links = [replace(link, title=title) for link, title in zip(chain.links, titles, strict=True)]
+    assert row_words(replace(chain, links=links)) == (
+        "3 waits in a row: 1. Drain (cudaStreamSynchronize), 3.0 %; 2 and 3. cudaMemcpyAsync holds, 17.0 %"
+    )
+
+
+def test_reports_of_before_calls_were_told_name_none() -> None:
+    assert row_words(in_calls(None, None, None)) == row_words(CHAIN)
+
+
 def test_what_all_give_is_told_beside_the_little_that_they_give_one_by_one() -> None:
     assert together_words(CHAIN) == (
         "1.60 ms (1.40 ms to 1.90 ms) a step, 20.0 % of the median step; "

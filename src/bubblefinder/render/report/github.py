@@ -19,7 +19,7 @@ def render(report: Report) -> str:
     """Return one workflow command a line; print them to the log of a step."""
     judged = verdict(report)
     about = (plain(sentence, 400) for sentence in steps_sentences(report))
-    summary = " ".join(part for part in (judged.headline, judged.blame, judged.gain, *about) if part)
+    summary = " ".join(part for part in (judged.headline, judged.blame, judged.gain, judged.rest, *about) if part)
     lines = [command("notice", f"bubblefinder: {plain(report.trace.name, 80)}", summary)]
     lines += [_annotation(finding, report) for finding in report.findings[:MOST]]
     if len(report.findings) > MOST:

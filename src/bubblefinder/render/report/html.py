@@ -153,8 +153,8 @@ def _marks_note(drawn: Mapping[str, Figure]) -> str:
 
 
 def unbroken(text: str) -> str:
-    """Return the text with numbers tied to their units, so that no line breaks between them."""
-    return re.sub(r"(?<=\d) (?=(?:ns|us|ms|s|%)\b|%)", "\N{NO-BREAK SPACE}", text)
+    """Return the text with numbers tied to their units and to what they count, so that no line breaks between them."""
+    return re.sub(r"(?<=\d) (?=(?:ns|us|ms|s|%)\b|%)|(?<=[:;] \d\.) ", "\N{NO-BREAK SPACE}", text)
 
 
 @cache

@@ -90,7 +90,13 @@ def _verdict(report: Report) -> str:
     if judged.number:
         headline = headline.replace(judged.number, f"**{judged.number}**", 1)
     return "\n\n".join(
-        part for part in ("### bubblefinder", headline, escape(f"{judged.blame} {judged.gain}".strip(), 1_000)) if part
+        part
+        for part in (
+            "### bubblefinder",
+            headline,
+            escape(" ".join(filter(None, (judged.blame, judged.gain, judged.rest))), 1_000),
+        )
+        if part
     )
 
 

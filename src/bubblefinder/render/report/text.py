@@ -75,7 +75,7 @@ def _opening(report: Report) -> Iterator[RenderableType]:
     if said.number:
         headline.highlight_words([said.number], style="bold red")
     yield headline
-    for sentence in (said.blame, said.gain):
+    for sentence in (said.blame, said.gain, said.rest):
         if sentence:
             yield Text(sentence)
     facts = report.trace

@@ -16,9 +16,11 @@ import pytest
 
 from bubblefinder.render.kit import html as kit
 from bubblefinder.render.report import html
+from bubblefinder.report.found import Site
 from bubblefinder.report.json import embedded_json
 from bubblefinder.units import milliseconds
-from tests.unit.report.sample import graph_report, healthy_report, hostile_report, sample_report, unseen_report
+from tests.unit.report.sample import finding, graph_report, healthy_report, hostile_report, sample_report, unseen_report
+from tests.unit.report.test_row_of_waits import CHAIN
 
 if TYPE_CHECKING:
     from bubblefinder.report.model import Report
@@ -204,3 +206,21 @@ def test_what_is_to_recover_is_said_once_a_finding() -> None:
     page = html.render(replace(report, findings=[ranged], expected=[], joint=None)).partition('id="findings"')[2]
     assert page.count("<dt>To recover</dt>") == 1
     assert "the profiler's part of it can't be told" in page.replace("&#39;", "'")
+
+
+def test_what_cures_give_is_set_in_bold_and_neither_names_nor_what_is_left() -> None:
+    less = finding(idle_share=0.05, recoverable_ns=450_000)
+    said = [html.render(report) for report in (beside_a_row(), sample_report(findings=[less]))]
+    bold = [re.findall("<strong>(.*?)</strong>", page[: page.index("<figure>")]) for page in said]
+    assert [len(found) for found in bold] == [1, 1]
+    assert "Beside it, 3 waits in a row: 1. Lengths" in said[0].replace("\N{NO-BREAK SPACE}", " ")
+    assert "The waits together would give" in bold[0][0]
+    assert "in a row" not in bold[0][0]
+    assert "The first finding explains" in said[1]
+    assert "explains" not in bold[1][0]
+
+
+def beside_a_row() -> Report:
+    """A late host leads, and waits in a row are told beside it."""
+    report = sample_report(findings=[finding(site=Site(), occurrences=None)])
+    return replace(report, wait_chains=[replace(CHAIN, gpu=report.steps.gpu or 0, pid=report.steps.pid or 0)])
