@@ -68,6 +68,16 @@ def correct(timeline: Timeline, steps: Steps, model: Model | None, rows: pl.Data
     """
     if rows.is_empty():
         return _nothing(None, "There are no decode steps to correct.")
+    if model is None:
+        return _correct(timeline, steps, model, rows, source)
+    key = (correct, *rows[["gpu", "process"]].row(0), rows["start_ns"].to_numpy().tobytes(), source)
+    if key not in model.remembered:
+        model.remembered[key] = _correct(timeline, steps, model, rows, source)
+    found: Overhead = model.remembered[key]
+    return found
+
+
+def _correct(timeline: Timeline, steps: Steps, model: Model | None, rows: pl.DataFrame, source: Source) -> Overhead:
     step = float(np.median((rows["end_ns"] - rows["start_ns"]).to_numpy()))
     traced = replayable(timeline, steps, model, rows)
     if traced is None:

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from bubblefinder.intervals import one_of
+from bubblefinder.replay.chains import chains_of
 from bubblefinder.timeline.rank import Rank
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from bubblefinder.intervals import Bools, Ints
+    from bubblefinder.replay.chains import Chains
 
 _SIGMA: Final = 1.4826
 """Standard deviation over median absolute deviation, of a normal distribution."""
@@ -135,7 +137,8 @@ class Model:
             what the work or the wait depended on.
         left_out: how many decode steps, of all ranks, lie outside the part of the capture that is replayed.
         untraced: the hosts that the run may have without the profiler, where what that added can't be told.
-        remembered: what was asked of it already, by the question; `predict` and `tracing_of` keep their answers here.
+        remembered: what was asked of it already, by the question: `predict`, `correct` and `tracing_of` keep their
+            answers here.
     """
 
     recorded: Ints
@@ -150,9 +153,11 @@ class Model:
     remembered: dict[Hashable, Any] = field(default_factory=dict, init=False, repr=False)
 
     @cached_property
-    def dependencies(self) -> tuple[list[int], list[int]]:
-        """The source and the target of each of the edges, as a replay walks them."""
-        return self.edges.source.tolist(), self.edges.target.tolist()
+    def chains(self) -> Chains:
+        """The nodes in rows, as a replay walks them."""
+        return chains_of(
+            len(self.recorded), self.edges.source, self.edges.target, np.ones(len(self.edges.lag), np.bool_)
+        )
 
     @cached_property
     def steps(self) -> dict[Rank, RankSteps]:

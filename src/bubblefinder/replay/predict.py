@@ -15,7 +15,7 @@ from bubblefinder.replay.run import replay
 from bubblefinder.units import plural
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Sequence
+    from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -92,19 +92,19 @@ for the same ones."""
 
 
 def _once(
-    model: Model, ask: Callable[[Model, Sequence[Change]], dict[Rank, T]], changes: Sequence[Change]
+    model: Model, changes: Sequence[Change], ask: Callable[..., dict[Rank, T]], *asked: Hashable
 ) -> dict[Rank, T]:
     if not all(isinstance(change, _BY_VALUE) for change in changes):
-        return ask(model, changes)
-    if (key := (ask, *changes)) not in model.remembered:
-        model.remembered[key] = ask(model, changes)
+        return ask(*asked, model, changes)
+    if (key := (ask, *asked, *changes)) not in model.remembered:
+        model.remembered[key] = ask(*asked, model, changes)
     found: dict[Rank, T] = model.remembered[key]
     return found
 
 
 def predict(model: Model, changes: Sequence[Change], ranks: Collection[Rank] | None = None) -> dict[Rank, Prediction]:
     """Return the step of every process and GPU with decode steps, or of these, after all the changes together."""
-    return _once(model, _predicted, changes) if ranks is None else _predicted(model, changes, ranks)
+    return _once(model, changes, _predicted) if ranks is None else _predicted(model, changes, ranks)
 
 
 def _predicted(
@@ -113,7 +113,7 @@ def _predicted(
     edited = edited_on(RECORDED, model, changes)
     times = replay(model, edited.lag, edited.keep)
     notes, decisive = (*edited.notes, *_notes(model)), decisive_edges(edited, times)
-    others = [(_before(model, host), steps_on(host, model, changes)) for host in hosts_of(model, changes)[1:]]
+    others = [(steps_on(host, model, []), steps_on(host, model, changes)) for host in hosts_of(model, changes)[1:]]
     recorded = _medians(model, edited, times)
     found = {}
     for rank in model.steps if ranks is None else ranks:
@@ -131,20 +131,8 @@ def _predicted(
     return found
 
 
-def _before(model: Model, host: Host) -> dict[Rank, int]:
-    """Return the steps of a host without changes; they are replayed once."""
-    if host not in model.remembered:
-        model.remembered[host] = steps_on(host, model, [])
-    found: dict[Rank, int] = model.remembered[host]
-    return found
-
-
 def steps_after(model: Model, changes: Sequence[Change]) -> dict[Rank, int]:
     """Return only the predicted steps."""
-    return _once(model, _steps_after, changes)
-
-
-def _steps_after(model: Model, changes: Sequence[Change]) -> dict[Rank, int]:
     return {
         rank: min(step, _step(model.steps[rank], model.recorded))
         for rank, step in steps_on(RECORDED, model, changes).items()
@@ -153,6 +141,10 @@ def _steps_after(model: Model, changes: Sequence[Change]) -> dict[Rank, int]:
 
 def steps_on(host: Host, model: Model, changes: Sequence[Change]) -> dict[Rank, int]:
     """Return the median steps after changes on a host."""
+    return _once(model, changes, _steps_on, host)
+
+
+def _steps_on(host: Host, model: Model, changes: Sequence[Change]) -> dict[Rank, int]:
     edited = edited_on(host, model, changes)
     return _medians(model, edited, replay(model, edited.lag, edited.keep), shared=host.speed >= 1)
 

@@ -38,7 +38,7 @@ def with_untraced(timeline: Timeline, steps: Steps, model: Model, late: Iterable
         windows = steps.windows.filter(rank.mine & pl.col("excluded").is_null())
         if correct(timeline, steps, model, windows, Source()).untold_ns is not None:
             found = replace(model, untraced=untraced_hosts(timeline, model, rank.gpu))
-            found.remembered[tracing_of] = tracing_of(timeline, model)
+            found.remembered.update(model.remembered)  # costs and corrections, which are the same on every host
             return found
     return model
 

@@ -31,6 +31,22 @@ def test_shorter_lags_and_fewer_dependencies_never_make_a_moment_later(trace: Tr
     assert (replay(model, lag, keep) <= model.recorded).all()
 
 
+@given(captures(), st.integers(0, 2**32 - 1), st.sampled_from([0.0, 0.1, 0.9, 1.0]))
+def test_each_node_comes_when_the_last_of_what_it_depends_on_lets_it(trace: Trace, seed: int, kept: float) -> None:
+    model, draws = model_of(trace), np.random.default_rng(seed)
+    lag, keep = draws.permutation(model.edges.lag), draws.random(len(model.edges.lag)) < kept
+    came: list[int] = []
+    waits = iter(zip(model.edges.source[keep], model.edges.target[keep], lag[keep], strict=True))
+    wait = next(waits, None)
+    for node, recorded in enumerate(model.recorded.tolist()):
+        least = []
+        while wait and wait[1] == node:
+            least.append(came[wait[0]] + int(wait[2]))
+            wait = next(waits, None)
+        came.append(max(least, default=recorded))
+    assert replay(model, lag, keep).tolist() == came
+
+
 @given(captures())
 def test_every_dependency_comes_before_what_depends_on_it(trace: Trace) -> None:
     edges = model_of(trace).edges
