@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from bubblefinder.intervals import one_of
-from bubblefinder.lookup import kept, places, taken
+from bubblefinder.lookup import NOWHERE, kept, places, taken
 from bubblefinder.replay.model import EdgeKind
 from bubblefinder.replay.record import by_block
 from bubblefinder.timeline.apis import CallRole
@@ -48,11 +48,10 @@ class EditedGraph:
         """Return the recorded run, unchanged."""
         return cls(model, model.edges.lag.copy(), np.ones(len(model.edges.lag), np.bool_))
 
-    def edges(self, kind: EdgeKind, owners: Ints) -> Bools:
-        """Tell the dependencies of one kind that belong to some calls or blocks."""
-        chosen: Bools = self.model.edges.kind == kind
-        chosen[chosen] = np.isin(self.model.edges.owner[chosen], owners)
-        return chosen
+    def edges(self, kind: EdgeKind, owners: Ints) -> Ints:
+        """Return the dependencies of one kind that belong to some calls or blocks."""
+        of_kind = self.model.of_kind[kind]
+        return of_kind[_among(owners, self.model.edges.owner[of_kind])]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,11 +63,11 @@ class RemoveWaits:
     def apply(self, edited: EditedGraph) -> None:
         """Edit the edited."""
         model = edited.model
-        mine = np.isin(model.waits["site"].to_numpy(), list(self.sites))
+        mine = _among(np.array([*self.sites], np.int64), model.waits["site"].to_numpy())
         call, block = (places(model.waits[name])[mine] for name in ("call", "copy_block"))
         synchronises = model.waits["synchronises"].to_numpy()[mine]
         syncs, copies = call[synchronises], call[~synchronises]
-        edited.keep &= ~edited.edges(EdgeKind.AWAIT, np.concatenate([syncs, copies]))
+        edited.keep[edited.edges(EdgeKind.AWAIT, call)] = False
         edited.lag[edited.edges(EdgeKind.CALL, syncs)] = 0
         inside = edited.edges(EdgeKind.CALL, copies)
         edited.lag[inside] = np.minimum(edited.lag[inside], _async_copy_ns(model))
@@ -99,7 +98,7 @@ class RemovePauses:
         ended = ended.drop_nulls("call")
         less = np.zeros(len(calls), np.int64)
         np.add.at(less, ended["call"].to_numpy(), ended["length"].to_numpy())
-        work = edited.model.edges.kind == EdgeKind.SEGMENT
+        work = edited.model.of_kind[EdgeKind.SEGMENT]
         edited.lag[work] = np.maximum(edited.lag[work] - less[edited.model.edges.owner[work]], 0)
 
 
@@ -120,7 +119,7 @@ class ReleaseQueue:
         queued, begins = blocks["queued_ns"].to_numpy(), blocks["begin"].to_numpy()
         for kind in (EdgeKind.QUEUE, EdgeKind.SEEN):
             mine = edited.edges(kind, held)
-            mine[mine] = edited.model.edges.target[mine] == begins[edited.model.edges.owner[mine]]
+            mine = mine[edited.model.edges.target[mine] == begins[edited.model.edges.owner[mine]]]
             edited.lag[mine] = np.minimum(edited.lag[mine], queued[edited.model.edges.owner[mine]])
 
 
@@ -132,8 +131,9 @@ class HostSpeed:
 
     def apply(self, edited: EditedGraph) -> None:
         """Edit the edited."""
-        host = one_of(edited.model.edges.kind, (EdgeKind.SEGMENT, EdgeKind.CALL))
-        edited.lag[host] = np.floor(edited.lag[host] / self.factor).astype(np.int64)
+        for kind in (EdgeKind.SEGMENT, EdgeKind.CALL):
+            host = edited.model.of_kind[kind]
+            edited.lag[host] = np.floor(edited.lag[host] / self.factor).astype(np.int64)
 
 
 NEVER_LATE: Final = HostSpeed(1e9)
@@ -159,7 +159,7 @@ class ShortenHost:
         less = np.zeros(len(edited.model.calls), np.int64)
         for kind, gone in ((EdgeKind.SEGMENT, self.before_ns), (EdgeKind.CALL, self.inside_ns)):
             less[self.calls] = gone
-            chosen = edited.model.edges.kind == kind
+            chosen = edited.model.of_kind[kind]
             edited.lag[chosen] = np.maximum(edited.lag[chosen] - less[edited.model.edges.owner[chosen]], 0)
 
 
@@ -172,8 +172,8 @@ class FreeLaunches:
         model = edited.model
         launches = model.calls["api_role"].is_in([int(role) for role in LAUNCHES]) & ~model.calls["waits"]
         edited.lag[edited.edges(EdgeKind.CALL, np.flatnonzero(launches.to_numpy()))] = 0
-        latency = model.edges.kind == EdgeKind.LAUNCH
-        if latency.any():
+        latency = model.of_kind[EdgeKind.LAUNCH]
+        if len(latency):
             quickest = int(np.percentile(model.blocks["latency_ns"].to_numpy(), 5))
             edited.lag[latency] = np.minimum(edited.lag[latency], quickest)
 
@@ -198,7 +198,7 @@ class CaptureEager:
         edited.lag[edited.edges(EdgeKind.CALL, heads)] = _graph_launch_ns(edited)
         for kind in (EdgeKind.CALL, EdgeKind.SEGMENT):
             edited.lag[edited.edges(kind, tails)] = 0
-        edited.keep &= ~edited.edges(EdgeKind.LAUNCH, blocks[_chained(edited, blocks)])
+        edited.keep[edited.edges(EdgeKind.LAUNCH, blocks[_chained(edited, blocks)])] = False
         queued = edited.edges(EdgeKind.QUEUE, blocks)
         edited.lag[queued] = np.minimum(edited.lag[queued], _node_gap_ns(edited))
 
@@ -264,15 +264,16 @@ class RemoveTracing:
         """Edit the edited."""
         _shorten(edited, np.rint(self.gaps_ns + self.inside_ns).astype(np.int64))
         for kind, added in ((EdgeKind.CALL, self.call_ns), (EdgeKind.SEGMENT, self.segment_ns)):
-            _take(edited, edited.model.edges.kind == kind, added)
+            _take(edited, edited.model.of_kind[kind], added)
         begins = edited.model.blocks["begin"].to_numpy()
-        queued = one_of(edited.model.edges.kind, (EdgeKind.QUEUE, EdgeKind.SEEN))
-        queued[queued] = edited.model.edges.target[queued] == begins[edited.model.edges.owner[queued]]
-        _take(edited, queued, self.queue_ns)
+        for kind in (EdgeKind.QUEUE, EdgeKind.SEEN):
+            queued = edited.model.of_kind[kind]
+            first = edited.model.edges.target[queued] == begins[edited.model.edges.owner[queued]]
+            _take(edited, queued[first], self.queue_ns)
         self._launch_sooner(edited)
 
     def _launch_sooner(self, edited: EditedGraph) -> None:
-        launched = np.flatnonzero(edited.model.edges.kind == EdgeKind.LAUNCH)
+        launched = edited.model.of_kind[EdgeKind.LAUNCH]
         block, lag = edited.model.edges.owner[launched], edited.lag[launched]
         call = places(edited.model.blocks["call"])[block]
         floor = np.minimum(lag, self.least_latency_ns[block])
@@ -319,7 +320,7 @@ def kernel_time(
 
 def _drop_blocks(edited: EditedGraph, blocks: Ints) -> None:
     """Let blocks take no time: they begin when the work before them has ended, however late they are launched."""
-    edited.keep &= ~edited.edges(EdgeKind.LAUNCH, blocks[_chained(edited, blocks)])
+    edited.keep[edited.edges(EdgeKind.LAUNCH, blocks[_chained(edited, blocks)])] = False
     for kind in (EdgeKind.WORK, EdgeKind.QUEUE):
         mine = edited.edges(kind, blocks)
         edited.lag[mine] = np.minimum(edited.lag[mine], 0)
@@ -327,11 +328,19 @@ def _drop_blocks(edited: EditedGraph, blocks: Ints) -> None:
 
 def _chained(edited: EditedGraph, blocks: Ints) -> Bools:
     """Tell the blocks that have work before them: the others keep their launch, else nothing would tell their time."""
-    behind = edited.model.edges.owner[edited.keep & (edited.model.edges.kind == EdgeKind.QUEUE)]
-    return np.isin(blocks, behind)
+    queued = edited.model.of_kind[EdgeKind.QUEUE]
+    return _among(edited.model.edges.owner[queued[edited.keep[queued]]], blocks)
 
 
-def _take(edited: EditedGraph, chosen: Bools, added: Floats) -> None:
+def _among(few: Ints, values: Ints) -> Bools:
+    """Tell which values are among a few: np.isin, for numbers that count calls, blocks or sites from 0."""
+    found = np.zeros(1 + max(values.max(initial=NOWHERE), few.max(initial=NOWHERE)) - NOWHERE, np.bool_)
+    found[few - NOWHERE] = True
+    chosen: Bools = found[values - NOWHERE]
+    return chosen
+
+
+def _take(edited: EditedGraph, chosen: Ints, added: Floats) -> None:
     """Take time off dependencies, by their owner; none of them becomes negative by it."""
     lag = edited.lag[chosen]
     edited.lag[chosen] = np.maximum(
@@ -341,7 +350,7 @@ def _take(edited: EditedGraph, chosen: Bools, added: Floats) -> None:
 
 def _shorten(edited: EditedGraph, less: Ints) -> None:
     """Take time from the insides of blocks, spread over the stretches between their collectives."""
-    work = np.flatnonzero(edited.model.edges.kind == EdgeKind.WORK)
+    work = edited.model.of_kind[EdgeKind.WORK]
     owner = edited.model.edges.owner[work]
     total = np.bincount(owner, weights=edited.lag[work], minlength=len(less))
     share = np.divide(less, total, out=np.zeros(len(less)), where=total > 0).clip(max=1)

@@ -68,7 +68,7 @@ def correct(timeline: Timeline, steps: Steps, model: Model | None, rows: pl.Data
     """
     if rows.is_empty():
         return _nothing(None, "There are no decode steps to correct.")
-    if model is None:
+    if model is None or source.reference is not None:
         return _correct(timeline, steps, model, rows, source)
     key = (correct, *rows[["gpu", "process"]].row(0), rows["start_ns"].to_numpy().tobytes(), source)
     if key not in model.remembered:

@@ -58,12 +58,15 @@ def edited_on(host: Host, model: Model, changes: Sequence[Change]) -> EditedGrap
     edited = EditedGraph.of(model)
     if host.lag is not None:
         edited.lag = host.lag.copy()
-    for change in (*(_at_its_end(change, host) for change in changes), HostSpeed(host.speed)):
+    for change in (_at_its_end(change, host) for change in changes):
         change.apply(edited)
-    work = model.edges.kind == EdgeKind.WORK
-    edited.lag[work] = np.rint(edited.lag[work] * host.kernels).astype(np.int64)
+    if host.speed != 1:
+        HostSpeed(host.speed).apply(edited)
+    if host.kernels != 1:
+        work = model.of_kind[EdgeKind.WORK]
+        edited.lag[work] = np.rint(edited.lag[work] * host.kernels).astype(np.int64)
     if host.speed > 1 and changes:
-        edited.keep &= model.edges.kind != EdgeKind.SEEN
+        edited.keep[model.of_kind[EdgeKind.SEEN]] = False
     return edited
 
 

@@ -160,6 +160,11 @@ class Model:
         )
 
     @cached_property
+    def of_kind(self) -> dict[EdgeKind, Ints]:
+        """The positions in `edges` of the dependencies of each kind."""
+        return {kind: np.flatnonzero(self.edges.kind == kind) for kind in EdgeKind}
+
+    @cached_property
     def steps(self) -> dict[Rank, RankSteps]:
         """The timed steps of each rank, in the order of `windows`."""
         columns = self.windows[["gpu", "process", "begin", "end"]].with_row_index("row")
