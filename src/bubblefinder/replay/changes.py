@@ -186,15 +186,7 @@ class CaptureEager:
 
     def apply(self, edited: EditedGraph) -> None:
         """Edit the edited."""
-        model = edited.model
-        mine = model.blocks.with_row_index("block").filter(
-            (pl.col("role") == self.role) & pl.col("replay_index").is_null()
-        )
-        launched = mine.filter(pl.col("call").is_not_null() & pl.col("phase").is_not_null())
-        first = launched.select(pl.col("call").min().over("gpu", "process", "phase")).to_series()
-        rest = kept(launched, launched["call"] != first)
-        heads = first.unique().cast(pl.Int64).to_numpy()
-        tails, blocks = places(rest["call"]), places(rest["block"])
+        heads, tails, blocks = edited.model.once(self, lambda: _launches_of(edited.model, self.role))
         edited.lag[edited.edges(EdgeKind.CALL, heads)] = _graph_launch_ns(edited)
         for kind in (EdgeKind.CALL, EdgeKind.SEGMENT):
             edited.lag[edited.edges(kind, tails)] = 0
@@ -357,6 +349,16 @@ def _shorten(edited: EditedGraph, less: Ints) -> None:
     edited.lag[work] -= np.floor(edited.lag[work] * share[owner]).astype(np.int64)
 
 
+def _launches_of(model: Model, role: str) -> tuple[Ints, Ints, Ints]:
+    """Return the first launch call of each run of an eager phase, the calls behind it, and the blocks of these."""
+    named = model.blocks[["gpu", "process", "role", "phase", "replay_index", "call"]].with_row_index("block")
+    mine = kept(named, (named["role"] == role) & named["replay_index"].is_null())
+    launched = kept(mine, mine["call"].is_not_null() & mine["phase"].is_not_null())
+    first = launched.select(pl.col("call").min().over("gpu", "process", "phase")).to_series()
+    rest = kept(launched, launched["call"] != first)
+    return places(first.unique()), places(rest["call"]), places(rest["block"])
+
+
 def _async_copy_ns(model: Model) -> int:
     calls = model.calls
     copies = (calls["api_role"].to_numpy() == CallRole.COPY) & ~calls["waits"].to_numpy()
@@ -374,7 +376,8 @@ def _graph_launch_ns(edited: EditedGraph) -> int:
 
 
 def _node_gap_ns(edited: EditedGraph) -> int:
-    inside = edited.model.blocks.filter(pl.col("intra_ns").is_not_null() & (pl.col("nodes") > 1))
+    columns = edited.model.blocks[["intra_ns", "nodes"]]
+    inside = kept(columns, columns["intra_ns"].is_not_null() & (columns["nodes"] > 1))
     if len(inside):
         return int((inside["intra_ns"] / (inside["nodes"] - 1)).median() or 0)  # type: ignore[arg-type]
     edited.notes.append(f"no graph nodes in the capture: {NODE_GAP_NS / 1000:.0f} us assumed between two of them")

@@ -71,10 +71,7 @@ def correct(timeline: Timeline, steps: Steps, model: Model | None, rows: pl.Data
     if model is None or source.reference is not None:
         return _correct(timeline, steps, model, rows, source)
     key = (correct, *rows[["gpu", "process"]].row(0), rows["start_ns"].to_numpy().tobytes(), source)
-    if key not in model.remembered:
-        model.remembered[key] = _correct(timeline, steps, model, rows, source)
-    found: Overhead = model.remembered[key]
-    return found
+    return model.once(key, lambda: _correct(timeline, steps, model, rows, source))
 
 
 def _correct(timeline: Timeline, steps: Steps, model: Model | None, rows: pl.DataFrame, source: Source) -> Overhead:

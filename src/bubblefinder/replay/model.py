@@ -14,7 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import IntEnum
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import numpy as np
 
@@ -23,12 +23,14 @@ from bubblefinder.replay.chains import chains_of
 from bubblefinder.timeline.rank import Rank
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterator
+    from collections.abc import Callable, Hashable, Iterator
 
     import polars as pl
 
     from bubblefinder.intervals import Bools, Ints
     from bubblefinder.replay.chains import Chains
+
+_Answer = TypeVar("_Answer")
 
 _SIGMA: Final = 1.4826
 """Standard deviation over median absolute deviation, of a normal distribution."""
@@ -137,8 +139,7 @@ class Model:
             what the work or the wait depended on.
         left_out: how many decode steps, of all ranks, lie outside the part of the capture that is replayed.
         untraced: the hosts that the run may have without the profiler, where what that added can't be told.
-        remembered: what was asked of it already, by the question: `predict`, `correct` and `tracing_of` keep their
-            answers here.
+        remembered: what was asked of it already, by the question, see `once`.
     """
 
     recorded: Ints
@@ -151,6 +152,13 @@ class Model:
     left_out: int = 0
     untraced: tuple[Host, ...] = ()
     remembered: dict[Hashable, Any] = field(default_factory=dict, init=False, repr=False)
+
+    def once(self, question: Hashable, answer: Callable[[], _Answer]) -> _Answer:
+        """Return the answer to a question about this run, found when it is first asked."""
+        if question not in self.remembered:
+            self.remembered[question] = answer()
+        found: _Answer = self.remembered[question]
+        return found
 
     @cached_property
     def chains(self) -> Chains:

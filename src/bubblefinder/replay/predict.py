@@ -96,10 +96,7 @@ def _once(
 ) -> dict[Rank, T]:
     if not all(isinstance(change, _BY_VALUE) for change in changes):
         return ask(*asked, model, changes)
-    if (key := (ask, *asked, *changes)) not in model.remembered:
-        model.remembered[key] = ask(*asked, model, changes)
-    found: dict[Rank, T] = model.remembered[key]
-    return found
+    return model.once((ask, *asked, *changes), lambda: ask(*asked, model, changes))
 
 
 def predict(model: Model, changes: Sequence[Change], ranks: Collection[Rank] | None = None) -> dict[Rank, Prediction]:

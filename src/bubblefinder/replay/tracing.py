@@ -64,10 +64,7 @@ class Tracing:
 
 def tracing_of(timeline: Timeline, model: Model) -> Tracing:
     """Return where tracing costs time in a recorded run; it is looked for once."""
-    if tracing_of not in model.remembered:
-        model.remembered[tracing_of] = _traced(timeline, model)
-    found: Tracing = model.remembered[tracing_of]
-    return found
+    return model.once(tracing_of, lambda: _traced(timeline, model))
 
 
 def _traced(timeline: Timeline, model: Model) -> Tracing:
