@@ -26,7 +26,6 @@ _APART: Final = (
     "A step's range is with or without what may be the profiler's own time, a gain's is of the fix alone: "
     "neither is the step now less the other."
 )
-NOTHING: Final = "Nothing to fix: no wait drained the GPU, the host is ahead, and every phase of the step is a graph."
 
 
 def text(answer: Answer, width: int | None = None) -> str:
@@ -58,7 +57,7 @@ def json(answer: Answer) -> str:
 def sheet(answer: Answer) -> Sheet:
     """Return what the step takes now, what it would take, and a table of the fixes and of their order."""
     shown = [answer.asked] if answer.asked else [gives for _, gives in answer.fixes]
-    said = _asked_words(answer, answer.asked) if answer.asked else ("" if answer.fixes else NOTHING)
+    said = _asked_words(answer, answer.asked) if answer.asked else ("" if answer.fixes else _nothing(answer))
     return Sheet(
         document="prediction",
         title=f"{plain(answer.name, 80)} · bubblefinder whatif",
@@ -110,6 +109,16 @@ def now(answer: Answer) -> str:
     return head + when + tokens + doubt
 
 
+def _nothing(answer: Answer) -> str:
+    """Return why there is no fix: each kind of fix, and what of it there is none of."""
+    phases = "every phase of the step is a graph"
+    if (single := round(answer.single_kernels)) == 1:
+        phases = "one kernel a step, launched by itself, is too little to become a graph"
+    elif single:
+        phases = f"the {single} kernels a step that are launched one by one are too few in a row to become a graph"
+    return f"Nothing to fix: no wait drained the GPU, the host is ahead, and {phases}."
+
+
 def _withheld(answer: Answer) -> Iterator[str]:
     """Yield why there is no value, where the step now doesn't say it."""
     if answer.profilers_ns is None and any(gives.value is None for _, gives in (*answer.fixes, *answer.order)):
@@ -128,7 +137,7 @@ def _asked_words(answer: Answer, gives: Estimate) -> str:
 
 def _overview(answer: Answer) -> Iterator[str]:
     if not answer.fixes:
-        yield NOTHING
+        yield _nothing(answer)
         return
     yield from _withheld(answer)
     yield "\nEvery fix by itself:"

@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+import numpy as np
+import polars as pl
+
 from bubblefinder.replay.doubt import Estimate
 from bubblefinder.replay.fixes import best_order
 from bubblefinder.replay.predict import predict
@@ -16,6 +19,7 @@ if TYPE_CHECKING:
     from bubblefinder.replay.changes import Change
     from bubblefinder.replay.doubt import Doubt
     from bubblefinder.replay.fixes import Fix
+    from bubblefinder.replay.model import Model
     from bubblefinder.replay.predict import Prediction
     from bubblefinder.replay.study import Study
     from bubblefinder.timeline.rank import Rank
@@ -35,6 +39,7 @@ class Answer:
         accept_length: tokens accepted a step, null if unknown.
         profilers_ns: how much of the step, and so of a gain, may be the profiler's own time, where that can't be told.
         host_speed: how many times as fast as recorded the host works in all of this; null for as recorded.
+        single_kernels: how many kernels of the median step are launched by themselves, outside of graphs.
     """
 
     name: str
@@ -46,6 +51,7 @@ class Answer:
     accept_length: float | None = None
     profilers_ns: int | None = None
     host_speed: float | None = None
+    single_kernels: float = 0
 
 
 def answer(study: Study, rank: Rank, changes: Sequence[Change] = (), accept_length: float | None = None) -> Answer:
@@ -78,7 +84,16 @@ def _now(study: Study, rank: Rank, accept_length: float | None) -> Answer:
         now=predict(study.model, [])[rank],
         accept_length=accept_length,
         host_speed=study.host_speed,
+        single_kernels=_single_kernels(study.model, rank),
     )
+
+
+def _single_kernels(model: Model, rank: Rank) -> float:
+    """Return how many kernels of a rank's median step are launched one by one."""
+    single = model.blocks.filter(rank.mine & (pl.col("kind") == "kernel"))
+    steps, starts = model.steps[rank], np.sort(single["start_ns"].to_numpy())
+    begins, ends = (np.searchsorted(starts, model.recorded[at]) for at in (steps.begin, steps.end))
+    return float(np.median(ends - begins))
 
 
 def _alone(study: Study, rank: Rank, fix: Fix) -> Prediction:

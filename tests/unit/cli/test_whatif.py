@@ -92,8 +92,18 @@ def test_the_document_lists_fixes_and_their_order(sample: Sample) -> None:
     assert [stage["number"] for stage in found["order"]] == [1]
 
 
-def test_a_healthy_capture_has_nothing_to_fix(sample: Sample) -> None:
-    assert "Nothing to fix" in run(str(sample("nextn_after.node"))).output
+@pytest.mark.parametrize(
+    ("name", "phases"),
+    [
+        ("nextn_after.node", "every phase of the step is a graph."),
+        ("workloads/sglang_plain.node", "the 15 kernels a step that are launched one by one are too few in a row to"),
+    ],
+)
+def test_a_healthy_capture_has_nothing_to_fix_and_says_what_it_has_of_each_kind(
+    sample: Sample, name: str, phases: str
+) -> None:
+    said = " ".join(run(str(sample(name))).output.split())
+    assert f"Nothing to fix: no wait drained the GPU, the host is ahead, and {phases}" in said
 
 
 def test_bounds_are_labelled_as_such(sample: Sample) -> None:
