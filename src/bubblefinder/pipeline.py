@@ -13,6 +13,7 @@ from bubblefinder.memory import give_back
 from bubblefinder.replay.build import build_model
 from bubblefinder.replay.fixes import find_fixes
 from bubblefinder.replay.host_parts import late_hosts, shortenings
+from bubblefinder.replay.lateness import lateness_left
 from bubblefinder.replay.recoverable import Recoverable, recoverable
 from bubblefinder.replay.study import Study, study_of
 from bubblefinder.replay.untraced import left_without_tracing, with_untraced
@@ -133,13 +134,16 @@ class Analysis:
     def recoverable(self) -> Recoverable:
         """What the median step would lose without each cause; empty where no step can be timed."""
         late = late_hosts(self.facts)
-        if self.model is None or not late:
-            return recoverable(self.model, self.causes, self.facts)
+        if self.model is None:
+            return Recoverable()
+        lateness = lateness_left(self.timeline, self.model)
+        if not late:
+            return replace(recoverable(self.model, self.causes, self.facts), lateness=lateness)
         run = (self.timeline, self.steps, self.causes, self.model, late)
         found = recoverable(self.model, self.causes, self.facts, wait_chains(*run))
         hosts = {rank: never_late for rank, never_late in found.hosts.items() if rank in late}
         left = left_without_tracing(self.timeline, self.model, hosts)
-        return replace(found, shorter=shortenings(*run, self.facts), left=left)
+        return replace(found, shorter=shortenings(*run, self.facts), left=left, lateness=lateness)
 
     @cached_property
     def study(self) -> Study:

@@ -166,8 +166,8 @@ def test_each_rank_of_sglang_waits_in_the_same_chain_as_on_one_gpu(mode: str) ->
 
 
 @pytest.mark.parametrize(("name", "expected"), FIRST_SKEW.items())
-def test_the_rank_that_is_waited_for_is_the_first_finding(name: str, expected: tuple[str, int, str]) -> None:
-    first = report(name).findings[0]
+def test_the_rank_that_is_waited_for_longest_is_told_first(name: str, expected: tuple[str, int, str]) -> None:
+    first = next(finding for finding in report(name).findings if finding.rule in {"CUDA131", "CUDA132"})
     assert (first.rule, [one.gpu for one in first.devices], first.site.role) == (
         expected[0],
         [expected[1]],
@@ -208,6 +208,13 @@ def test_in_graph_mode_it_is_what_the_longer_replays_take_more() -> None:
     busy = {one.gpu: one.per_step["busy"].p50 or 0 for one in report("sglang/tp2.graph").steps.by_device}
     told = sum(late_ns(finding) for finding in named("sglang/tp2.graph", "CUDA132"))
     assert told == pytest.approx(busy[1] - busy[0], rel=0.05)
+
+
+def test_a_rank_that_is_late_for_the_profilers_sake_is_nothing_grave() -> None:
+    """Untraced the step of `sglang/tp2.node` takes 7.1 ms and not 10.6; the other has one rank that sleeps 2 ms."""
+    slowed, slow = (named(name, "CUDA131")[0] for name in ("sglang/tp2.node", "workloads/slow_rank_2ms.node"))
+    assert (slowed.severity, slow.severity) == ("low", "high")
+    assert "Without the profiler as little as 203 us of this may be left." in slowed.message
 
 
 @pytest.mark.parametrize("mode", ["graph", "node"])

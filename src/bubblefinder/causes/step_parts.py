@@ -240,6 +240,9 @@ class SkewFacts:
         skew_share: that time over all decode steps of the waiting rank, over their total duration.
         host_more_p50_ns: how much longer the late rank's GPU idles for its host in a step than the waiting rank's does;
             null where it doesn't.
+        left_share: the part of what others wait for this rank that surely remains without the profiler, by the what-if
+            replay; 1 where that is not known.
+        left_p50_ns: that part of `skew_p50_ns`, where it is less than 95 %.
         evidence: rows of at most 20 of the collectives.
     """
 
@@ -252,4 +255,6 @@ class SkewFacts:
     skew_p50_ns: float | None = None
     skew_share: float | None = None
     host_more_p50_ns: float | None = None
+    left_share: float = 1.0
+    left_p50_ns: float | None = None
     evidence: tuple[Evidence, ...] = ()

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from bubblefinder.causes.facts import SiteFacts, StepFacts
-from bubblefinder.causes.step_parts import HoleFacts, QueueFacts, RoleFacts
+from bubblefinder.causes.step_parts import HoleFacts, QueueFacts, RoleFacts, SkewFacts
 from bubblefinder.replay.changes import NEVER_LATE, CaptureEager, ReleaseQueue, RemovePauses, RemoveWaits
-from bubblefinder.replay.doubt import Doubt
+from bubblefinder.replay.doubt import SURE, Doubt
 from bubblefinder.replay.predict import Prediction, predict
 from bubblefinder.replay.wait_chains import on_every_rank
 from bubblefinder.timeline.rank import Rank
@@ -38,6 +38,7 @@ class Recoverable:
         queues: by the work held back of a finding, as in `QueueFacts.ended_by`: with nothing to hold it back.
         together: by rank: without the waits, pauses and held queues of all findings.
         left: by rank: which part of what a late host costs surely remains without the profiler.
+        lateness: by rank: which part of what other ranks wait for it does.
         untold_ns: how much of the step may be the profiler's, where that can't be told; null where it can.
     """
 
@@ -50,6 +51,7 @@ class Recoverable:
     shorter: dict[Rank, tuple[Shortening, ...]] = field(default_factory=dict)
     chains: dict[Rank, WaitChain] = field(default_factory=dict)
     left: dict[Rank, float] = field(default_factory=dict)
+    lateness: dict[Rank, float] = field(default_factory=dict)
     untold_ns: int | None = None
 
     def fill(self, facts: Facts) -> Facts:
@@ -115,6 +117,7 @@ class Recoverable:
             holes=tuple(self._filled_hole(hole) for hole in step.holes),
             queues=tuple(self._filled_queue(queue) for queue in step.queues),
             roles=tuple(self._filled_role(role) for role in step.roles),
+            skews=tuple(_left_of(skew, self.lateness.get(rank, 1.0)) for skew in step.skews),
         )
         parts = self.shorter.get(rank, ())
         shorten = tuple(part.text(self.doubt(rank)) for part in parts)
@@ -140,6 +143,12 @@ def _left(step: StepFacts, left: float) -> StepFacts:
         roles=tuple(replace(role, left_share=left) if role.eager else role for role in step.roles),
         seams=tuple(replace(seam, left_share=left) for seam in step.seams),
     )
+
+
+def _left_of(skew: SkewFacts, left: float) -> SkewFacts:
+    """Return what ranks wait for a late one with the part that remains without the profiler."""
+    told = None if left >= SURE or skew.skew_p50_ns is None else left * skew.skew_p50_ns
+    return replace(skew, left_share=left, left_p50_ns=told)
 
 
 def recoverable(

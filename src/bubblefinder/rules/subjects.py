@@ -80,8 +80,8 @@ def cost(subject: Subject, share: str | None, step_p50_ns: float | None) -> Cost
     by what its graph would give. A slow host is judged by the median step: one long pause
     between two bursts of work says nothing about a step. A wait, a pause or a phase in less than half of the steps is
     judged by its share of the decode time: the median step doesn't have it. A wait in a chain is judged by what it
-    gives in its turn: alone it only hands the wait on to the next. Idle for a late host counts
-    as far as it surely remains in the median step without the profiler.
+    gives in its turn: alone it only hands the wait on to the next. Idle for a late host, and what
+    ranks wait for a late one, count as far as they surely remain without the profiler.
     """
     rare, busy = is_rare(subject), isinstance(subject, RoleFacts) and share is not None
     left: float = 1.0 if busy or rare else getattr(subject, "left_share", 1.0)
