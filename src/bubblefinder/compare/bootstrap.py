@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,8 +32,8 @@ def interval(samples: Sequence[int], quantile: float | None) -> tuple[float, flo
         return None
     steps = np.asarray(samples)
     drawn = min(count, MOST_DRAWN)
-    resampled = steps[_blocks(count, drawn)]
-    values = np.mean(resampled, axis=1) if quantile is None else _quantiles(resampled, quantile)
+    blocks = _blocks(count, drawn)
+    values = np.mean(steps[blocks], axis=1) if quantile is None else _quantiles(steps, blocks, quantile)
     bounds = np.quantile(values, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
     middle = float(np.mean(steps) if quantile is None else np.quantile(steps, quantile))
     low, high = middle + (bounds - middle) * math.sqrt(drawn / count)
@@ -50,14 +50,19 @@ def _blocks(count: int, drawn: int) -> NDArray[np.int64]:
     return ((starts + np.arange(length)) % count).reshape(RESAMPLES, -1)[:, :drawn]
 
 
-def _quantiles(rows: NDArray[Any], quantile: float) -> NDArray[np.float64]:
-    """Return what `numpy.quantile` does of each row, several times as fast: it sorts what numpy parts."""
+def _quantiles(steps: NDArray[np.int64], blocks: NDArray[np.int64], quantile: float) -> NDArray[np.float64]:
+    """Return what `numpy.quantile` does of the steps of each resample, several times as fast.
+
+    It sorts what numpy parts, and not the steps but their ranks, in a quarter of the bytes.
+    """
     import numpy as np
 
-    place = (rows.shape[1] - 1) * quantile
+    known, ranks = np.unique(steps, return_inverse=True)
+    ranks = ranks.astype(np.int16 if len(known) <= np.iinfo(np.int16).max else np.int64)
+    place = (blocks.shape[1] - 1) * quantile
     below = math.floor(place)
-    ordered = np.sort(rows, axis=1)
-    low, high = ordered[:, below], ordered[:, min(below + 1, rows.shape[1] - 1)]
+    ordered = np.sort(ranks[blocks], axis=1)
+    low, high = known[ordered[:, below]], known[ordered[:, min(below + 1, blocks.shape[1] - 1)]]
     share = place - below
     nearer_low: NDArray[np.float64] = low + (high - low) * share
     return nearer_low if share < 0.5 else high - (high - low) * (1 - share)  # noqa: PLR2004 - as numpy rounds

@@ -119,6 +119,8 @@ class Sketch:
         schema = {column: getattr(pl, field.dtype) for column, field in FRAMES[name].items()}
         schema |= {"grid": pl.Array(pl.Int64, 2)} if name == "operations" else {}
         frame = pl.DataFrame(self.rows[name], schema=schema, orient="row")
+        if frame.is_empty():
+            return frame
         if order := [column for column in ("start_ns", "end_ns", "kind") if column in schema]:
             frame = frame.sort(order, maintain_order=True, nulls_last=True)
         if "row" in schema:

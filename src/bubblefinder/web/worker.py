@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from bubblefinder.errors import EXIT_INPUT, BubblefinderError
+from bubblefinder.memory import collect_seldom
 from bubblefinder.web.limits import Limit
 
 if TYPE_CHECKING:
@@ -78,6 +79,7 @@ def main() -> int:
     order = json.loads(sys.stdin.readline())
     os.umask(0o077)
     os.nice(5)
+    collect_seldom()
     threading.Thread(target=_die_with_the_server, daemon=True).start()
     limit = Limit(**order["limit"])
     _confine(limit)

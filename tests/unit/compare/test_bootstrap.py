@@ -19,8 +19,14 @@ def test_the_interval_lies_within_the_steps_and_repeats(samples: list[int], quan
 
 @given(st.lists(st.integers(0, 10**12), min_size=1, max_size=30), st.sampled_from([0.05, 0.5, 0.9, 0.95]))
 def test_its_percentiles_are_numpys_to_the_last_bit(samples: list[int], quantile: float) -> None:
-    rows = np.random.default_rng(6).choice(samples, size=(20, len(samples)))
-    assert (_quantiles(rows, quantile) == np.quantile(rows, quantile, axis=1)).all()
+    steps, drawn = np.array(samples), np.random.default_rng(6).choice(len(samples), size=(20, len(samples)))
+    assert (_quantiles(steps, drawn, quantile) == np.quantile(steps[drawn], quantile, axis=1)).all()
+
+
+def test_more_steps_than_sixteen_bits_count_are_ranked_too() -> None:
+    steps = np.random.default_rng(6).permutation(40_000) + 10**9
+    drawn = np.arange(40_000).reshape(4, -1)
+    assert (_quantiles(steps, drawn, 0.95) == np.quantile(steps[drawn], 0.95, axis=1)).all()
 
 
 def test_one_step_has_no_interval() -> None:
