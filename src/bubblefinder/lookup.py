@@ -74,7 +74,7 @@ def _keys(group: pl.Series, number: pl.Series, groups: Ints, low: int, width: in
     return keys
 
 
-def changes(*columns: Ints) -> NDArray[np.bool_]:
+def changes(*columns: NDArray[np.integer[Any]]) -> Bools:
     """Tell which rows differ from the one before in any column; the first does."""
     new = np.ones(len(columns[0]), np.bool_)
     for number, column in enumerate(columns):
@@ -112,6 +112,15 @@ def positions(keys: Ints, wanted: Ints, size: int) -> pl.Series:
     table[keys] = np.arange(len(keys), dtype=np.int32)
     table[NOWHERE] = NOWHERE
     return nullable(table[wanted])
+
+
+def place_among(numbers: Ints, wanted: Ints) -> Ints:
+    """Return where each wanted number lies among numbers, each once but for NOWHERE; NOWHERE where it doesn't."""
+    none = int(numbers.max(initial=NOWHERE)) + 1
+    table = np.full(none + 1, NOWHERE, np.int32)
+    table[numbers] = np.arange(len(numbers), dtype=np.int32)
+    table[none] = NOWHERE
+    return table[np.minimum(wanted, none)].astype(np.int64)
 
 
 def nullable(places: NDArray[np.signedinteger[Any]]) -> pl.Series:

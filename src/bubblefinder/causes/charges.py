@@ -8,8 +8,8 @@ import numpy as np
 import polars as pl
 
 from bubblefinder.causes.drains import CHARGEABLE, NOBODY, chains, lead_lost, open_gaps, to_blame, waiting_for_others
-from bubblefinder.intervals import begin_and_end, one_of, split
-from bubblefinder.lookup import kept, taken
+from bubblefinder.intervals import begin_and_end, held_by, one_of, split
+from bubblefinder.lookup import NOWHERE, kept, taken
 from bubblefinder.timeline.model import IdleClass
 
 if TYPE_CHECKING:
@@ -108,11 +108,10 @@ def _no_longer_than_the_call(charged: pl.DataFrame, waits: pl.DataFrame) -> pl.D
 
 
 def _parted(pieces: pl.DataFrame, claims: pl.DataFrame) -> pl.DataFrame:
-    begins, ends = begin_and_end(claims)
-    starts, stops, parent = split(*begin_and_end(pieces), np.concatenate([begins, ends]))
-    position = np.searchsorted(begins, starts, side="right") - 1
-    under = pl.Series((position >= 0) & (starts < ends[position]))
-    own, paused = (claims[name].fill_null(NOBODY)[np.maximum(position, 0)] for name in ("wait_index", "pause_index"))
+    starts, stops, parent = split(*begin_and_end(pieces), np.concatenate(begin_and_end(claims)))
+    claim = held_by(starts, *begin_and_end(claims))
+    under = pl.Series(claim != NOWHERE)
+    own, paused = (claims[name].fill_null(NOBODY)[np.maximum(claim, 0)] for name in ("wait_index", "pause_index"))
     parts = pieces[parent].with_columns(start_ns=starts, end_ns=stops)
     return parts.with_columns(
         pl.when(under).then(own).otherwise("wait_index").alias("wait_index"),

@@ -152,37 +152,20 @@ def _lane(timeline: Timeline, windows: pl.DataFrame, charges: pl.DataFrame, gpu:
 
 def _idle_pieces(timeline: Timeline, charges: pl.DataFrame, gpu: int, starts: Ints) -> IdlePieces:
     pieces, first = on_gpu(timeline.pieces, gpu), int(timeline.pieces["gpu"].search_sorted(gpu))
-    chosen, lower, upper = _cut(*begin_and_end(pieces), starts)
     low, high = np.searchsorted(charges["piece_index"].to_numpy(), (first, first + len(pieces)))
     charges = charges[int(low) : int(high)]
     charged, awaited = union_of(charges), union_of(charges.filter(charges["wait_index"].is_not_null()))
-    lower, upper, parent = split(
-        lower, upper, np.concatenate([charged.starts, charged.ends, awaited.starts, awaited.ends])
-    )
-    chosen = chosen[parent]
+    cuts = np.concatenate([starts, charged.starts, charged.ends, awaited.starts, awaited.ends])
+    lower, upper, piece = split(*begin_and_end(pieces), cuts)
     return IdlePieces(
-        index=chosen + first,
+        index=piece + first,
         starts=lower,
         window=last_before(lower, starts),
         ns=upper - lower,
-        idle_class=pieces["idle_class"].to_numpy()[chosen],
+        idle_class=pieces["idle_class"].to_numpy()[piece],
         charged=inside(lower, charged),
         awaited=inside(lower, awaited),
     )
-
-
-def _cut(begins: Ints, ends: Ints, starts: Ints) -> tuple[Ints, Ints, Ints]:
-    """Cut pieces where windows begin; return the piece, the begin and the end of each part.
-
-    Only work that took no time begins a window inside a piece.
-    """
-    piece = np.searchsorted(begins, starts) - 1
-    inside = starts < np.append(ends, np.iinfo(np.int64).min)[piece]
-    piece, cuts = piece[inside], starts[inside]
-    if not len(cuts):
-        return np.arange(len(begins)), begins, ends
-    chosen = np.insert(np.arange(len(begins)), piece + 1, piece)
-    return chosen, np.insert(begins, piece + 1, cuts), np.insert(ends, piece, cuts)
 
 
 def p50(values: NDArray[np.int64] | NDArray[np.float64]) -> float | None:

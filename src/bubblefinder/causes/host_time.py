@@ -15,7 +15,7 @@ import polars as pl
 
 from bubblefinder.causes.host_record import HostCall, HostPhase, HostRange, HostTime
 from bubblefinder.causes.places import general
-from bubblefinder.intervals import begin_and_end, distinct, one_of, outermost
+from bubblefinder.intervals import begin_and_end, distinct, held_by, one_of, outermost
 from bubblefinder.lookup import NOWHERE, changes, column_of, kept, nullable, numbered, places, taken
 from bubblefinder.timeline.apis import CallRole
 from bubblefinder.timeline.launches import LAUNCHES
@@ -173,7 +173,7 @@ def host_pieces(timeline: Timeline, causes: Causes, rank: RankSteps, thread: int
     cuts = np.concatenate([edges, begun, *begin_and_end(calls), *begin_and_end(ranges)])
     cuts = distinct(cuts[(cuts >= edges[0]) & (cuts <= edges[-1])])
     starts, lengths = cuts[:-1], np.diff(cuts)
-    call = _open_at(calls, starts)
+    call = held_by(starts, *begin_and_end(calls))
     place = nullable(timeline.ranges.innermost(np.full(len(starts), thread), starts))
     phase = nullable(np.searchsorted(begun, starts, side="right") - 1)
     opened = (timeline.ranges.rows["start_ns"] >= int(edges[0])).rename("opened")
@@ -207,13 +207,6 @@ def _outermost_calls(timeline: Timeline, causes: Causes, thread: int, edges: Int
             pl.Series("waiting", waiting[outer["call_index"].to_numpy()]),
         ]
     )
-
-
-def _open_at(calls: pl.DataFrame, times: Ints) -> Ints:
-    """Return the position of the call that is open at each time, NOWHERE for none."""
-    starts, ends = begin_and_end(calls)
-    position = np.searchsorted(starts, times, side="right") - 1
-    return np.where(times < np.append(ends, np.iinfo(np.int64).min)[position], position, NOWHERE)
 
 
 def _phases(pieces: pl.DataFrame, told: _Columns) -> Iterator[HostPhase]:

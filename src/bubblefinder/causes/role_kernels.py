@@ -9,6 +9,7 @@ import polars as pl
 
 from bubblefinder.causes.decode import RankSteps, p50
 from bubblefinder.causes.tandems import SpanKernels, find_tandems
+from bubblefinder.intervals import begin_and_end
 from bubblefinder.lookup import NOWHERE, comparable, places, previous
 from bubblefinder.overhead.calibration import likely_costs
 from bubblefinder.timeline.model import CaptureMode
@@ -43,7 +44,7 @@ def inside_facts(
     chosen = operations["kind"].to_numpy() == KERNEL
     if not chosen.any():
         return {}
-    starts, ends = operations["start_ns"].to_numpy(), operations["end_ns"].to_numpy()
+    starts, ends = begin_and_end(operations)
     span, stream = operations["span"].to_numpy(), comparable(operations["stream"])
     before = previous(span, stream)
     gap = starts - ends[before]

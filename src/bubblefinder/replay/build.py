@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 
 from bubblefinder.causes.collectives import find_collectives, find_joint_replays
+from bubblefinder.intervals import begin_and_end
 from bubblefinder.lookup import NOWHERE, Timetable, kept
 from bubblefinder.replay.device_edges import device_edges, inside_edges
 from bubblefinder.replay.host_edges import host_edges, place_waits
@@ -114,7 +115,7 @@ def _beginning(blocks: pl.DataFrame, moments: pl.DataFrame) -> Ints:
 
 def _with_gpu_time(timeline: Timeline, blocks: pl.DataFrame, gpu: int, windows: pl.DataFrame) -> pl.DataFrame:
     """Return the windows of a GPU with how long it is occupied, and how long by a side stream alone."""
-    starts, ends = windows["start_ns"].to_numpy(), windows["end_ns"].to_numpy()
+    starts, ends = begin_and_end(windows)
     return windows.with_columns(
         occupied_ns=occupied_ns(timeline, gpu, starts, ends), alone_ns=alone_ns(blocks, starts, ends)
     )

@@ -8,10 +8,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
+from bubblefinder.intervals import begin_and_end, held_by
+from bubblefinder.lookup import NOWHERE, kept
 from bubblefinder.replay.changes import HostSpeed, edit
 from bubblefinder.replay.ledger import Recorded, ledger_of, recorded_steps
 from bubblefinder.replay.run import replay
 from bubblefinder.replay.tracing import Tracing, remove_tracing, tracing_of
+from bubblefinder.timeline.rank import Rank
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -78,12 +81,11 @@ def traced_steps(timeline: Timeline, steps: Steps, model: Model, rows: pl.DataFr
 
 def replays_in(timeline: Timeline, steps: Steps, rows: pl.DataFrame, process: int) -> pl.DataFrame:
     """Return start_ns, end_ns, role and step (position in `rows`) of the process's replays in the steps."""
-    gpu, starts, ends = int(rows["gpu"][0]), rows["start_ns"].to_numpy(), rows["end_ns"].to_numpy()
+    rank = Rank(int(rows["gpu"][0]), process)
     named = timeline.replays.with_row_index("replay_index").hstack(steps.replays[["role", "position"]])
-    mine = named.filter((pl.col("gpu") == gpu) & (pl.col("process") == process) & pl.col("role").is_not_null())
-    step = np.searchsorted(starts, mine["start_ns"].to_numpy(), side="right") - 1
-    within = (step >= 0) & (mine["start_ns"].to_numpy() < ends[np.maximum(step, 0)])
-    return mine.with_columns(step=pl.Series(step)).filter(pl.Series(within, dtype=pl.Boolean))
+    mine = named.filter(rank.mine & pl.col("role").is_not_null())
+    step = held_by(mine["start_ns"].to_numpy(), *begin_and_end(rows))
+    return kept(mine.hstack([pl.Series("step", step)]), step != NOWHERE)
 
 
 def without_tracing(steps: TracedSteps, costs: Costs, factor: float = 1.0, host_speed: float = 1.0) -> Corrected:

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from bubblefinder.intervals import begin_and_end, distinct, median
-from bubblefinder.lookup import kept, numbered, places
+from bubblefinder.lookup import changes, kept, numbered, places
 from bubblefinder.replay.model import EdgeKind
 from bubblefinder.timeline.apis import CallRole
 
@@ -267,9 +267,9 @@ def inside_edges(nodes: Nodes, blocks: pl.DataFrame, meets: pl.DataFrame) -> Non
     block = meets["block"].to_numpy().astype(np.int64)
     plain = np.setdiff1d(np.arange(len(blocks)), block)
     nodes.add(EdgeKind.WORK, spans.begin[plain], spans.end[plain], spans.ends[plain] - spans.starts[plain], plain)
-    first = np.flatnonzero(np.concatenate(([True], block[1:] != block[:-1]))[: len(block)])
-    last = np.flatnonzero(np.concatenate((block[1:] != block[:-1], [True]))[-len(block) :]) if len(block) else first
-    later = np.setdiff1d(np.arange(len(block)), first)
+    begins = changes(block)
+    first, later = np.flatnonzero(begins), np.flatnonzero(~begins)
+    last = np.append(first, len(block))[1:] - 1
     nodes.add(
         EdgeKind.WORK,
         spans.begin[block[first]],

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
-from bubblefinder.intervals import distinct
+from bubblefinder.intervals import distinct, held_by
+from bubblefinder.lookup import NOWHERE
 from bubblefinder.replay.changes import edit
 from bubblefinder.replay.model import EdgeKind
 from bubblefinder.replay.run import replay
@@ -63,8 +64,7 @@ def _in_steps(model: Model, rank: Rank) -> Bools:
     windows = model.windows.filter(rank.mine)
     begins, ends = (model.recorded[windows[side].to_numpy()] for side in ("begin", "end"))
     at = model.waits["start_ns"].to_numpy()
-    step = np.searchsorted(begins, at, side="right") - 1
-    inside: Bools = (step >= 0) & (at < ends[np.maximum(step, 0)])
+    inside: Bools = held_by(at, begins, ends) != NOWHERE
     return inside
 
 

@@ -109,7 +109,7 @@ def _work_ended(timeline: Timeline, calls: pl.DataFrame) -> Bools:
     for rows in calls.with_row_index("place").partition_by("process"):
         process = rows["process"][0]
         gpus = [device.gpu for device in timeline.devices if process in device.processes]
-        starts, ends = (rows[side].to_numpy() for side in ("start_ns", "end_ns"))
+        starts, ends = begin_and_end(rows)
         times = timeline.operations["end_ns"].filter(column_of(timeline.operations, "gpu").is_in(gpus)).to_numpy()
         times = np.sort(times[(times >= starts.min()) & (times <= ends.max())])
         reached = [np.searchsorted(times, moments, side="right") for moments in (starts, ends)]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
-from bubblefinder.lookup import kept
+from bubblefinder.lookup import changes, kept
 from bubblefinder.replay.model import EdgeKind
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def host_edges(nodes: Nodes, calls: pl.DataFrame, blocks: pl.DataFrame, waits: p
 def _segments(nodes: Nodes, calls: pl.DataFrame, waits: pl.DataFrame) -> None:
     """Each call begins after its thread's work since the one before; if another thread held it up, after that."""
     thread = calls["thread"].to_numpy()
-    later = np.flatnonzero(thread[1:] == thread[:-1]) + 1
+    later = np.flatnonzero(~changes(thread))
     begins = nodes.calls.starts[later]
     source, distance = nodes.calls.after(later - 1, begins)
     held, blocked, ended = _handovers(calls, waits)

@@ -12,6 +12,7 @@ import polars as pl
 from bubblefinder.causes.decode import lanes
 from bubblefinder.causes.host_time import host_pieces, host_starts, main_thread
 from bubblefinder.causes.places import general
+from bubblefinder.intervals import begin_and_end
 from bubblefinder.lookup import kept, taken
 from bubblefinder.replay.changes import ShortenHost
 from bubblefinder.replay.islands import replayed_at_once
@@ -110,7 +111,7 @@ def _edges(causes: Causes, mine: RankSteps, model: Model, thread: int | None) ->
     if not len(starts) or not model.left_out:
         return starts
     calls = kept(model.calls, model.calls["thread"] == thread)
-    begin, end = calls["start_ns"].to_numpy(), calls["end_ns"].to_numpy()
+    begin, end = begin_and_end(calls)
     replayed: Ints = starts[(starts >= begin.min(initial=_NEVER)) & (starts <= end.max(initial=0))]
     return replayed
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
+from bubblefinder.intervals import held_by
 from bubblefinder.lookup import NOWHERE, kept, places
 from bubblefinder.replay.record import by_block
 from bubblefinder.timeline.ledger import COLUMNS as IDLE_COLUMNS
@@ -51,10 +52,8 @@ class Recorded:
     def per_step(self, model: Model, values: Floats) -> Floats:
         """Add up the values of all the model's blocks over those that begin in each step."""
         starts = model.recorded[model.blocks["begin"].to_numpy()[self.blocks]]
-        step = np.searchsorted(model.recorded[self.begin], starts, side="right") - 1
-        inside = (step >= 0) & (starts < model.recorded[self.end][np.maximum(step, 0)])
-        mine = values[self.blocks][inside]
-        return np.bincount(step[inside], weights=mine, minlength=len(self.rows)).astype(np.float64)
+        step = held_by(starts, model.recorded[self.begin], model.recorded[self.end])
+        return np.bincount(step + 1, weights=values[self.blocks], minlength=len(self.rows) + 1)[1:].astype(np.float64)
 
 
 def recorded_steps(timeline: Timeline, model: Model, rows: pl.DataFrame) -> Recorded:
@@ -164,12 +163,10 @@ def _reach_before(begin: Ints, end: Ints, idle: Ints) -> Ints:
 
 def _per_step(recorded: Recorded, times: Ints, at: Ints, values: Floats) -> Floats:
     """Add up what begins in each step."""
-    edges = np.maximum.accumulate(times[recorded.begin])
-    step = np.searchsorted(edges, at, side="right") - 1
-    inside = (step >= 0) & (at < times[recorded.end][np.maximum(step, 0)])
-    total = np.zeros((len(edges), values.shape[1]))
-    np.add.at(total, step[inside], values[inside])
-    return total
+    step = held_by(at, np.maximum.accumulate(times[recorded.begin]), times[recorded.end])
+    total = np.zeros((len(recorded.begin) + 1, values.shape[1]))
+    np.add.at(total, step + 1, values)
+    return total[1:]
 
 
 def _known(raw: pl.DataFrame, name: str) -> Floats:

@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import numpy as np
 
-from bubblefinder.intervals import one_of
+from bubblefinder.intervals import held_by, one_of
+from bubblefinder.lookup import NOWHERE
 from bubblefinder.replay.chains import chains_of
 from bubblefinder.timeline.rank import Rank
 
@@ -211,9 +212,9 @@ class Model:
         for rank, steps in self.steps.items():
             mine = of_gpu.get(rank.gpu, work[:0])
             meets[steps.rows] = (self.edges.kind[mine] == EdgeKind.MEET).any()
-            begins, ends, starts = self.recorded[steps.begin], self.recorded[steps.end], started[self.edges.owner[mine]]
-            step = np.searchsorted(begins, starts, side="right") - 1
-            inside = (step >= 0) & (starts < ends[np.maximum(step, 0)])
+            starts = started[self.edges.owner[mine]]
+            step = held_by(starts, self.recorded[steps.begin], self.recorded[steps.end])
+            inside = step != NOWHERE
             edges.append(mine[inside])
             windows.append(steps.rows[step[inside]].astype(np.int64))
         return Work(np.concatenate(edges), np.concatenate(windows), meets)

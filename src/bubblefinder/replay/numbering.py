@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from bubblefinder.intervals import begin_and_end
 from bubblefinder.replay.model import EdgeKind, Edges
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ class Nodes:
         sorts: list[Spans] = []
         count = 0
         for rows in (calls, blocks, meets):
-            starts, ends = rows["start_ns"].to_numpy(), rows["end_ns"].to_numpy()
+            starts, ends = begin_and_end(rows)
             numbers = np.arange(len(rows))
             sorts.append(Spans(starts, ends, count + numbers, count + len(rows) + numbers))
             count += 2 * len(rows)

@@ -8,13 +8,12 @@ import numpy as np
 import polars as pl
 
 from bubblefinder.intervals import last_before
-from bubblefinder.lookup import NOWHERE, column_of, kept, nullable, places, taken
+from bubblefinder.lookup import NOWHERE, column_of, kept, nullable, place_among, places, taken
 from bubblefinder.timeline.ledger import cover_of
 from bubblefinder.timeline.model import IdleClass, on_gpu
 
 if TYPE_CHECKING:
     from bubblefinder.causes.model import Causes
-    from bubblefinder.intervals import Ints
     from bubblefinder.steps.model import Steps
     from bubblefinder.timeline.model import Timeline
 
@@ -83,19 +82,10 @@ def by_block(operations: pl.DataFrame, blocks: pl.DataFrame, rows: pl.DataFrame,
     alone = of_replay == NOWHERE
     block = np.where(
         replay == NOWHERE,
-        _position(np.where(alone, of_single, NOWHERE), single),
-        _position(of_replay, replay),
+        place_among(np.where(alone, of_single, NOWHERE), single),
+        place_among(of_replay, replay),
     )
     return kept(rows.hstack([nullable(block).rename("block")]), block != NOWHERE)
-
-
-def _position(numbers: Ints, wanted: Ints) -> Ints:
-    """Return where each wanted number lies among numbers, each once but for NOWHERE; NOWHERE where it doesn't."""
-    none = int(numbers.max(initial=NOWHERE)) + 1
-    table = np.full(none + 1, NOWHERE, np.int32)
-    table[numbers] = np.arange(len(numbers), dtype=np.int32)
-    table[none] = NOWHERE
-    return table[np.minimum(wanted, none)].astype(np.int64)
 
 
 def find_calls(timeline: Timeline, causes: Causes, blocks: pl.DataFrame) -> pl.DataFrame:

@@ -10,7 +10,7 @@ import polars as pl
 
 from bubblefinder.causes.find import find_causes
 from bubblefinder.errors import CannotAnswerError
-from bubblefinder.intervals import covered_before
+from bubblefinder.intervals import begin_and_end, covered_before
 from bubblefinder.lookup import kept
 from bubblefinder.overhead.model import Cost, Costs, Overhead
 from bubblefinder.replay.build import build_model
@@ -119,7 +119,7 @@ def read_reference(trace: Trace, gpu: int) -> Reference:
     same = kept(decode, decode["gpu"] == gpu)
     lane = (same if len(same) else decode).partition_by("gpu", "process", maintain_order=True)[0]
     used, process = lane[["gpu", "process"]].row(0)
-    ledger = window_ledger(timeline, used, lane["start_ns"].to_numpy(), lane["end_ns"].to_numpy())
+    ledger = window_ledger(timeline, used, *begin_and_end(lane))
     return Reference(timeline, steps, lane.hstack(ledger), replays_in(timeline, steps, lane, process))
 
 
@@ -140,7 +140,7 @@ def _idle_by_role(timeline: Timeline, ours: TracedSteps) -> dict[str, tuple[floa
     """Return median length and median idle time inside the replays of each role of the node capture."""
     pieces = on_gpu(timeline.pieces, ours.gpu).select("start_ns", "end_ns", "idle_class")
     cover = cover_of(kept(pieces, pieces["idle_class"] == int(IdleClass.INTRA_GRAPH)))
-    starts, ends = ours.replays["start_ns"].to_numpy(), ours.replays["end_ns"].to_numpy()
+    starts, ends = begin_and_end(ours.replays)
     idle = covered_before(ends, cover) - covered_before(starts, cover)
     medians = (
         ours.replays.with_columns(idle=pl.Series(idle), length=pl.Series(ends - starts))

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from bubblefinder.intervals import Cover, covered_before, union
+from bubblefinder.intervals import Cover, covered_before, union_of
 
 if TYPE_CHECKING:
     import polars as pl
@@ -28,7 +28,7 @@ def alone_ns(blocks: pl.DataFrame, starts: Ints, ends: Ints) -> Ints:
         starts: the windows' starts.
         ends: the windows' ends.
     """
-    lanes = [_cover(mine) for mine in blocks.partition_by("context", "stream")]
+    lanes = [union_of(mine) for mine in blocks.partition_by("context", "stream")]
     if len(lanes) < 2:  # noqa: PLR2004 - nothing beside it
         return np.zeros(len(starts), np.int64)
     begins, lengths, lane = _alone(lanes)
@@ -39,10 +39,6 @@ def alone_ns(blocks: pl.DataFrame, starts: Ints, ends: Ints) -> Ints:
     chosen = beside[lane]
     cover = Cover(begins[chosen], (begins + lengths)[chosen])
     return covered_before(ends, cover) - covered_before(starts, cover)
-
-
-def _cover(rows: pl.DataFrame) -> Cover:
-    return union(rows["start_ns"].to_numpy(), rows["end_ns"].to_numpy())
 
 
 def _alone(lanes: list[Cover]) -> tuple[Ints, Ints, Ints]:

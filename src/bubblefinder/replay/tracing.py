@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from bubblefinder.intervals import overlap_with
-from bubblefinder.lookup import kept
+from bubblefinder.intervals import begin_and_end, overlap_with
+from bubblefinder.lookup import changes, kept, place_among, places
 from bubblefinder.replay.changes import RemoveTracing
 from bubblefinder.replay.graph_nodes import NODE_KINDS, graph_nodes
 from bubblefinder.replay.host_calls import Host, excess_behind, excess_of, host_of
@@ -72,7 +72,7 @@ def _traced(timeline: Timeline, model: Model) -> Tracing:
     length = (model.blocks["end_ns"] - model.blocks["start_ns"]).to_numpy()
     calls = host_of(timeline, _span(model))
     thread = model.calls["thread"].to_numpy()
-    follows = np.concatenate(([False], thread[1:] == thread[:-1]))[: len(thread)]
+    follows = ~changes(thread)
     windows = _windows(timeline, model)
     call_window, segment_window = _windows_of_calls(model, windows, follows)
     return Tracing(
@@ -82,7 +82,7 @@ def _traced(timeline: Timeline, model: Model) -> Tracing:
         replays=(model.blocks["kind"] == "graph").to_numpy(),
         window_ns=_summed(windows, len(model.blocks)),
         calls=calls,
-        place=_places(calls.index, model.calls["call_index"].to_numpy().astype(np.int64)),
+        place=place_among(calls.index, places(model.calls["call_index"])),
         before=np.where(follows, np.arange(len(thread)) - 1, -1),
         call_window_ns=call_window,
         segment_window_ns=segment_window,
@@ -106,7 +106,7 @@ def _function_edges(timeline: Timeline, model: Model) -> Ints:
         owner = rows["thread"][0]
         mine = thread == owner
         passed[mine] = np.searchsorted(rows["time_ns"].to_numpy(), starts[mine])
-    return np.where(np.append(False, thread[1:] == thread[:-1])[: len(thread)], np.diff(passed, prepend=0), 0)
+    return np.where(changes(thread), 0, np.diff(passed, prepend=0))
 
 
 def _nodes_of(timeline: Timeline, model: Model) -> Ints:
@@ -134,7 +134,7 @@ def _windows_of_calls(model: Model, windows: pl.DataFrame, follows: Bools) -> tu
     inside, before = (np.zeros(len(model.calls), np.int64) for _ in range(2))
     call = model.blocks["call"][windows["block"]]
     owned = windows.with_columns(thread=model.calls["thread"][call]).drop_nulls("thread")
-    starts, ends = model.calls["start_ns"].to_numpy(), model.calls["end_ns"].to_numpy()
+    starts, ends = begin_and_end(model.calls)
     free = np.concatenate((starts[:1], ends[:-1]))
     for (thread,), rows in owned.partition_by("thread", as_dict=True).items():
         cover = cover_of(rows.sort("start_ns"))
@@ -143,15 +143,6 @@ def _windows_of_calls(model: Model, windows: pl.DataFrame, follows: Bools) -> tu
         later = mine & follows
         before[later] = overlap_with(free[later], starts[later], cover)
     return inside, before
-
-
-def _places(index: Ints, wanted: Ints) -> Ints:
-    """Return where each wanted call lies among the host's, -1 where it doesn't."""
-    if not len(index):
-        return np.full(len(wanted), -1)
-    order = np.argsort(index)
-    place = order[np.minimum(np.searchsorted(index[order], wanted), len(index) - 1)]
-    return np.where(index[place] == wanted, place, -1)
 
 
 def remove_tracing(tracing: Tracing, costs: Costs, factor: float = _WHOLE) -> RemoveTracing:
@@ -195,9 +186,9 @@ def _lost_before(thread: Ints, lost: Floats) -> Floats:
     """Return how much the earlier calls of its thread lost, for each call."""
     order = np.argsort(thread, kind="stable")
     total = np.cumsum(lost[order]) - lost[order]
-    first = np.concatenate(([True], thread[order][1:] != thread[order][:-1])) if len(order) else order.astype(bool)
+    first = np.flatnonzero(changes(thread[order]))
     result = np.empty(len(order))
-    result[order] = total - np.repeat(total[first], np.diff(np.append(np.flatnonzero(first), len(order))))
+    result[order] = total - np.repeat(total[first], np.diff(first, append=len(order)))
     return result
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from bubblefinder.errors import UsageError
-from bubblefinder.intervals import distinct
+from bubblefinder.intervals import begin_and_end, distinct
 from bubblefinder.steps import thresholds
 from bubblefinder.steps.boundaries import seam_boundaries
 from bubblefinder.steps.by_cadence import find_cadence
@@ -241,7 +241,7 @@ def _by_kernel(timeline: Timeline, lane: RankWork, events: Events, pattern: str)
 
 def _once(lane: RankWork, boundaries: Ints) -> Confidence:
     """Doubt a kernel that comes several times in one replay: it hardly comes once a step."""
-    starts, ends = lane.replays["start_ns"].to_numpy(), lane.replays["end_ns"].to_numpy()
+    starts, ends = begin_and_end(lane.replays)
     inside = np.searchsorted(boundaries, ends) - np.searchsorted(boundaries, starts)
     return "low" if len(inside) and inside.max() > 1 else "medium"
 

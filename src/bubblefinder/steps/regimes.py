@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bubblefinder.intervals import last_before
-from bubblefinder.lookup import changes
+from bubblefinder.intervals import held_by
+from bubblefinder.lookup import NOWHERE, changes
 from bubblefinder.steps import thresholds
 from bubblefinder.steps.events import REPLAY
 
@@ -32,9 +32,8 @@ def regimes_of(events: Events, windows: tuple[Ints, Ints], steps: Bools, request
     """
     starts, ends = windows
     work = np.flatnonzero(events.what <= REPLAY)
-    window = last_before(events.start_ns[work], starts)
-    inside = (window >= 0) & (events.start_ns[work] < ends[window])
-    work, window = work[inside], window[inside]
+    window = held_by(events.start_ns[work], starts, ends)
+    work, window = work[window != NOWHERE], window[window != NOWHERE]
     exact, alike = (_longest(events, symbols, work, window, len(starts)) for symbols in (events.exact, events.alike))
     chosen = np.flatnonzero(steps)
     exact = np.where((exact == _EAGER) & (requests > 0), _NOTHING - requests, exact)

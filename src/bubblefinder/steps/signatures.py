@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
+from bubblefinder.intervals import begin_and_end
 from bubblefinder.lookup import places
 from bubblefinder.steps import thresholds
 from bubblefinder.steps.lane import eager_operations, host_work_before
@@ -177,7 +178,7 @@ def _bits(eager: pl.DataFrame) -> Ints:
 
 
 def _idle(lane: RankWork) -> Ints:
-    starts, ends = lane.replays["start_ns"].to_numpy(), lane.replays["end_ns"].to_numpy()
+    starts, ends = begin_and_end(lane.replays)
     idle = np.full(len(starts), -1, np.int64)
     idle[1:] = np.maximum(starts[1:] - np.maximum.accumulate(ends)[:-1], 0)
     return idle

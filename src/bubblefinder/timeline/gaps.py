@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bubblefinder.intervals import Bools, Cover, Ints, every_position, inside, split
+from bubblefinder.lookup import changes
 from bubblefinder.timeline.model import IdleClass
 
 if TYPE_CHECKING:
@@ -199,8 +200,6 @@ def _merged(pieces: Pieces) -> Pieces:
     """Join neighbouring pieces of one gap and class."""
     if not len(pieces.gap):
         return pieces
-    new = np.concatenate(
-        ([True], (pieces.gap[1:] != pieces.gap[:-1]) | (pieces.idle_class[1:] != pieces.idle_class[:-1])),
-    )
-    last = np.concatenate((new[1:], [True]))
+    new = changes(pieces.gap, pieces.idle_class)
+    last = np.append(new[1:], True)
     return Pieces(pieces.gap[new], pieces.starts[new], pieces.ends[last], pieces.idle_class[new])

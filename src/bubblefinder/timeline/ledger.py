@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from bubblefinder.intervals import Cover, Ints, covered_before
+from bubblefinder.intervals import Cover, Ints, begin_and_end, covered_before
 from bubblefinder.timeline.model import IdleClass, on_gpu
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def device_ledger(timeline: Timeline, device: Device) -> dict[str, int]:
 
 def cover_of(rows: pl.DataFrame) -> Cover:
     """Return rows of disjoint, sorted intervals as a cover."""
-    return Cover(rows["start_ns"].to_numpy(), rows["end_ns"].to_numpy())
+    return Cover(*begin_and_end(rows))
 
 
 def _inside(cover: Cover, starts: Ints, ends: Ints) -> Ints:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
-from bubblefinder.intervals import Cover, begin_and_end, union, union_of
+from bubblefinder.intervals import Cover, begin_and_end, empty, union, union_of
 from bubblefinder.lookup import kept
 from bubblefinder.timeline.apis import CallRole
 
@@ -41,7 +41,7 @@ def outlived(operations: pl.DataFrame, calls: pl.DataFrame, processes: Sequence[
         & pl.col("process").is_in(processes)
     ).select("process", "thread", "api", "start_ns", "end_ns")
     if waits.is_empty():
-        return Cover(*(np.empty(0, np.int64) for _ in range(2)))
+        return empty()
     parts = [_beyond(operations, mine, int(process)) for (process,), mine in waits.group_by("process")]
     late = pl.concat(parts)
     length = pl.col("end_ns") - pl.col("over_ns")
