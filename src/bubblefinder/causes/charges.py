@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
 
-from bubblefinder.causes.drains import CHARGEABLE, NOBODY, chains, lead_lost, open_gaps, to_blame, waiting_for_others
+from bubblefinder.causes.drains import NOBODY, chains, lead_lost, open_gaps, to_blame, waiting_for_others
 from bubblefinder.intervals import begin_and_end, held_by, one_of, split
 from bubblefinder.lookup import NOWHERE, kept, taken
-from bubblefinder.timeline.model import IdleClass
+from bubblefinder.timeline.model import EXPLAINED, LATE
 
 if TYPE_CHECKING:
     from bubblefinder.timeline.model import Timeline
-
-_HOST: Final = (IdleClass.HOST_LATE, IdleClass.LAUNCHING)
 
 
 def find_charges(timeline: Timeline, waits: pl.DataFrame, pauses: pl.DataFrame) -> pl.DataFrame:
@@ -47,7 +45,7 @@ def find_charges(timeline: Timeline, waits: pl.DataFrame, pauses: pl.DataFrame) 
         blamed[gaps.gap_index] = np.where(charged == NOBODY, lead_lost(gaps, mine, charged), charged)
         opened[gaps.gap_index] = culprit != NOBODY
         thread[gaps.gap_index] = gaps.thread
-    chargeable = np.flatnonzero(one_of(timeline.pieces["idle_class"].to_numpy(), CHARGEABLE))
+    chargeable = np.flatnonzero(one_of(timeline.pieces["idle_class"].to_numpy(), EXPLAINED))
     gap = timeline.pieces["gap_index"].to_numpy()[chargeable]
     pieces = taken(timeline.pieces[["gpu", "start_ns", "end_ns", "idle_class"]], chargeable).hstack(
         [
@@ -80,7 +78,7 @@ def _claims(waits: pl.DataFrame, pauses: pl.DataFrame) -> pl.DataFrame:
 
 def _shared(pieces: pl.DataFrame, claims: pl.DataFrame) -> pl.DataFrame:
     """Give the parts of the host's pieces that lie under a claim of the thread that launched late to that claim."""
-    host = pl.col("idle_class").is_in([int(name) for name in _HOST])
+    host = pl.col("idle_class").is_in([int(name) for name in LATE])
     untouched, parts = [pieces], []
     for (gpu, thread), mine in claims.partition_by("gpu", "thread", as_dict=True, maintain_order=True).items():
         chosen = host & (pl.col("gpu") == gpu) & (pl.col("thread") == thread)

@@ -14,6 +14,7 @@ from bubblefinder.intervals import begin_and_end, inside, last_before, median, s
 from bubblefinder.lookup import column_of, kept, places, taken
 from bubblefinder.steps.model import HEAD, NO_LOAD, OTHER_WORK, PREFILL, SET_UP
 from bubblefinder.timeline.model import on_gpu
+from bubblefinder.timeline.rank import Rank
 from bubblefinder.trace.schema import CALLS_TABLE, KIND_TABLES
 
 if TYPE_CHECKING:
@@ -83,6 +84,11 @@ class RankSteps:
     def pieces(self) -> IdlePieces:
         """The idle pieces of the GPU."""
         return self.cut()
+
+    @property
+    def rank(self) -> Rank:
+        """The process and the GPU."""
+        return Rank(self.gpu, self.process)
 
     @property
     def steps(self) -> int:

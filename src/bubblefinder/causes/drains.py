@@ -15,7 +15,7 @@ from bubblefinder.causes.thresholds import COVERS, OWN_COPY_NS, STALL_NS
 from bubblefinder.intervals import begin_and_end, distinct, one_of
 from bubblefinder.lookup import NOWHERE, kept, places, taken
 from bubblefinder.timeline.apis import CallRole
-from bubblefinder.timeline.model import CaptureMode, IdleClass, on_gpu
+from bubblefinder.timeline.model import INTER, CaptureMode, IdleClass, on_gpu
 
 if TYPE_CHECKING:
     import polars as pl
@@ -23,8 +23,7 @@ if TYPE_CHECKING:
     from bubblefinder.intervals import Bools, Ints
     from bubblefinder.timeline.model import Timeline
 
-CHARGEABLE: Final = (IdleClass.HOST_LATE, IdleClass.LAUNCHING, IdleClass.QUEUED)
-_OUTSIDE: Final = (*CHARGEABLE, IdleClass.UNATTRIBUTED, IdleClass.UNRECORDED)
+_OUTSIDE: Final = (*INTER, IdleClass.UNRECORDED)
 NOBODY: Final = -1
 
 

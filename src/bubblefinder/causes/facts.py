@@ -11,11 +11,11 @@ from dataclasses import dataclass
 
 from bubblefinder.causes.evidence import Evidence  # noqa: TC001 - the rules read the annotations
 from bubblefinder.causes.host_record import HostTime  # noqa: TC001
-from bubblefinder.causes.step_parts import HoleFacts, QueueFacts, RoleFacts, SeamFacts, SkewFacts  # noqa: TC001
+from bubblefinder.causes.step_parts import HoleFacts, OfRank, QueueFacts, RoleFacts, SeamFacts, SkewFacts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SiteFacts:
+class SiteFacts(OfRank):
     """A site that cost the GPU time at least once, or a group of such sites (three reads of one plan()).
 
     Attributes:
@@ -120,7 +120,7 @@ class SiteFacts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StepFacts:
+class StepFacts(OfRank):
     """The decode steps of one process on one GPU as a whole.
 
     Attributes:

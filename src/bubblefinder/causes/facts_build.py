@@ -24,7 +24,7 @@ from bubblefinder.intervals import inside, split, union_of
 from bubblefinder.lookup import column_of, kept
 from bubblefinder.timeline.apis import CallRole
 from bubblefinder.timeline.launches import LAUNCHES
-from bubblefinder.timeline.model import INTER, CaptureMode, IdleClass, on_gpu
+from bubblefinder.timeline.model import INTER, LATE, CaptureMode, IdleClass, on_gpu
 from bubblefinder.trace.model import COPY_KINDS, MEMCPY
 from bubblefinder.trace.programs import find_programs
 
@@ -37,7 +37,6 @@ _HOST_COPIES: Final = (1, 2)
 """From the host and to it."""
 _MEASURED: Final = (CaptureMode.NODE, CaptureMode.MIXED)
 _COSTS: Final = ("blocked_p50_ns", "blocked_p95_ns", "bubble_p50_ns", "bubble_p95_ns", "bubble_share")
-_HOST: Final = (IdleClass.HOST_LATE, IdleClass.LAUNCHING)
 
 
 def build_facts(timeline: Timeline, steps: Steps, causes: Causes) -> Facts:
@@ -82,7 +81,7 @@ def _step(timeline: Timeline, causes: Causes, lane: RankSteps, every: list[RankS
     thread = main_thread(causes, lane)
     host = host_time(timeline, causes, lane, thread) if thread is not None else None
     others = [other for other in every if other is not lane]
-    classes = _HOST[:1] if timeline.mode is CaptureMode.NODE else _HOST
+    classes = LATE[:1] if timeline.mode is CaptureMode.NODE else LATE
     uncharged = np.isin(lane.pieces.idle_class, classes) & ~lane.pieces.charged
     late = lane.idle(uncharged)
     dry = timeline.pieces["gap_index"][lane.pieces.index[uncharged & (lane.pieces.idle_class == IdleClass.HOST_LATE)]]
@@ -102,7 +101,6 @@ def _step(timeline: Timeline, causes: Causes, lane: RankSteps, every: list[RankS
         **_launches(causes, lane),
         host_work_p50_ns=host.calls_p50_ns + host.between_p50_ns if host else None,
         host_longest=longest(host) if host else (),
-        host_shorten=(),
         host=host,
         roles=tuple(role_facts(timeline, lane, spans, owner)),
         seams=tuple(seam_facts(timeline, causes, lane, spans, owner)),

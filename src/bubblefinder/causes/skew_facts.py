@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -10,7 +10,7 @@ import polars as pl
 from bubblefinder.causes.decode import operation_rows, p50
 from bubblefinder.causes.step_parts import SkewFacts
 from bubblefinder.lookup import kept
-from bubblefinder.timeline.model import IdleClass
+from bubblefinder.timeline.model import LATE
 from bubblefinder.trace.model import GRAPH
 
 if TYPE_CHECKING:
@@ -19,9 +19,6 @@ if TYPE_CHECKING:
     from bubblefinder.causes.decode import RankSteps
     from bubblefinder.causes.model import Causes
     from bubblefinder.timeline.model import Timeline
-
-
-_FOR_HOST: Final = (IdleClass.HOST_LATE, IdleClass.LAUNCHING)
 
 
 class Met(NamedTuple):
@@ -85,6 +82,6 @@ def _skew(
 
 def _host_more(late: RankSteps, waiting: RankSteps) -> float | None:
     """Return how much longer a late rank's GPU idles for its host in a step than the other's; null if it doesn't."""
-    mine, theirs = (p50(lane.idle(np.isin(lane.pieces.idle_class, _FOR_HOST))) for lane in (late, waiting))
+    mine, theirs = (p50(lane.idle(np.isin(lane.pieces.idle_class, LATE))) for lane in (late, waiting))
     more = (mine or 0.0) - (theirs or 0.0)
     return more if more > 0 else None

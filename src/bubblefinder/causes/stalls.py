@@ -22,7 +22,7 @@ from bubblefinder.intervals import Cover, begin_and_end, one_of, overlap_with, u
 from bubblefinder.lookup import kept, positions, taken
 from bubblefinder.timeline.apis import CallRole
 from bubblefinder.timeline.launches import LAUNCHES
-from bubblefinder.timeline.model import IdleClass, on_gpu
+from bubblefinder.timeline.model import LATE, on_gpu
 
 if TYPE_CHECKING:
     from bubblefinder.timeline.model import Timeline
@@ -37,7 +37,6 @@ _WORKS: Final = (
     CallRole.EVENT_RECORD,
     CallRole.STREAM_WAIT,
 )
-_LATE: Final = (IdleClass.HOST_LATE, IdleClass.LAUNCHING)
 
 
 def find_polls(timeline: Timeline) -> pl.DataFrame:
@@ -143,7 +142,7 @@ def _judged(timeline: Timeline, calls: pl.DataFrame, gpu: int) -> pl.DataFrame:
 def late_idle(timeline: Timeline, gpu: int) -> Cover:
     """Return when a GPU was idle since the host had not launched."""
     pieces = on_gpu(timeline.pieces, gpu)
-    late = one_of(pieces["idle_class"].to_numpy(), _LATE)
+    late = one_of(pieces["idle_class"].to_numpy(), LATE)
     return union(*(times[late] for times in begin_and_end(pieces)))
 
 

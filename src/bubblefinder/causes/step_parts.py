@@ -6,10 +6,24 @@ from dataclasses import dataclass
 
 from bubblefinder.causes.evidence import Evidence  # noqa: TC001 - the rules read the annotations
 from bubblefinder.causes.launches import PHASE_LAUNCHES
+from bubblefinder.timeline.rank import Rank
+
+
+class OfRank:
+    """Facts of one process on one GPU."""
+
+    __slots__ = ()
+    gpu: int
+    process: int
+
+    @property
+    def rank(self) -> Rank:
+        """That process on that GPU."""
+        return Rank(self.gpu, self.process)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RoleFacts:
+class RoleFacts(OfRank):
     """A role of the step: a replay, or an eager phase (launches between the replays that have no graph).
 
     Attributes:

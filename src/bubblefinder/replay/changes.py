@@ -61,7 +61,7 @@ class RemoveWaits:
     sites: frozenset[int]
 
     def apply(self, edited: EditedGraph) -> None:
-        """Edit the edited."""
+        """Edit the lags."""
         model = edited.model
         mine = _among(np.array([*self.sites], np.int64), model.waits["site"].to_numpy())
         call, block = (places(model.waits[name])[mine] for name in ("call", "copy_block"))
@@ -91,7 +91,7 @@ class RemovePauses:
     ends: tuple[int, ...]
 
     def apply(self, edited: EditedGraph) -> None:
-        """Edit the edited."""
+        """Edit the lags."""
         pauses = pl.DataFrame({"thread": self.threads, "at": self.ends, "length": np.subtract(self.ends, self.starts)})
         calls = edited.model.calls.select("thread", at="start_ns").with_row_index("call").sort("at")
         ended = pauses.sort("at").join_asof(calls, on="at", by="thread", strategy="forward", check_sortedness=False)
@@ -113,7 +113,7 @@ class ReleaseQueue:
     operations: tuple[int, ...]
 
     def apply(self, edited: EditedGraph) -> None:
-        """Edit the edited."""
+        """Edit the lags."""
         blocks = edited.model.blocks
         held = np.flatnonzero(blocks["op_index"].is_in(list(self.operations)).fill_null(value=False).to_numpy())
         queued, begins = blocks["queued_ns"].to_numpy(), blocks["begin"].to_numpy()
@@ -130,7 +130,7 @@ class HostSpeed:
     factor: float
 
     def apply(self, edited: EditedGraph) -> None:
-        """Edit the edited."""
+        """Edit the lags."""
         for kind in (EdgeKind.SEGMENT, EdgeKind.CALL):
             host = edited.model.of_kind[kind]
             edited.lag[host] = np.floor(edited.lag[host] / self.factor).astype(np.int64)
@@ -155,7 +155,7 @@ class ShortenHost:
     inside_ns: Ints
 
     def apply(self, edited: EditedGraph) -> None:
-        """Edit the edited."""
+        """Edit the lags."""
         less = np.zeros(len(edited.model.calls), np.int64)
         for kind, gone in ((EdgeKind.SEGMENT, self.before_ns), (EdgeKind.CALL, self.inside_ns)):
             less[self.calls] = gone
@@ -168,7 +168,7 @@ class FreeLaunches:
     """Launch calls take no time, and work starts as soon after them as the quickest launch of the capture."""
 
     def apply(self, edited: EditedGraph) -> None:
-        """Edit the edited."""
+        """Edit the lags."""
         model = edited.model
         launches = model.calls["api_role"].is_in([int(role) for role in LAUNCHES]) & ~model.calls["waits"]
         edited.lag[edited.edges(EdgeKind.CALL, np.flatnonzero(launches.to_numpy()))] = 0
@@ -185,7 +185,7 @@ class CaptureEager:
     role: str
 
     def apply(self, edited: EditedGraph) -> None:
-        """Edit the edited."""
+        """Edit the lags."""
         heads, tails, blocks = edited.model.once(self, lambda: _launches_of(edited.model, self.role))
         edited.lag[edited.edges(EdgeKind.CALL, heads)] = _graph_launch_ns(edited)
         for kind in (EdgeKind.CALL, EdgeKind.SEGMENT):
@@ -202,7 +202,7 @@ class CloseGaps:
     share: float
 
     def apply(self, edited: EditedGraph) -> None:
-        """Edit the edited."""
+        """Edit the lags."""
         idle = edited.model.blocks["intra_ns"].fill_null(0).to_numpy()
         _shorten(edited, np.floor(idle * self.share).astype(np.int64))
         edited.notes.append("a bound: no capture here shows how much of the gaps inside graphs can be closed")
@@ -221,7 +221,7 @@ class DropKernels:
     block_ns: tuple[int, ...]
 
     def apply(self, edited: EditedGraph) -> None:
-        """Edit the edited."""
+        """Edit the lags."""
         _shorten(edited, np.array(self.block_ns, np.int64))
         edited.notes.append(f"a bound: the kernels that match {self.name!r} are gone and nothing took over their work")
 
@@ -253,7 +253,7 @@ class RemoveTracing:
     ends: tuple[RemoveTracing, RemoveTracing] | None = None
 
     def apply(self, edited: EditedGraph) -> None:
-        """Edit the edited."""
+        """Edit the lags."""
         _shorten(edited, np.rint(self.gaps_ns + self.inside_ns).astype(np.int64))
         for kind, added in ((EdgeKind.CALL, self.call_ns), (EdgeKind.SEGMENT, self.segment_ns)):
             _take(edited, edited.model.of_kind[kind], added)

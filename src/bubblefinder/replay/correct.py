@@ -15,7 +15,6 @@ from bubblefinder.replay.known_step import HOST_BOUND_SHARE, known_step
 from bubblefinder.replay.reference import Reference, correct_by_reference, read_reference
 from bubblefinder.replay.summary import summarise
 from bubblefinder.timeline.model import CaptureMode
-from bubblefinder.timeline.shares import bubble_share
 from bubblefinder.units import duration, milliseconds, share
 
 if TYPE_CHECKING:
@@ -155,8 +154,7 @@ def measured_costs(timeline: Timeline, gpu: int, source: Source) -> tuple[Costs 
 
 def _by_costs(traced: TracedSteps, costs: Costs, method: Method, where: str) -> Overhead:
     middle = without_tracing(traced, costs)
-    has_replays = not traced.replays.is_empty()
-    outside = bubble_share(middle.rows, has_replays=has_replays).inter_graph
+    outside = traced.bubble_share(middle.rows).inter_graph
     noise = host_noise(traced.model) if outside is not None and outside >= HOST_BOUND_SHARE else 0.0
     ends = [
         without_tracing(traced, costs.least(), host_speed=1 - noise),

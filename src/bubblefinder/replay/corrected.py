@@ -15,6 +15,7 @@ from bubblefinder.replay.ledger import Recorded, ledger_of, recorded_steps
 from bubblefinder.replay.run import replay
 from bubblefinder.replay.tracing import Tracing, remove_tracing, tracing_of
 from bubblefinder.timeline.rank import Rank
+from bubblefinder.timeline.shares import BubbleShare, bubble_share
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -44,6 +45,10 @@ class TracedSteps:
     recorded: Recorded
     replays: pl.DataFrame
     tracing: Tracing
+
+    def bubble_share(self, rows: pl.DataFrame) -> BubbleShare:
+        """Return which part of these steps is idle, by rows of their ledger."""
+        return bubble_share(rows, has_replays=not self.replays.is_empty())
 
 
 @dataclass(frozen=True, slots=True)

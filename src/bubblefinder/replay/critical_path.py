@@ -13,7 +13,7 @@ from bubblefinder.replay.model import EdgeKind
 if TYPE_CHECKING:
     from bubblefinder.intervals import Ints
     from bubblefinder.replay.changes import EditedGraph
-    from bubblefinder.replay.model import RankSteps
+    from bubblefinder.replay.model import TimedSteps
 
 _HOST: Final = (EdgeKind.SEGMENT, EdgeKind.CALL, EdgeKind.LAUNCH, EdgeKind.HANDOVER)
 _MOSTLY: Final = 0.5
@@ -54,7 +54,7 @@ def decisive_edges(edited: EditedGraph, times: Ints) -> Decisive:
     return Decisive(*(column.tolist() for column in (chosen, edges.source, edges.kind, edited.lag)))
 
 
-def bound_of(decisive: Decisive, steps: RankSteps) -> Bound:
+def bound_of(decisive: Decisive, steps: TimedSteps) -> Bound:
     """Return what bounds the steps of a rank."""
     spent, returns = _followed(decisive, int(steps.begin[0]), int(steps.end[-1]))
     if returns > _MOSTLY * len(steps):

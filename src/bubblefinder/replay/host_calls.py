@@ -30,7 +30,7 @@ _AT_ONCE_NS: Final = 20_000
 
 
 @dataclass(frozen=True, slots=True)
-class Host:
+class HostCalls:
     """The outermost API calls of all processes with GPU work, by start.
 
     Attributes:
@@ -54,7 +54,7 @@ class Host:
     held: Bools
 
 
-def host_of(timeline: Timeline, span: tuple[int, int] | None = None) -> Host:
+def host_of(timeline: Timeline, span: tuple[int, int] | None = None) -> HostCalls:
     """Return the calls of every process that used a GPU, or those that began between two times, both included."""
     used = [process for device in timeline.devices for process in device.processes]
     calls = timeline.calls[["process", "thread", "start_ns", "end_ns", "role"]].with_row_index("call_index")
@@ -74,7 +74,7 @@ def host_of(timeline: Timeline, span: tuple[int, int] | None = None) -> Host:
     following = ends.copy()
     following[before[before != NOWHERE]] = starts[before != NOWHERE]
     waited = (role == CallRole.WAIT) & (ends - starts > _AT_ONCE_NS) & _work_ended(timeline, calls)
-    return Host(
+    return HostCalls(
         index=index,
         starts=starts,
         ends=ends,
@@ -117,7 +117,7 @@ def _work_ended(timeline: Timeline, calls: pl.DataFrame) -> Bools:
     return ended
 
 
-def excess_of(host: Host, costs: Costs, factor: float) -> Floats:
+def excess_of(host: HostCalls, costs: Costs, factor: float) -> Floats:
     """Return how much of each call is the profiler's: never less than nothing, never more than the call.
 
     A graph launch is compared with what the costs say it takes untraced; any other call has its fixed cost. A call that
@@ -139,7 +139,7 @@ def excess_of(host: Host, costs: Costs, factor: float) -> Floats:
     return within
 
 
-def excess_behind(host: Host, costs: Costs, factor: float) -> Floats:
+def excess_behind(host: HostCalls, costs: Costs, factor: float) -> Floats:
     """Return how much of the time behind each call, until the next of its thread, is the profiler's."""
     behind: Floats = np.clip(factor * costs.around_call.value, 0.0, host.following - host.ends)
     return np.where(host.held, 0.0, behind)

@@ -18,7 +18,6 @@ from bubblefinder.replay.changes import ShortenHost
 from bubblefinder.replay.islands import replayed_at_once
 from bubblefinder.replay.predict import predict, steps_after
 from bubblefinder.replay.sentences import NOTHING
-from bubblefinder.timeline.rank import Rank
 from bubblefinder.units import code_name, duration
 
 if TYPE_CHECKING:
@@ -34,6 +33,7 @@ if TYPE_CHECKING:
     from bubblefinder.replay.predict import Prediction
     from bubblefinder.steps.model import Steps
     from bubblefinder.timeline.model import Timeline
+    from bubblefinder.timeline.rank import Rank
 
 _NEVER: Final = np.iinfo(np.int64).max
 MOST: Final = 3
@@ -51,7 +51,7 @@ class Shortening:
     Attributes:
         kind: ``phase`` (from the launch of one role to that of the next), ``range`` (an NVTX range's own time) or
             ``call`` (all calls of one API).
-        name: ``verify to edited-extend``, the range, or the API.
+        name: ``verify to draft-extend``, the range, or the API.
         taken: the share of it that is taken away.
         work_ns: what the host spends on it in a step without waiting: the medians that the host's tables show; the
             mean of a part that they don't list.
@@ -67,40 +67,33 @@ class Shortening:
     def text(self, doubt: Doubt) -> str:
         """Return what to do and what it gives: between which ends, and where no part may be the profiler's a value."""
         how = f"no {self.name} calls" if self.kind == "call" else f"half the work in {code_name(self.name)}"
-        low, high = (duration(end) for end in self.range_ns(doubt))
+        low, high = (duration(end) for end in doubt.gains(self.then))
         if not doubt.told:
             gives = f"between {low} and {high}"
         else:
             gives = duration(self.then.recoverable_ns) + (f" ({low} to {high})" if low != high else "")
         return f"{how} ({duration(self.work_ns)} now): {gives} a step"
 
-    def range_ns(self, doubt: Doubt) -> tuple[int, int]:
-        """Return the least and the most that it gives, where part of it may be the profiler's."""
-        return doubt.gains(self.then)
-
 
 def late_hosts(facts: Facts) -> frozenset[Rank]:
     """Return the ranks whose GPU idles for a host that is late, with or without a wait to blame."""
-    return frozenset(
-        Rank(step.gpu, step.process) for step in facts.steps if (step.host_late_share or 0.0) >= LEAST_SHARE
-    )
+    return frozenset(step.rank for step in facts.steps if (step.host_late_share or 0.0) >= LEAST_SHARE)
 
 
 def shortenings(
     timeline: Timeline, steps: Steps, causes: Causes, model: Model, late: frozenset[Rank], facts: Facts
 ) -> dict[Rank, tuple[Shortening, ...]]:
     """Return, for each rank whose host is late, the parts of its work that cost the step most, the dearest first."""
-    hosts = {Rank(step.gpu, step.process): step.host for step in facts.steps}
+    hosts = {step.rank: step.host for step in facts.steps}
     found: dict[Rank, list[_Part]] = {}
     for mine in lanes(timeline, steps, causes):
-        rank = Rank(mine.gpu, mine.process)
-        thread = main_thread(causes, mine) if rank in model.steps and rank in late else None
+        thread = main_thread(causes, mine) if mine.rank in model.steps and mine.rank in late else None
         starts = _edges(causes, mine, model, thread)
         if thread is None or len(starts) < 2:  # noqa: PLR2004 - one step has two edges
             continue
         pieces = host_pieces(timeline, causes, mine, thread, starts)
         own = _owned(kept(pieces, ~pieces["waiting"]), model, thread)
-        found[rank] = _worthwhile_parts(own, len(starts) - 1)
+        found[mine.rank] = _worthwhile_parts(own, len(starts) - 1)
     dearest = _dearest(model, found)
     return {rank: tuple(_as_listed(part, hosts.get(rank)) for part in parts) for rank, parts in dearest.items()}
 

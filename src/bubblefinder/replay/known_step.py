@@ -17,7 +17,6 @@ from bubblefinder.replay.corrected import without_tracing
 from bubblefinder.replay.run import replay
 from bubblefinder.replay.solve import solve
 from bubblefinder.replay.tracing import remove_tracing
-from bubblefinder.timeline.shares import bubble_share
 from bubblefinder.units import milliseconds
 
 if TYPE_CHECKING:
@@ -124,7 +123,7 @@ def known_step(traced: TracedSteps, costs: Costs | None, step_ns: float, *, mean
 def _waits_for_its_host(traced: TracedSteps, costs: Costs | None) -> bool:
     """Say whether the GPU does so for long without what tracing is known to cost."""
     rows = without_tracing(traced, costs).rows if costs else traced.recorded.rows
-    outside = bubble_share(rows, has_replays=not traced.replays.is_empty()).inter_graph
+    outside = traced.bubble_share(rows).inter_graph
     return outside is not None and outside >= HOST_BOUND_SHARE
 
 

@@ -13,7 +13,7 @@ from bubblefinder.lookup import NOWHERE, kept, places
 from bubblefinder.replay.record import by_block
 from bubblefinder.timeline.ledger import COLUMNS as IDLE_COLUMNS
 from bubblefinder.timeline.ledger import window_ledger
-from bubblefinder.timeline.model import LEDGER_CLASSES, IdleClass
+from bubblefinder.timeline.model import EXPLAINED, LEDGER_CLASSES, IdleClass
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 COLUMNS: Final = ("duration_ns", *(f"{name}_ns" for name in LEDGER_CLASSES))
-_PARTS: Final = (IdleClass.HOST_LATE, IdleClass.LAUNCHING, IdleClass.QUEUED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +73,7 @@ def recorded_steps(timeline: Timeline, model: Model, rows: pl.DataFrame) -> Reco
     idle = _idle_before(timeline, model)
     blocks = np.flatnonzero((model.blocks["gpu"] == gpu).to_numpy())
     known = places(model.blocks["call"])[blocks] != NOWHERE
-    explained = idle[blocks][:, [int(part) for part in _PARTS]].sum(axis=1) == idle[blocks].sum(axis=1)
+    explained = idle[blocks][:, [int(part) for part in EXPLAINED]].sum(axis=1) == idle[blocks].sum(axis=1)
     rows = ledger.hstack([pl.Series("duration_ns", model.recorded[end] - model.recorded[begin])])
     return Recorded(rows[list(COLUMNS)], begin, end, blocks, idle[blocks], known & explained)
 
@@ -144,7 +143,7 @@ def _idle_at(model: Model, recorded: Recorded, times: Ints, ended: Floats) -> tu
     late = np.clip(begun, 0, length[mine])
     until = np.clip(returned, late, length[mine])
     idle[mine] = 0.0
-    for part, values in zip(_PARTS, (late, until - late, length[mine] - until), strict=True):
+    for part, values in zip(EXPLAINED, (late, until - late, length[mine] - until), strict=True):
         idle[mine, int(part)] = values
     return reach, idle
 

@@ -76,7 +76,7 @@ class Edges:
 
 
 @dataclass(frozen=True, slots=True)
-class RankSteps:
+class TimedSteps:
     """The timed steps of one rank: their rows in `Model.windows`, and the nodes at which they begin and end."""
 
     rows: Ints
@@ -174,12 +174,12 @@ class Model:
         return {kind: np.flatnonzero(self.edges.kind == kind) for kind in EdgeKind}
 
     @cached_property
-    def steps(self) -> dict[Rank, RankSteps]:
+    def steps(self) -> dict[Rank, TimedSteps]:
         """The timed steps of each rank, in the order of `windows`."""
         columns = self.windows[["gpu", "process", "begin", "end"]].with_row_index("row")
         parts = columns.partition_by("gpu", "process", as_dict=True, maintain_order=True)
         return {
-            Rank(int(gpu), int(process)): RankSteps(*(mine[name].to_numpy() for name in ("row", "begin", "end")))
+            Rank(int(gpu), int(process)): TimedSteps(*(mine[name].to_numpy() for name in ("row", "begin", "end")))
             for (gpu, process), mine in parts.items()
         }
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from bubblefinder.intervals import Ints
     from bubblefinder.replay.changes import Change, EditedGraph
-    from bubblefinder.replay.model import Host, Model, RankSteps
+    from bubblefinder.replay.model import Host, Model, TimedSteps
     from bubblefinder.timeline.rank import Rank
 
 T = TypeVar("T")
@@ -151,7 +151,7 @@ def _medians(model: Model, edited: EditedGraph, times: Ints, *, shared: bool = T
     return {rank: _step(steps, times, least) for rank, steps in model.steps.items()}
 
 
-def _step(steps: RankSteps, times: Ints, least: Ints | None = None) -> int:
+def _step(steps: TimedSteps, times: Ints, least: Ints | None = None) -> int:
     """Return the median step, none of which is shorter than its `least`."""
     length = times[steps.end] - times[steps.begin]
     return _median(length if least is None else np.maximum(length, least[steps.rows]))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from bubblefinder.causes.facts import SiteFacts, StepFacts
 from bubblefinder.causes.step_parts import HoleFacts, QueueFacts, RoleFacts, SkewFacts
@@ -11,7 +11,6 @@ from bubblefinder.replay.changes import NEVER_LATE, CaptureEager, ReleaseQueue, 
 from bubblefinder.replay.doubt import SURE, Doubt
 from bubblefinder.replay.predict import Prediction, predict
 from bubblefinder.replay.wait_chains import on_every_rank
-from bubblefinder.timeline.rank import Rank
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -22,6 +21,9 @@ if TYPE_CHECKING:
     from bubblefinder.replay.host_parts import Shortening
     from bubblefinder.replay.model import Model
     from bubblefinder.replay.wait_chains import Link, WaitChain
+    from bubblefinder.timeline.rank import Rank
+
+_Priced = TypeVar("_Priced", SiteFacts, HoleFacts, QueueFacts, RoleFacts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,20 +73,16 @@ class Recoverable:
             link = self.link(subject)
             return self.sites.get(subject.sites, link.alone if link else None)
         if isinstance(subject, StepFacts):
-            return _no_more_than(self.hosts.get(Rank(subject.gpu, subject.process)), subject.host_slow_p50_ns)
+            return _no_more_than(self.hosts.get(subject.rank), subject.host_slow_p50_ns)
         if isinstance(subject, HoleFacts):
             return self.pauses.get(subject.pauses)
         if isinstance(subject, QueueFacts):
             return self.queues.get(subject.ended_by)
-        return (
-            self.roles.get((Rank(subject.gpu, subject.process), subject.role))
-            if isinstance(subject, RoleFacts)
-            else None
-        )
+        return self.roles.get((subject.rank, subject.role)) if isinstance(subject, RoleFacts) else None
 
     def link(self, site: SiteFacts) -> Link | None:
         """Return the link of its rank's chain that a site is."""
-        chain = self.chains.get(Rank(site.gpu, site.process))
+        chain = self.chains.get(site.rank)
         links = chain.links if chain else ()
         return next((link for link in links if not set(link.site.sites).isdisjoint(site.sites)), None)
 
@@ -93,36 +91,26 @@ class Recoverable:
         return Doubt(self.untold_ns, self.left.get(rank, 1.0) if rank else 1.0)
 
     def _filled(self, site: SiteFacts) -> SiteFacts:
-        found, link = self.of(site), self.link(site)
-        site = replace(site, in_turn_ns=link.in_turn.recoverable_ns if link else None)
-        return replace(site, recoverable_ns=found.recoverable_ns) if found else site
+        link = self.link(site)
+        return replace(self._priced(site), in_turn_ns=link.in_turn.recoverable_ns if link else None)
 
-    def _filled_role(self, role: RoleFacts) -> RoleFacts:
-        found = self.of(role)
-        return replace(role, recoverable_ns=found.recoverable_ns) if found else role
-
-    def _filled_hole(self, hole: HoleFacts) -> HoleFacts:
-        found = self.of(hole)
-        return replace(hole, recoverable_ns=found.recoverable_ns) if found else hole
-
-    def _filled_queue(self, queue: QueueFacts) -> QueueFacts:
-        found = self.of(queue)
-        return replace(queue, recoverable_ns=found.recoverable_ns) if found else queue
+    def _priced(self, subject: _Priced) -> _Priced:
+        found = self.of(subject)
+        return replace(subject, recoverable_ns=found.recoverable_ns) if found else subject
 
     def _filled_step(self, step: StepFacts) -> StepFacts:
         found = self.of(step)
-        rank = Rank(step.gpu, step.process)
-        step = replace(
+        doubt = self.doubt(step.rank)
+        filled = replace(
             step,
-            holes=tuple(self._filled_hole(hole) for hole in step.holes),
-            queues=tuple(self._filled_queue(queue) for queue in step.queues),
-            roles=tuple(self._filled_role(role) for role in step.roles),
-            skews=tuple(_left_of(skew, self.lateness.get(rank, 1.0)) for skew in step.skews),
+            holes=tuple(map(self._priced, step.holes)),
+            queues=tuple(map(self._priced, step.queues)),
+            roles=tuple(map(self._priced, step.roles)),
+            skews=tuple(_left_of(skew, self.lateness.get(step.rank, 1.0)) for skew in step.skews),
+            host_shorten=tuple(part.text(doubt) for part in self.shorter.get(step.rank, ())),
+            host_slow_recoverable_ns=found.recoverable_ns if found else None,
         )
-        parts = self.shorter.get(rank, ())
-        shorten = tuple(part.text(self.doubt(rank)) for part in parts)
-        step = _left(replace(step, host_shorten=shorten), self.left.get(rank, 1.0))
-        return replace(step, host_slow_recoverable_ns=found.recoverable_ns) if found else step
+        return _left(filled, self.left.get(step.rank, 1.0))
 
 
 def _no_more_than(found: Prediction | None, most_ns: float | None) -> Prediction | None:
@@ -172,7 +160,7 @@ def recoverable(
 def _by_pause(model: Model, causes: Causes, facts: Facts) -> Iterable[tuple[tuple[int, ...], Prediction]]:
     for step in facts.steps:
         for hole in step.holes:
-            found = predict(model, [_without(causes, hole)]).get(Rank(step.gpu, step.process))
+            found = predict(model, [_without(causes, hole)]).get(step.rank)
             if found:
                 yield hole.pauses, found
 
@@ -180,7 +168,7 @@ def _by_pause(model: Model, causes: Causes, facts: Facts) -> Iterable[tuple[tupl
 def _by_queue(model: Model, facts: Facts) -> Iterable[tuple[tuple[int, ...], Prediction]]:
     for step in facts.steps:
         for queue in _released(step):
-            found = predict(model, [ReleaseQueue(queue.ended_by)]).get(Rank(step.gpu, step.process))
+            found = predict(model, [ReleaseQueue(queue.ended_by)]).get(step.rank)
             if found:
                 yield queue.ended_by, found
 
@@ -205,23 +193,18 @@ def _together(model: Model, causes: Causes, facts: Facts) -> dict[Rank, Predicti
 
 
 def _by_site(model: Model, causes: Causes, facts: Facts) -> Iterable[tuple[tuple[int, ...], Prediction]]:
-    known: dict[frozenset[int], dict[Rank, Prediction]] = {}
     for site in facts.sites:
-        removed = everywhere(causes, site.sites)
-        if removed not in known:
-            known[removed] = predict(model, [RemoveWaits(removed)])
-        if found := known[removed].get(Rank(site.gpu, site.process)):
+        found = predict(model, [RemoveWaits(everywhere(causes, site.sites))]).get(site.rank)
+        if found:
             yield site.sites, found
 
 
 def _by_role(model: Model, facts: Facts) -> Iterable[tuple[tuple[Rank, str], Prediction]]:
-    eager = [
-        (Rank(step.gpu, step.process), role.role) for step in facts.steps for role in step.roles if role.capturable
-    ]
-    captured = {name: predict(model, [CaptureEager(name)]) for _, name in eager}
-    for rank, name in eager:
-        if found := captured[name].get(rank):
-            yield (rank, name), found
+    for step in facts.steps:
+        for role in step.roles:
+            found = predict(model, [CaptureEager(role.role)]).get(step.rank) if role.capturable else None
+            if found:
+                yield (step.rank, role.role), found
 
 
 def everywhere(causes: Causes, sites: tuple[int, ...]) -> frozenset[int]:

@@ -109,9 +109,7 @@ def read_reference(trace: Trace, gpu: int) -> Reference:
             hint="capture it with --cuda-graph-trace=graph",
         )
     steps = find_steps(timeline)
-    decode = steps.windows.filter(pl.col("excluded").is_null()).with_columns(
-        duration_ns=pl.col("end_ns") - pl.col("start_ns")
-    )
+    decode = kept(steps.windows, steps.decode).with_columns(duration_ns=pl.col("end_ns") - pl.col("start_ns"))
     if decode.is_empty():
         raise CannotAnswerError(
             f"the reference {trace.info.name} holds no decode steps", hint="capture more steps of the same workload"

@@ -6,8 +6,6 @@ import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-import polars as pl
-
 from bubblefinder.errors import CannotAnswerError, UsageError
 from bubblefinder.overhead.calibration import read_calibration
 from bubblefinder.overhead.model import Source
@@ -138,7 +136,7 @@ class Study:
             CannotAnswerError: neither what tracing costs nor another host gives such a step.
             UsageError: the file is no calibration.
         """
-        traced = replayable(self.timeline, self.steps, self.model, self._decode(rank))
+        traced = replayable(self.timeline, self.steps, self.model, self.steps.decode_of(rank))
         if traced is None:
             raise CannotAnswerError(uncorrectable(self.timeline), hint="ask without the untraced step")
         costs, _ = untraced_costs(self.timeline, rank.gpu, replace(_source(calibration), bundled=True))
@@ -171,10 +169,7 @@ class Study:
 
     def _correction(self, rank: Rank, source: Source) -> Overhead:
         """Return the correction of a rank's decode steps, as a report has it."""
-        return correct(self.timeline, self.steps, self.model, self._decode(rank), source)
-
-    def _decode(self, rank: Rank) -> pl.DataFrame:
-        return self.steps.windows.filter(rank.mine & pl.col("excluded").is_null())
+        return correct(self.timeline, self.steps, self.model, self.steps.decode_of(rank), source)
 
 
 def _source(calibration: Path | None) -> Source:

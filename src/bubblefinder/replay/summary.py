@@ -9,7 +9,6 @@ import numpy as np
 
 from bubblefinder.overhead.model import Overhead
 from bubblefinder.timeline.model import LEDGER_CLASSES
-from bubblefinder.timeline.shares import BubbleShare, bubble_share
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,6 +17,7 @@ if TYPE_CHECKING:
 
     from bubblefinder.overhead.model import Method
     from bubblefinder.replay.corrected import Corrected, TracedSteps
+    from bubblefinder.timeline.shares import BubbleShare
 
 
 def summarise(
@@ -25,9 +25,8 @@ def summarise(
 ) -> Overhead:
     """Return the correction as told to the user; a share whose range is wider than its value is withheld."""
     traced = float(np.median(steps.recorded.rows["duration_ns"].to_numpy()))
-    has_replays = not steps.replays.is_empty()
     step, spread = middle.step_ns, [one.step_ns for one in ends]
-    shares, ranges = shares_with_range(middle, ends, has_replays=has_replays)
+    shares, ranges = _shares_with_range([steps.bubble_share(one.rows) for one in (middle, *ends)])
     return Overhead(
         method=method,
         traced_step_ns=round(traced),
@@ -35,7 +34,7 @@ def summarise(
         range_ns=(round(min(*spread, step)), round(max(*spread, step))),
         inflation=traced / step if step else None,
         unexplained_ns=middle.unplaced_ns,
-        corrected=medians(middle.rows),
+        corrected=_medians(middle.rows),
         corrected_roles=middle.roles,
         corrected_bubble_share=shares,
         corrected_bubble_share_range=ranges,
@@ -43,7 +42,7 @@ def summarise(
     )
 
 
-def medians(rows: pl.DataFrame) -> dict[str, int | None]:
+def _medians(rows: pl.DataFrame) -> dict[str, int | None]:
     """Return the p50 of the duration and of every class, null where unknown."""
     columns = {name: rows[f"{name}_ns"] for name in ("duration", *LEDGER_CLASSES)}
     return {
@@ -52,11 +51,10 @@ def medians(rows: pl.DataFrame) -> dict[str, int | None]:
     }
 
 
-def shares_with_range(
-    middle: Corrected, ends: Sequence[Corrected], *, has_replays: bool
+def _shares_with_range(
+    shares: Sequence[BubbleShare],
 ) -> tuple[BubbleShare, dict[str, tuple[float, float] | None]]:
-    """Return the corrected shares and their ranges; intra-graph only where its range is no wider than its value."""
-    shares = [bubble_share(one.rows, has_replays=has_replays) for one in (middle, *ends)]
+    """Return the first of some shares and their ranges; intra-graph only where its range is no wider than its value."""
     ranges: dict[str, tuple[float, float] | None] = {}
     for name in ("intra_graph", "inter_graph", "total"):
         known = [value for one in shares if (value := getattr(one, name)) is not None]

@@ -11,7 +11,7 @@ from bubblefinder.intervals import begin_and_end, overlap_with
 from bubblefinder.lookup import changes, kept, place_among, places
 from bubblefinder.replay.changes import RemoveTracing
 from bubblefinder.replay.graph_nodes import NODE_KINDS, graph_nodes
-from bubblefinder.replay.host_calls import Host, excess_behind, excess_of, host_of
+from bubblefinder.replay.host_calls import HostCalls, excess_behind, excess_of, host_of
 from bubblefinder.replay.record import by_block
 from bubblefinder.timeline.ledger import cover_of
 from bubblefinder.timeline.model import IdleClass
@@ -54,7 +54,7 @@ class Tracing:
     busy_ns: Ints
     replays: Bools
     window_ns: Ints
-    calls: Host
+    calls: HostCalls
     place: Ints
     before: Ints
     call_window_ns: Ints

@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
-import polars as pl
 
 from bubblefinder.overhead.calibration import likely_costs
 from bubblefinder.overhead.model import Source
@@ -35,8 +34,7 @@ keeps up without it, which lies between these."""
 def with_untraced(timeline: Timeline, steps: Steps, model: Model, late: Iterable[Rank]) -> Model:
     """Return a run with the hosts that it may have without the profiler, where that can't be told of a late host."""
     for rank in late:
-        windows = steps.windows.filter(rank.mine & pl.col("excluded").is_null())
-        if correct(timeline, steps, model, windows, Source()).untold_ns is not None:
+        if correct(timeline, steps, model, steps.decode_of(rank), Source()).untold_ns is not None:
             found = replace(model, untraced=untraced_hosts(timeline, model, rank.gpu))
             found.remembered.update(model.remembered)  # costs and corrections, which are the same on every host
             return found

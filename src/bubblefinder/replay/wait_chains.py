@@ -93,14 +93,13 @@ def wait_chains(
     timed = set(Rank.in_rows(model.windows))
     found: dict[Rank, WaitChain] = {}
     for mine in lanes(timeline, steps, causes):
-        rank = Rank(mine.gpu, mine.process)
-        if rank in timed & late:
-            chain = _chain(timeline, causes, model, mine, rank)
-            found |= {rank: chain} if chain else {}
+        if mine.rank in timed & late and (chain := _chain(timeline, causes, model, mine)):
+            found[mine.rank] = chain
     return found
 
 
-def _chain(timeline: Timeline, causes: Causes, model: Model, mine: RankSteps, rank: Rank) -> WaitChain | None:
+def _chain(timeline: Timeline, causes: Causes, model: Model, mine: RankSteps) -> WaitChain | None:
+    rank = mine.rank
     gains = _Gains(causes, model, rank)
     ordered = _linked(causes, model, rank, recurring_groups(causes, mine), gains)
     if len(ordered) < 2:  # noqa: PLR2004 - one wait is no chain

@@ -11,7 +11,6 @@ from bubblefinder.replay.fixes import fix_name
 from bubblefinder.report.found import ChainLink, Predicted, WaitChainReport
 from bubblefinder.report.prediction_sentences import between, between_words, in_words
 from bubblefinder.report.sentences import plain
-from bubblefinder.timeline.rank import Rank
 from bubblefinder.units import duration, plural, share
 
 if TYPE_CHECKING:
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
     from bubblefinder.replay.recoverable import Recoverable
     from bubblefinder.replay.wait_chains import Link, WaitChain
     from bubblefinder.rules.model import Match
+    from bubblefinder.timeline.rank import Rank
 
 
 def chain_reports(cured: Recoverable, matches: Iterable[Match]) -> list[WaitChainReport]:
@@ -95,7 +95,7 @@ def chain_words(subject: object, cured: Recoverable) -> Iterator[str]:
     """Yield the sentence that says which place a wait has in its chain and what all of it gives."""
     if not isinstance(subject, SiteFacts) or subject.in_turn_ns is None:
         return
-    rank = Rank(subject.gpu, subject.process)
+    rank = subject.rank
     chain = cured.chains[rank]
     place = 1 + next(i for i, link in enumerate(chain.links) if not set(link.site.sites).isdisjoint(subject.sites))
     link = chain.links[place - 1]

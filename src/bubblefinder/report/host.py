@@ -6,13 +6,13 @@ from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING
 
 from bubblefinder.causes.host_record import HostTime
-from bubblefinder.timeline.rank import Rank
 
 if TYPE_CHECKING:
     from bubblefinder.causes.facts import Facts
     from bubblefinder.replay.doubt import Doubt
     from bubblefinder.replay.host_parts import Shortening
     from bubblefinder.replay.recoverable import Recoverable
+    from bubblefinder.timeline.rank import Rank
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +58,7 @@ class HostReport(HostTime):
 
 def host_report(facts: Facts, cured: Recoverable, rank: Rank | None) -> HostReport | None:
     """Return the host's step of a rank; None where no thread's step can be told."""
-    mine = next((step for step in facts.steps if Rank(step.gpu, step.process) == rank), None)
+    mine = next((step for step in facts.steps if step.rank == rank), None)
     if rank is None or mine is None or mine.host is None:
         return None
     shorten = [_part(part, cured.doubt(rank)) for part in cured.shorter.get(rank, ())]
@@ -75,5 +75,5 @@ def _part(part: Shortening, doubt: Doubt) -> HostPart:
         recoverable_ns=part.then.recoverable_ns if doubt.told else None,
         step_after_ns=part.then.step_ns if doubt.told else None,
         bound_after=part.then.bound.value if doubt.told else None,
-        recoverable_range_ns=list(part.range_ns(doubt)),
+        recoverable_range_ns=list(doubt.gains(part.then)),
     )

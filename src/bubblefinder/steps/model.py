@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 import polars as pl
 
-from bubblefinder.lookup import places
+from bubblefinder.lookup import kept, places
 
 if TYPE_CHECKING:
     from bubblefinder.intervals import Ints
@@ -84,6 +84,10 @@ class Steps:
     def decode(self) -> pl.Series:
         """Which windows are closed decode steps, in the statistics."""
         return self.windows["excluded"].is_null()
+
+    def decode_of(self, rank: Rank) -> pl.DataFrame:
+        """Return the windows of the closed decode steps of a rank."""
+        return kept(self.windows, self.decode & rank.is_of(self.windows))
 
     @cached_property
     def role_names(self) -> tuple[str, ...]:

@@ -39,7 +39,11 @@ class IdleClass(IntEnum):
     UNATTRIBUTED = 6
 
 
-INTER: Final = (IdleClass.HOST_LATE, IdleClass.LAUNCHING, IdleClass.QUEUED, IdleClass.UNATTRIBUTED)
+LATE: Final = (IdleClass.HOST_LATE, IdleClass.LAUNCHING)
+"""The classes of idle in which the host had not launched yet."""
+EXPLAINED: Final = (*LATE, IdleClass.QUEUED)
+"""The parts of a gap that the launch call of what ends it tells apart."""
+INTER: Final = (*EXPLAINED, IdleClass.UNATTRIBUTED)
 """The classes of idle between replays, or of eager work, as far as it is recorded."""
 INTER_CLASSES: Final = tuple(one.name.lower() for one in INTER)
 LEDGER_CLASSES: Final = ("busy", "intra_graph", *INTER_CLASSES, "unrecorded", "profiler")

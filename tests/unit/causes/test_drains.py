@@ -6,8 +6,8 @@ import numpy as np
 import polars as pl
 from hypothesis import given
 
-from bubblefinder.causes.drains import CHARGEABLE, NOBODY, OpenGaps, chains
-from bubblefinder.timeline.model import IdleClass
+from bubblefinder.causes.drains import NOBODY, OpenGaps, chains
+from bubblefinder.timeline.model import EXPLAINED, IdleClass
 from tests.captures import captures
 from tests.judged import Judged, drawn, judge
 
@@ -208,7 +208,7 @@ def test_charges_are_what_the_definition_says(trace: Trace) -> None:
     judged = judge(trace)
     expected = {} if judged.timeline.mode == "unseen" else blamed(judged)
     pieces = judged.timeline.pieces.with_row_index("piece_index").filter(
-        pl.col("idle_class").is_in([int(idle_class) for idle_class in CHARGEABLE]),
+        pl.col("idle_class").is_in([int(idle_class) for idle_class in EXPLAINED]),
     )
     wanted = {
         (index, expected[gap]) for index, gap in pieces.select("piece_index", "gap_index").rows() if gap in expected

@@ -11,7 +11,7 @@ from bubblefinder.trace.model import KERNEL, MEMCPY
 from bubblefinder.trace.sketch import Sketch, process_key, thread_key
 
 if TYPE_CHECKING:
-    from bubblefinder.replay.host_calls import Host
+    from bubblefinder.replay.host_calls import HostCalls
 
 US = 1_000
 PROCESS = process_key(7)
@@ -22,7 +22,7 @@ def one(value: float) -> Cost:
     return Cost(value, value, value)
 
 
-def host() -> Host:
+def host() -> HostCalls:
     """A graph launch, a kernel launch with the driver's own call inside, a blocking read, a quick and a long wait."""
     sketch = Sketch()
     launch = sketch.call("cudaGraphLaunch_v10000", 0, 100 * US, THREAD)
