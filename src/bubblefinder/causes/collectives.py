@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 
 from bubblefinder.intervals import begin_and_end
+from bubblefinder.lookup import NOWHERE, nullable
 from bubblefinder.trace.model import KERNEL
 
 if TYPE_CHECKING:
@@ -96,20 +97,15 @@ def _paired(events: pl.DataFrame) -> pl.DataFrame:
 def _partners(rank: pl.DataFrame, first: pl.DataFrame) -> pl.Series:
     """Return for each operation of a rank the operation of the first that it overlaps most, if that is mutual."""
     there, back = _most_overlapping(rank, first), _most_overlapping(first, rank)
-    mutual = (there >= 0) & (back[there] == np.arange(len(there)))
-    return (
-        pl.Series(np.where(mutual, there, -1))
-        .to_frame("partner")
-        .select(pl.when(pl.col("partner") >= 0).then("partner"))
-        .to_series()
-    )
+    mutual = (there != NOWHERE) & (back[there] == np.arange(len(there)))
+    return nullable(np.where(mutual, there, NOWHERE)).cast(pl.Int64)
 
 
 def _most_overlapping(these: pl.DataFrame, those: pl.DataFrame) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    """Return the position in `those` of the operation that each of `these` overlaps most, -1 where none does."""
+    """Return the position in `those` of the operation that each of `these` overlaps most, NOWHERE where none does."""
     starts, ends = begin_and_end(these)
     their_starts, their_ends = begin_and_end(those)
-    best, chosen = np.zeros(len(starts), np.int64), np.full(len(starts), -1)
+    best, chosen = np.zeros(len(starts), np.int64), np.full(len(starts), NOWHERE)
     around = np.searchsorted(their_starts, ends, side="left") - 1
     for back in range(3):
         candidate = np.clip(around - back, 0, len(their_starts) - 1)

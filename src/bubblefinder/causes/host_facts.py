@@ -11,7 +11,7 @@ from bubblefinder.causes.decode import RankSteps, call_rows, p50
 from bubblefinder.causes.idle_ranges import idle_ranges
 from bubblefinder.causes.step_parts import HoleFacts
 from bubblefinder.intervals import overlap_with, union_of
-from bubblefinder.lookup import column_of, kept, nullable
+from bubblefinder.lookup import column_of, kept
 from bubblefinder.units import share
 
 if TYPE_CHECKING:
@@ -79,13 +79,14 @@ def _hole(
     stepwise = kept(pauses, counted)
     thread, reason, detail = pauses[["thread", "reason", "detail"]].row(0)
     middles = (stepwise["start_ns"] + stepwise["end_ns"]).to_numpy() // 2
+    ranges = timeline.ranges.texts_at(np.full(len(middles), thread), middles)
     return HoleFacts(
         gpu=lane.gpu,
         process=lane.process,
         thread=timeline.trace.thread_names.get(thread),
         reason=reason,
         detail=detail,
-        nvtx=_ranges_at(timeline, thread, middles).drop_nulls().mode().sort().first(),  # type: ignore[arg-type]
+        nvtx=ranges.drop_nulls().mode().sort().first(),  # type: ignore[arg-type]
         steps=int(lane.counted.sum()),
         steps_affected=int(affected.sum()),
         steps_share=float((affected & lane.decode).sum()) / lane.steps if lane.steps else None,
@@ -103,8 +104,3 @@ def _pauses_too(causes: Causes, lane: RankSteps, reason: str | None) -> bool:
     alike = pl.col("reason").eq_missing(pl.lit(reason))
     mine = (pl.col("gpu") == lane.gpu) & (pl.col("process") == lane.process)
     return not causes.pauses.filter(mine & alike).is_empty()
-
-
-def _ranges_at(timeline: Timeline, thread: int, times: Ints) -> pl.Series:
-    position = timeline.ranges.innermost(np.full(len(times), thread), times)
-    return timeline.ranges.rows["text"][nullable(position)]

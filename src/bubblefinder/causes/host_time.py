@@ -58,14 +58,12 @@ def host_time(timeline: Timeline, causes: Causes, rank: RankSteps, thread: int) 
         called=pieces["call"].is_not_null().to_numpy(),
         waiting=pieces["waiting"].to_numpy(),
     )
-    whole = np.zeros(len(pieces), np.int64)
+    whole = told.parts(np.zeros(len(pieces), np.int64))
     return HostTime(
         thread=timeline.trace.thread_names.get(thread),
         steps=told.steps,
         step_p50_ns=float(np.median(np.diff(edges))),
-        waiting_p50_ns=told.p50(whole, told.waiting)[0],
-        calls_p50_ns=told.p50(whole, told.working)[0],
-        between_p50_ns=told.p50(whole, ~told.called)[0],
+        **{name: medians[0] for name, medians in whole.items()},
         phases=tuple(_phases(pieces, told)),
         calls=tuple(_calls(pieces, told)),
         ranges=tuple(_ranges(pieces, told)),
@@ -82,10 +80,10 @@ class _Columns:
     called: Bools
     waiting: Bools
 
-    @property
-    def working(self) -> Bools:
-        """Which pieces are calls that don't wait."""
-        return self.called & ~self.waiting
+    def parts(self, group: Ints) -> dict[str, list[float]]:
+        """Return for each group the medians of what waits, of the other calls, and of what lies between calls."""
+        chosen = {"waiting": self.waiting, "calls": self.called & ~self.waiting, "between": ~self.called}
+        return {f"{name}_p50_ns": self.p50(group, mine) for name, mine in chosen.items()}
 
     def p50(self, group: Ints, chosen: Bools | slice = slice(None), *, count: bool = False) -> list[float]:
         """Return for each group the median over the steps of what its chosen pieces take, or of their number."""
@@ -218,9 +216,7 @@ def _phases(pieces: pl.DataFrame, told: _Columns) -> Iterator[HostPhase]:
     first = first[told.called[first]]
     found = {
         "p50_ns": told.p50(group),
-        "waiting_p50_ns": told.p50(group, told.waiting),
-        "calls_p50_ns": told.p50(group, told.working),
-        "between_p50_ns": told.p50(group, ~told.called),
+        **told.parts(group),
         "launches": told.p50(group, first[one_of(role[first], LAUNCHES)], count=True),
         "copies": told.p50(group, first[one_of(role[first], (CallRole.COPY, CallRole.MEMSET))], count=True),
     }
@@ -261,12 +257,7 @@ def _ranges(pieces: pl.DataFrame, told: _Columns) -> list[HostRange]:
     opened = pieces["opened"].fill_null(value=False).to_numpy()
     each = np.stack((group, places(pieces["range_index"])))[:, opened]
     once = np.unique(each, axis=1)[0]  # each range of a group
-    found = {
-        "p50_ns": told.p50(group),
-        "waiting_p50_ns": told.p50(group, told.waiting),
-        "calls_p50_ns": told.p50(group, told.working),
-        "between_p50_ns": told.p50(group, ~told.called),
-    }
+    found = {"p50_ns": told.p50(group), **told.parts(group)}
     ranges = [
         HostRange(
             nvtx=names[number],

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
-from bubblefinder.causes.places import general
+from bubblefinder.causes.places import by_name
 from bubblefinder.lookup import NOWHERE
 from bubblefinder.units import share
 
@@ -37,10 +37,8 @@ def idle_ranges(timeline: Timeline, thread: int, starts: Ints, ends: Ints) -> tu
     lengths = ends - starts
     held, ns = _ranges_at_moments(timeline, thread, starts, lengths)
     whole = float(lengths.sum())
-    named = pl.DataFrame({"text": timeline.ranges.rows["text"][held], "ns": ns}).group_by(place=general(pl.col("text")))
-    told = named.agg(pl.col("text").first(), pl.col("ns").sum()).rows()
-    ordered = sorted((-ns, place, text) for place, text, ns in told if ns >= LEAST * whole)
-    return tuple(f"{text} ({share(-ns / whole, 0)})" for ns, _, text in ordered[:MOST])
+    told = by_name(timeline.ranges.rows["text"][held], pl.Series(ns))[:MOST]
+    return tuple(f"{text} ({share(spent / whole, 0)})" for text, spent in told if spent >= LEAST * whole)
 
 
 def _ranges_at_moments(timeline: Timeline, thread: int, starts: Ints, lengths: Ints) -> tuple[Ints, Floats]:

@@ -58,6 +58,13 @@ def general(text: pl.Expr) -> pl.Expr:
     return text.str.replace_all(r"\d+", "#")
 
 
+def by_name(texts: pl.Series, ns: pl.Series) -> list[tuple[str | None, float]]:
+    """Return each text with the time it stands for, most first; those that differ in numbers only are one."""
+    named = pl.DataFrame({"text": texts, "ns": ns}).group_by(place=general(pl.col("text")))
+    told = named.agg(pl.col("text").first(), pl.col("ns").sum()).sort("ns", "place", descending=[True, False])
+    return told[["text", "ns"]].rows()
+
+
 def frame_chain(timeline: Timeline, call_index: int) -> tuple[str, ...]:
     """Return the call chain of a call, innermost first."""
     chain = column_of(timeline.calls, "callchain")[call_index]

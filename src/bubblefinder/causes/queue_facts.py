@@ -8,10 +8,10 @@ import numpy as np
 import polars as pl
 
 from bubblefinder.causes.decode import RankSteps, call_rows, p50
-from bubblefinder.causes.places import general
+from bubblefinder.causes.places import by_name
 from bubblefinder.causes.step_parts import QueueFacts
 from bubblefinder.causes.thresholds import FULL_QUEUE, QUEUE_NS
-from bubblefinder.lookup import column_of, kept, nullable, taken
+from bubblefinder.lookup import column_of, kept, taken
 from bubblefinder.timeline.apis import CallRole
 from bubblefinder.timeline.model import IdleClass
 from bubblefinder.trace.model import MEMCPY
@@ -79,12 +79,9 @@ def _pending(timeline: Timeline, held: pl.DataFrame) -> float | None:
 def _range_of(timeline: Timeline, held: pl.DataFrame) -> str | None:
     """Return the innermost range in which most of the held work was launched; None where most was in none."""
     calls = taken(timeline.calls[["thread", "start_ns"]], held["launch"])
-    place = timeline.ranges.innermost(calls["thread"].to_numpy(), calls["start_ns"].to_numpy())
-    texts = timeline.ranges.rows["text"][nullable(place)]
-    named = pl.DataFrame({"text": texts, "ns": held["ns"]}).group_by(place=general(pl.col("text")))
-    most = named.agg(pl.col("text").first(), pl.col("ns").sum()).sort("ns", "place", descending=[True, False])
-    told: str | None = most["text"][0]
-    return told
+    texts = timeline.ranges.texts_at(calls["thread"].to_numpy(), calls["start_ns"].to_numpy())
+    most, _ = by_name(texts, held["ns"])[0]
+    return most
 
 
 def _held(timeline: Timeline, piece_index: np.ndarray[tuple[int], np.dtype[np.int64]]) -> pl.DataFrame:

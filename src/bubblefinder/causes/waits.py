@@ -142,27 +142,12 @@ def _awaited_streams(waits: pl.DataFrame, timeline: Timeline) -> pl.DataFrame:
     if timeline.trace.syncs.is_empty():
         unknown = timeline.trace.syncs["stream"].clear(len(waits)), waits["start_ns"].clear(len(waits))
         return pl.DataFrame(dict(zip(("awaited_stream", "recorded_ns"), unknown, strict=True)))
-    records = (
-        timeline.trace.events.filter(pl.col("event_sync").is_not_null())
-        .select(
-            "process",
-            "event",
-            "event_sync",
-            recorded_stream="stream",
-            recorded_by="correlation",
-        )
-        .unique(["process", "event", "event_sync"], keep="last")
-    )
-    recorded = kept(timeline.calls, timeline.calls["role"] == CallRole.EVENT_RECORD)
-    times = recorded.select("process", recorded_by="correlation", recorded_ns="start_ns").drop_nulls()
-    times = times.unique(["process", "recorded_by"])
     syncs = timeline.trace.syncs.select("process", "correlation", "event", "event_sync", awaited_stream="stream")
     syncs = syncs.filter(pl.col("correlation").is_not_null()).unique(["process", "correlation"], keep="first")
     found = (
         waits.select("process", "api", correlation=timeline.calls["correlation"][waits["call_index"]])
         .join(syncs, on=["process", "correlation"], how="left", maintain_order="left")
-        .join(records, on=["process", "event", "event_sync"], how="left", maintain_order="left")
-        .join(times, on=["process", "recorded_by"], how="left", maintain_order="left")
+        .join(recorded_events(timeline), on=["process", "event", "event_sync"], how="left", maintain_order="left")
     )
     api = pl.col("api").cast(pl.String)
     stream = (
@@ -174,4 +159,18 @@ def _awaited_streams(waits: pl.DataFrame, timeline: Timeline) -> pl.DataFrame:
     return found.select(
         awaited_stream=pl.when(stream.is_not_null() & (stream != _ANY_STREAM)).then(stream),
         recorded_ns=pl.when(api.str.contains("Event")).then("recorded_ns"),
+    )
+
+
+def recorded_events(timeline: Timeline) -> pl.DataFrame:
+    """Return the last record of each event: process, event, event_sync, recorded_stream, and recorded_ns if known."""
+    recorded = kept(timeline.calls, timeline.calls["role"] == CallRole.EVENT_RECORD)
+    times = recorded.select("process", "correlation", recorded_ns="start_ns").drop_nulls()
+    return (
+        timeline.trace.events.filter(pl.col("event_sync").is_not_null())
+        .unique(["process", "event", "event_sync"], keep="last", maintain_order=True)
+        .join(
+            times.unique(["process", "correlation"]), on=["process", "correlation"], how="left", maintain_order="left"
+        )
+        .select("process", "event", "event_sync", "recorded_ns", recorded_stream="stream")
     )

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
+from bubblefinder.causes.waits import recorded_events
 from bubblefinder.intervals import begin_and_end, distinct, median
-from bubblefinder.lookup import changes, kept, numbered, places
+from bubblefinder.lookup import changes, numbered, places
 from bubblefinder.replay.model import EdgeKind
 from bubblefinder.timeline.apis import CallRole
 
@@ -127,14 +128,10 @@ def _typical(keys: list[Ints], values: Ints, sampled: Bools, fallback: Ints | in
 
 def _event_ties(timeline: Timeline, waiting: pl.DataFrame) -> pl.DataFrame:
     """Return which streams wait for an event of another one: process, both streams, and when each was told."""
-    recorded = kept(timeline.calls, timeline.calls["role"] == CallRole.EVENT_RECORD)
-    made = recorded.select("process", recorded_by="correlation", recorded_ns="start_ns").drop_nulls()
-    syncs, events = timeline.trace.syncs, timeline.trace.events
-    records = events.select("process", "event", "event_sync", recorded_stream="stream", recorded_by="correlation")
+    syncs = timeline.trace.syncs[["process", "correlation", "stream", "event", "event_sync"]]
     return (
-        waiting.join(syncs[["process", "correlation", "stream", "event", "event_sync"]], on=["process", "correlation"])
-        .join(records.unique(["process", "event", "event_sync"], keep="last"), on=["process", "event", "event_sync"])
-        .join(made.unique(["process", "recorded_by"]), on=["process", "recorded_by"])
+        waiting.join(syncs, on=["process", "correlation"])
+        .join(recorded_events(timeline).drop_nulls("recorded_ns"), on=["process", "event", "event_sync"])
         .filter(pl.col("stream") != pl.col("recorded_stream"))
     )
 

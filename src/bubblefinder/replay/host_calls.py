@@ -10,6 +10,7 @@ import numpy as np
 from bubblefinder.intervals import begin_and_end, one_of, outermost
 from bubblefinder.lookup import NOWHERE, column_of, kept, places, previous
 from bubblefinder.timeline.apis import CallRole
+from bubblefinder.timeline.launches import blocked_calls
 
 if TYPE_CHECKING:
     import polars as pl
@@ -82,7 +83,7 @@ def host_of(timeline: Timeline, span: tuple[int, int] | None = None) -> HostCall
         thread=thread,
         role=role,
         nodes=_nodes(timeline)[index],
-        held=_blocked(timeline.operations, len(timeline.calls))[index] | waited,
+        held=blocked_calls(timeline)[index] | waited,
     )
 
 
@@ -94,13 +95,6 @@ def _nodes(timeline: Timeline) -> Ints:
     counted[call[call != NOWHERE]] = 0
     np.add.at(counted, call[known], nodes[known])
     return counted
-
-
-def _blocked(operations: pl.DataFrame, calls: int) -> Bools:
-    """Tell the calls whose copies blocked their thread."""
-    blocked = np.zeros(calls + 1, np.bool_)
-    blocked[places(operations["call_index"].filter(operations["blocking"]))] = True
-    return blocked
 
 
 def _work_ended(timeline: Timeline, calls: pl.DataFrame) -> Bools:

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
-from bubblefinder.lookup import kept, places, taken
+from bubblefinder.lookup import kept, taken
 from bubblefinder.steps import thresholds
 from bubblefinder.timeline.apis import CallRole
+from bubblefinder.timeline.launches import blocked_calls
 from bubblefinder.timeline.model import on_gpu
 
 if TYPE_CHECKING:
@@ -108,9 +109,8 @@ def host_work_before(timeline: Timeline, lane: RankWork) -> Ints:
 
 
 def _waits(timeline: Timeline) -> pl.DataFrame:
-    waiting = np.append(timeline.calls["role"].to_numpy() == CallRole.WAIT, False)
-    waiting[places(timeline.operations["call_index"].filter(timeline.operations["blocking"]))] = True
-    waits = kept(timeline.calls[["thread", "start_ns", "end_ns"]], waiting[:-1])
+    waiting = (timeline.calls["role"].to_numpy() == CallRole.WAIT) | blocked_calls(timeline)
+    waits = kept(timeline.calls[["thread", "start_ns", "end_ns"]], waiting)
     return waits.hstack([(waits["end_ns"] - waits["start_ns"]).rename("length")]).sort("end_ns")
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from bubblefinder.intervals import one_of
-from bubblefinder.lookup import again, column_of, joint_keys, positions, repeated, taken
+from bubblefinder.lookup import again, column_of, joint_keys, places, positions, repeated, taken
 from bubblefinder.timeline.apis import CallRole, call_roles
 from bubblefinder.timeline.gaps import LONG_AGO
 from bubblefinder.trace.model import MEMCPY
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from bubblefinder.intervals import Bools, Ints
+    from bubblefinder.timeline.model import Timeline
 
 LAUNCHES: Final = (CallRole.LAUNCH_KERNEL, CallRole.LAUNCH_GRAPH)
 _SEVERAL: Final = re.compile(r"^cu(da)?Mem(cpy(3D)?Batch|Prefetch)")
@@ -163,6 +164,13 @@ def blocking_copies(operations: pl.DataFrame, calls: pl.DataFrame) -> pl.Series:
     blocking = np.zeros(len(operations), np.bool_)
     blocking[blocked["op_index"].to_numpy()] = True
     return pl.Series("blocking", blocking)
+
+
+def blocked_calls(timeline: Timeline) -> Bools:
+    """Tell the calls whose copies blocked their thread."""
+    blocked = np.zeros(len(timeline.calls) + 1, np.bool_)
+    blocked[places(timeline.operations["call_index"].filter(timeline.operations["blocking"]))] = True
+    return blocked[:-1]
 
 
 def _reach(operations: pl.DataFrame) -> pl.Series:

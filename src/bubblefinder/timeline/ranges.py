@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 
 from bubblefinder.intervals import distinct, last_before, places_of
+from bubblefinder.lookup import nullable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -124,6 +125,10 @@ class Ranges:
         for level in self.open_at(threads, times):
             found = np.where(level >= 0, level, found)
         return found
+
+    def texts_at(self, threads: Ints, times: Ints) -> pl.Series:
+        """Return the text of that range; null for none."""
+        return self.rows["text"][nullable(self.innermost(threads, times))]
 
     def open_at(self, threads: Ints, times: Ints) -> list[Ints]:
         """Return, from the outermost nesting level inwards, the position of the range open at each time (-1: none)."""
