@@ -9,7 +9,7 @@ import numpy as np
 
 from bubblefinder.intervals import different, last_before, overlap_with, union
 from bubblefinder.steps import thresholds
-from bubblefinder.steps.events import COMPUTE, REPLAY, UPLOAD
+from bubblefinder.steps.events import COMPUTE, REPLAY, largest_uploads
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -91,10 +91,7 @@ def content_of(events: Events, starts: Ints, ends: Ints) -> Content:
 
 def _uploads(events: Events, starts: Ints) -> tuple[Ints, float]:
     """Return the largest upload of each window, and how large it usually is, at least a few ids."""
-    uploads = events.what == UPLOAD
-    window = last_before(events.start_ns[uploads], starts)
-    size = np.zeros(len(starts), np.int64)
-    np.maximum.at(size, window[window >= 0], events.size[uploads][window >= 0])
+    size = largest_uploads(events, starts)
     return size, max(float(np.median(size)), thresholds.TOKEN_BYTES)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from bubblefinder.intervals import different, last_before, median
 from bubblefinder.steps import thresholds
-from bubblefinder.steps.events import REPLAY, UPLOAD
+from bubblefinder.steps.events import REPLAY, largest_uploads
 from bubblefinder.steps.model import NO_LOAD, PREFILL, REGIME, SET_UP
 
 if TYPE_CHECKING:
@@ -48,13 +48,10 @@ def _with_prompts(events: Events, windows: pl.DataFrame) -> bool:
     A short prompt is little more than a larger batch's ids, but takes far longer than any batch.
     """
     starts, steps = windows["start_ns"].to_numpy(), windows["excluded"].is_null().to_numpy()
-    size, took = np.zeros((2, len(starts)), np.int64)
-    uploads, computes = events.what == UPLOAD, events.what <= REPLAY
-    lengths = events.end_ns - events.start_ns
-    for add, sums, chosen, values in ((np.maximum, size, uploads, events.size), (np.add, took, computes, lengths)):
-        window = last_before(events.start_ns[chosen], starts)
-        add.at(sums, window[window >= 0], values[chosen][window >= 0])
-    size, took = size[steps], took[steps]
+    computes = events.what <= REPLAY
+    window = last_before(events.start_ns[computes], starts)
+    lengths = (events.end_ns - events.start_ns)[computes]
+    size, took = largest_uploads(events, starts)[steps], np.bincount(window + 1, lengths, len(starts) + 1)[1:][steps]
     usual = max(float(np.quantile(size, thresholds.RARE, method="lower")), thresholds.TOKEN_BYTES)
     more = size >= thresholds.LENGTH_RATIO * usual
     ratio = took / max(float(np.median(took[~more])), 1)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
-from bubblefinder.intervals import distinct, median, one_of
+from bubblefinder.intervals import distinct, last_before, median, one_of
 from bubblefinder.lookup import kept, order_of, previous, taken
 from bubblefinder.steps import thresholds
 from bubblefinder.steps.lane import eager_operations
@@ -200,6 +200,14 @@ def set_up_end(timeline: Timeline, events: Events) -> int:
         return 0
     first = int(np.searchsorted(events.launch_ns, captured.max()))
     return first if len(events) - first >= thresholds.CAPTURES_LEFT * len(captured) else 0
+
+
+def largest_uploads(events: Events, starts: Ints) -> Ints:
+    """Return the size of the largest upload in each window, 0 where nothing is uploaded."""
+    uploads = events.what == UPLOAD
+    size = np.zeros(len(starts) + 1, np.int64)
+    np.maximum.at(size, last_before(events.start_ns[uploads], starts) + 1, events.size[uploads])
+    return size[1:]
 
 
 def event_boundaries(events: Events, begins: Ints) -> Ints:

@@ -8,12 +8,21 @@ import numpy as np
 import polars as pl
 
 from bubblefinder.errors import CannotAnswerError, UsageError
-from bubblefinder.lookup import NOWHERE, Timetable, nullable, taken
+from bubblefinder.lookup import NOWHERE, taken
 from bubblefinder.steps.detect import detect
 from bubblefinder.steps.doubts import less_sure
 from bubblefinder.steps.kept import take_up
 from bubblefinder.steps.lane import lanes
-from bubblefinder.steps.model import OTHER_WORK, PREFILL, StepDetection, Steps
+from bubblefinder.steps.model import (
+    CONFIDENCES,
+    METHODS,
+    OTHER_WORK,
+    PREFILL,
+    WINDOWS,
+    StepDetection,
+    Steps,
+    window_of_replays,
+)
 from bubblefinder.steps.windows import lane_windows
 from bubblefinder.timeline.model import CaptureMode
 from bubblefinder.timeline.rank import Rank
@@ -25,13 +34,11 @@ if TYPE_CHECKING:
     from bubblefinder.steps.model import Confidence, RequestsFrom
     from bubblefinder.timeline.model import Timeline
 
-METHODS: Final = ("nvtx", "cadence", "sequence", "kernel")
 _NOTHING: Final = "no repeating decode step was found: the ledger covers the whole capture; name one with --step-by"
 _UNSEEN: Final = (
     "graph launches left no GPU rows, so decode isn't in this export and no steps are counted: capture with "
     "--cuda-graph-trace=node (or graph) and export with Nsight Systems 2024.1 or newer"
 )
-_ORDER: Final = ("low", "medium", "high")
 
 
 def find_steps(timeline: Timeline, step_by: str | None = None) -> Steps:
@@ -81,7 +88,7 @@ def _least_sure(found: list[Detected]) -> dict[str, Confidence]:
     """Return the least confidence of the lanes found by each method."""
     least: dict[str, Confidence] = {}
     for steps in found:
-        least[steps.method] = min(steps.confidence, least.get(steps.method, "high"), key=_ORDER.index)
+        least[steps.method] = min(steps.confidence, least.get(steps.method, "high"), key=CONFIDENCES.index)
     return least
 
 
@@ -116,18 +123,7 @@ def _parse(step_by: str | None) -> tuple[str | None, str]:
 
 
 def _none(timeline: Timeline) -> Steps:
-    windows = pl.DataFrame(
-        schema={
-            "index": pl.Int64,
-            "gpu": pl.Int32,
-            "process": pl.Int64,
-            "start_ns": pl.Int64,
-            "end_ns": pl.Int64,
-            "excluded": pl.String,
-            "regime": pl.Int64,
-            "requests": pl.Int64,
-        },
-    )
+    windows = pl.DataFrame(schema=WINDOWS)
     said = _UNSEEN if timeline.mode is CaptureMode.UNSEEN else _NOTHING
     note = QualityNote("no-steps", "warn", said)
     return Steps({}, windows, _replay_frame(timeline, [], windows), (note,))
@@ -135,16 +131,11 @@ def _none(timeline: Timeline) -> Steps:
 
 def _replay_frame(timeline: Timeline, found: list[Detected], windows: pl.DataFrame) -> pl.DataFrame:
     """Return window_index, role and position of every replay, in the timeline's order."""
-    rank = ("gpu", "process")
-    spans = windows[[*rank, "start_ns"]].with_row_index("window_index").sort(*rank, "start_ns")
-    starts = timeline.replays["start_ns"].to_numpy()
-    last = Timetable.of(spans, rank, "start_ns").last(timeline.replays[list(rank)], starts)
     schema = pl.Schema({"replay_index": pl.UInt32, "role": pl.String, "position": pl.Int64})
     roles = pl.concat([pl.DataFrame(schema=schema), *(steps.roles.cast(schema) for steps in found)])
-    place = np.full(len(starts), NOWHERE)
+    place = np.full(len(timeline.replays), NOWHERE)
     place[roles["replay_index"].to_numpy()] = np.arange(len(roles))
-    window = spans["window_index"][nullable(last)]
-    return pl.DataFrame([window, *taken(roles[["role", "position"]], place)])
+    return pl.DataFrame([window_of_replays(timeline, windows), *taken(roles[["role", "position"]], place)])
 
 
 def _notes(found: list[Detected]) -> tuple[QualityNote, ...]:

@@ -182,28 +182,22 @@ def _with_lulls(pieces: Pieces, work: Work, waiting: Waiting, lull: float) -> Pi
     A call of the operating system that comes back every few steps is part of these.
     """
     begins = np.array(pieces.starts, np.int64)
-    idle_since = work.idle_before(begins[1:])
-    if not ((begins[1:] - idle_since > lull) & (idle_since > begins[:-1])).any():
+    idle, then = work.idle_before(begins[1:]), begins[1:]
+    pauses = np.flatnonzero((then - idle > lull) & (idle > begins[:-1])).tolist()
+    if not pauses:
         return pieces
+    before_prefill = [number for number in pauses if pieces.reasons[number + 1] == PREFILL]
+    others = (number for number in pauses if number not in before_prefill)
+    asleep = [number for number in others if waiting.covers(idle[number], then[number])]
+    lulls = {*before_prefill, *([] if _every_few_steps(asleep) else asleep)}
     found = Pieces()
-    following = [*zip(pieces.starts[1:], pieces.reasons[1:], strict=True), (None, None)]
-    idles = [*idle_since.tolist(), None]
-    asleep = [
-        number
-        for number, (start, idle, (then, why)) in enumerate(zip(pieces.starts, idles, following, strict=True))
-        if then is not None and idle is not None and then - idle > lull and idle > start and why != PREFILL
-        if waiting.covers(idle, then)
-    ]
-    lulls = set[int]() if _every_few_steps(asleep) else set(asleep)
     for number, (start, reason) in enumerate(zip(pieces.starts, pieces.reasons, strict=True)):
-        idle, (then, why) = idles[number], following[number]
-        if then is None or idle is None or then - idle <= lull or idle <= start:
+        if number not in lulls:
             found.add(start, reason)
-        elif why == PREFILL or number in lulls:
-            found.add(start, reason or TAIL)
-            found.add(idle, PREFILL if why == PREFILL and waiting.compiles(idle, then) else NO_LOAD)
-        else:
-            found.add(start, reason)
+            continue
+        found.add(start, reason or TAIL)
+        compiled = number in before_prefill and waiting.compiles(idle[number], then[number])
+        found.add(int(idle[number]), PREFILL if compiled else NO_LOAD)
     return found
 
 

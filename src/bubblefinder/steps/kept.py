@@ -11,7 +11,17 @@ import polars as pl
 from bubblefinder.errors import NotATraceError
 from bubblefinder.lookup import kept
 from bubblefinder.steps.lane import lanes
-from bubblefinder.steps.model import HEAD, REASONS, TAIL, StepDetection, Steps
+from bubblefinder.steps.model import (
+    CONFIDENCES,
+    HEAD,
+    METHODS,
+    REASONS,
+    TAIL,
+    WINDOWS,
+    StepDetection,
+    Steps,
+    window_of_replays,
+)
 from bubblefinder.steps.requests import requests_of
 from bubblefinder.timeline.rank import Rank
 from bubblefinder.trace.part import Part
@@ -23,8 +33,6 @@ if TYPE_CHECKING:
 NOT_SELECTED: Final = "not_selected"
 _RANK: Final = ("gpu", "process")
 _REASONS: Final = (*REASONS, NOT_SELECTED)
-_METHODS: Final = ("nvtx", "cadence", "sequence", "kernel")
-_CONFIDENCES: Final = ("low", "medium", "high")
 _NOTHING: Final = "nothing"
 _REQUESTS_FROM: Final = ("nvtx", "launch_shapes", _NOTHING)
 
@@ -67,8 +75,7 @@ def take_up(timeline: Timeline, part: Part) -> Steps:
     devices = {device.gpu: device for device in timeline.devices}
     ranks = [rank for rank in Rank.in_rows(part.ranks) if rank.gpu in devices]
     found = [_windows(rows, devices[rank.gpu]) for rank in ranks if len(rows := part.steps.filter(rank.mine))]
-    windows = pl.concat(found) if found else part.steps.clear().with_columns(end_ns="start_ns")
-    windows = windows[["index", *_RANK, "start_ns", "end_ns", "excluded", "regime", "requests"]]
+    windows = pl.concat([pl.DataFrame(schema=WINDOWS), *(one[list(WINDOWS)] for one in found)])
     if part.ranks["requests_from"].null_count():
         windows, part = _with_requests(timeline, windows, part)
     told = {
@@ -98,8 +105,8 @@ def _with_requests(timeline: Timeline, windows: pl.DataFrame, part: Part) -> tup
 
 def _check(part: Part) -> None:
     reasons = set(part.steps["excluded"].drop_nulls().unique()) - set(_REASONS)
-    confidences = set(part.ranks["confidence"].unique()) - set(_CONFIDENCES)
-    methods = set(part.ranks["method"].unique()) - set(_METHODS)
+    confidences = set(part.ranks["confidence"].unique()) - set(CONFIDENCES)
+    methods = set(part.ranks["method"].unique()) - set(METHODS)
     said = set(part.ranks["requests_from"].drop_nulls().unique()) - set(_REQUESTS_FROM)
     negative = part.steps.select(pl.any_horizontal(pl.col("regime", "requests") < 0).any()).item()
     if reasons or confidences or methods or said or negative or part.steps[[*_RANK, "index"]].is_duplicated().any():
@@ -121,13 +128,7 @@ def _windows(rows: pl.DataFrame, device: Device) -> pl.DataFrame:
 
 def _replays(timeline: Timeline, part: Part, windows: pl.DataFrame) -> pl.DataFrame:
     """Return window_index, role and position of every replay, in the timeline's order."""
-    spans = windows[[*_RANK, "start_ns"]].with_row_index("window_index").sort("start_ns")
-    known = part.roles.unique([*_RANK, "start_ns"], keep="first", maintain_order=True)
-    replays = timeline.replays[[*_RANK, "start_ns"]].with_row_index("replay_index")
-    return (
-        replays.sort("start_ns")
-        .join_asof(spans, on="start_ns", by=_RANK, check_sortedness=False)
-        .join(known, on=[*_RANK, "start_ns"], how="left")
-        .sort("replay_index")
-        .select("window_index", "role", "position")
-    )
+    moment = [*_RANK, "start_ns"]
+    known = part.roles.unique(moment, keep="first", maintain_order=True)
+    roles = timeline.replays[moment].join(known, on=moment, how="left", maintain_order="left")
+    return roles.select(window_of_replays(timeline, windows), "role", "position")

@@ -8,15 +8,18 @@ from typing import TYPE_CHECKING, Final, Literal
 
 import polars as pl
 
-from bubblefinder.lookup import kept, places
+from bubblefinder.lookup import Timetable, kept, nullable, places
 
 if TYPE_CHECKING:
     from bubblefinder.intervals import Ints
+    from bubblefinder.timeline.model import Timeline
     from bubblefinder.timeline.rank import Rank
     from bubblefinder.trace.model import QualityNote
 
 
+METHODS: Final = ("nvtx", "cadence", "sequence", "kernel")
 Confidence = Literal["low", "medium", "high"]
+CONFIDENCES: Final[tuple[Confidence, ...]] = ("low", "medium", "high")
 RequestsFrom = Literal["nvtx", "launch_shapes"]
 
 HEAD: Final = "head"
@@ -32,6 +35,11 @@ REASONS: Final = (HEAD, TAIL, CAPTURE_START, PREFILL, OTHER_WORK, SET_UP, NO_LOA
 the gap behind it, at the end or before a wait; a first step that stands out; prefill work, or in a
 program that is no language model other work than the steps'; weights, warm-up and graph
 captures; a wait for requests; a step of another regime."""
+WINDOWS: Final = {
+    "index": pl.Int64, "gpu": pl.Int32, "process": pl.Int64, "start_ns": pl.Int64, "end_ns": pl.Int64,
+    "excluded": pl.String, "regime": pl.Int64, "requests": pl.Int64,
+}  # fmt: skip
+"""The columns of `Steps.windows`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,3 +131,12 @@ class Steps:
     def mark(self) -> str | None:
         """What bounds the steps of the first lane."""
         return self.of().mark
+
+
+def window_of_replays(timeline: Timeline, windows: pl.DataFrame) -> pl.Series:
+    """Return the position of the window in which each replay of a timeline begins; null before the first."""
+    rank = ("gpu", "process")
+    spans = windows[[*rank, "start_ns"]].with_row_index("window_index").sort(*rank, "start_ns")
+    replays = timeline.replays[[*rank, "start_ns"]]
+    last = Timetable.of(spans, rank, "start_ns").last(replays, replays["start_ns"].to_numpy())
+    return spans["window_index"][nullable(last)]

@@ -160,10 +160,6 @@ def role_frame(lane: RankWork, roles: list[str], cadence: Cadence) -> pl.DataFra
         {
             "replay_index": lane.replays["replay_index"],
             "role": pl.Series(roles, dtype=pl.String),
-            "position": _nullable(cadence.phases),
+            "position": nullable(cadence.phases).cast(pl.Int64),
         },
     )
-
-
-def _nullable(phases: Ints) -> pl.Series:
-    return pl.Series(phases).set(pl.Series(phases == FOREIGN), None)

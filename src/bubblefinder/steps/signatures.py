@@ -59,14 +59,19 @@ class Signatures:
     @property
     def ratio(self) -> float:
         """By how much graphs of one kind may differ in size."""
-        return thresholds.NODES_RATIO if self.counted else thresholds.LENGTH_RATIO
+        return ratio_of(counted=self.counted)
+
+
+def ratio_of(*, counted: bool) -> float:
+    """Return by how much graphs of one kind may differ in nodes, or in length where nodes aren't counted."""
+    return thresholds.NODES_RATIO if counted else thresholds.LENGTH_RATIO
 
 
 def replay_signatures(timeline: Timeline, lane: RankWork) -> Signatures:
     """Return what the replays of a lane look like."""
     ids = places(lane.replays["graph"])
     sizes, counted = _sizes(lane)
-    kinds = _size_classes(sizes, ids, thresholds.NODES_RATIO if counted else thresholds.LENGTH_RATIO)
+    kinds = _size_classes(sizes, ids, ratio_of(counted=counted))
     if counted:
         kinds = _split_by_names(lane, kinds, ids)
     seams = _launched_before(timeline, lane)

@@ -9,13 +9,13 @@ import numpy as np
 import polars as pl
 
 from bubblefinder.intervals import begin_and_end, distinct, last_before, median
-from bubblefinder.lookup import NOWHERE, column_of, kept, numbered
+from bubblefinder.lookup import NOWHERE, column_of, kept, nullable, numbered
 from bubblefinder.steps import thresholds
 from bubblefinder.steps.boundaries import lane_launches, mark_boundaries
 from bubblefinder.steps.content import content_of
 from bubblefinder.steps.events import REPLAY
 from bubblefinder.steps.interludes import Waiting, with_interludes
-from bubblefinder.steps.model import CAPTURE_START, HEAD, PREFILL, REGIME, TAIL
+from bubblefinder.steps.model import CAPTURE_START, HEAD, PREFILL, REGIME, TAIL, WINDOWS
 from bubblefinder.steps.regimes import regimes_of
 from bubblefinder.steps.request_blocks import UNTOLD
 from bubblefinder.steps.requests import requests_of
@@ -35,7 +35,7 @@ _FEWEST: Final = 2
 
 
 class LaneWindows(NamedTuple):
-    """The windows of a lane: index, gpu, process, start_ns, end_ns, excluded, regime, requests; and what told these."""
+    """The windows of a lane, as in `Steps.windows`, and what told their requests."""
 
     frame: pl.DataFrame
     requests_from: RequestsFrom | None
@@ -76,15 +76,16 @@ def lane_windows(
     excluded[others & (excluded != TAIL)] = REGIME
     frame = pl.DataFrame(
         {
-            "index": np.arange(len(starts), dtype=np.int64),
-            "gpu": np.full(len(starts), lane.gpu, np.int32),
-            "process": np.full(len(starts), lane.process, np.int64),
+            "index": np.arange(len(starts)),
+            "gpu": np.full(len(starts), lane.gpu),
+            "process": np.full(len(starts), lane.process),
             "start_ns": starts,
             "end_ns": ends,
-            "excluded": pl.Series(excluded.tolist(), dtype=pl.String),
-            "regime": pl.Series(regime).set(pl.Series(regime < 0), None),
+            "excluded": excluded.tolist(),
+            "regime": nullable(regime),
             "requests": requests,
         },
+        schema_overrides=WINDOWS,
     )
     return LaneWindows(frame, told_by)
 
