@@ -104,6 +104,13 @@ def tallied(values: Ints, below: int) -> tuple[Ints, Ints]:
     return found, counts[found]
 
 
+def tallied_in(windows: Ints, symbols: Ints) -> tuple[Ints, Ints, Ints]:
+    """Return what occurs in which window: window, symbol, and how often, window by window."""
+    kinds = int(symbols.max(initial=0)) + 1
+    keys, counts = tallied(windows * kinds + symbols, (int(windows.max(initial=-1)) + 1) * kinds)
+    return keys // kinds, keys % kinds, counts
+
+
 def places_of(symbols: Ints) -> list[Ints]:
     """Return the positions of each symbol, in order.
 

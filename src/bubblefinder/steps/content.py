@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bubblefinder.intervals import different, last_before, overlap_with, union
+from bubblefinder.intervals import last_before, overlap_with, tallied_in, union
 from bubblefinder.steps import thresholds
 from bubblefinder.steps.events import COMPUTE, REPLAY, largest_uploads
 
@@ -110,21 +110,16 @@ def _in_a_row(chosen: Bools) -> Bools:
 
 def _shares(symbols: Ints, window: Ints, windows: int) -> NDArray[np.float64]:
     """Return, for each symbol, the share of the windows that have it."""
-    if not len(symbols):
-        return np.zeros(1)
-    kinds = int(symbols.max()) + 1
-    inside = window >= 0
-    pairs = different(window[inside] * kinds + symbols[inside], windows * kinds)
-    return np.bincount(pairs % kinds, minlength=kinds) / windows
+    _, symbol, _ = tallied_in(window[window >= 0], symbols[window >= 0])
+    return np.bincount(symbol, minlength=int(symbols.max(initial=0)) + 1) / windows
 
 
 def _lacking(alike: Ints, window: Ints, usual: Ints, windows: int) -> NDArray[np.float64]:
     """Return the share of the usual kinds that each window lacks."""
     if not len(usual):
         return np.full(windows, np.nan)
-    kinds = int(alike.max()) + 1
-    is_usual = np.zeros(kinds, np.bool_)
+    is_usual = np.zeros(int(alike.max()) + 1, np.bool_)
     is_usual[usual] = True
     mine = is_usual[alike] & (window >= 0)
-    pairs = different(window[mine] * kinds + alike[mine], windows * kinds)
-    return 1 - np.bincount(pairs // kinds, minlength=windows) / len(usual)
+    holder, _, _ = tallied_in(window[mine], alike[mine])
+    return 1 - np.bincount(holder, minlength=windows) / len(usual)

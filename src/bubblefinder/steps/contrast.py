@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from bubblefinder.intervals import distinct, tallied
+from bubblefinder.intervals import distinct, tallied_in
 from bubblefinder.steps import thresholds
 from bubblefinder.steps.events import COMPUTE, REPLAY
 from bubblefinder.steps.passes import Passes
@@ -234,8 +234,8 @@ def _present(symbols: Ints, edges: Ints, major: Bools) -> _Present:
     """Count, for each symbol, the windows between edges that have it."""
     kinds, first, last = int(symbols.max()) + 1, edges[0], edges[-1]
     window = np.repeat(np.arange(len(edges) - 1), np.diff(edges))
-    keys, counts = tallied(window * kinds + symbols[first:last], (len(edges) - 1) * kinds)
-    symbol, ours = keys % kinds, major[keys // kinds]
+    window, symbol, counts = tallied_in(window, symbols[first:last])
+    ours = major[window]
     of_major, of_minor = max(int(major.sum()), 1), max(int((~major).sum()), 1)
     share = [np.bincount(symbol[mine], minlength=kinds) / of for mine, of in ((ours, of_major), (~ours, of_minor))]
     several = counts >= thresholds.LAYERS

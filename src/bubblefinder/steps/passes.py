@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bubblefinder.intervals import distinct
+from bubblefinder.intervals import distinct, median, places_of, tallied_in
 from bubblefinder.steps import thresholds
 from bubblefinder.steps.events import COMPUTE, REPLAY, UPLOAD
 from bubblefinder.steps.recurrence import alternate
@@ -105,10 +105,9 @@ def whole_passes(events: Events, shorter: Ints) -> bool:
     longest, total = (times.reduceat(took, shorter) for times in (np.maximum, np.add))
     cycle = np.repeat(np.arange(len(shorter)), np.diff(np.append(shorter, len(events))))
     computes = events.what[shorter[0] :] == COMPUTE
-    kinds = int(events.alike.max()) + 1
-    pairs, counts = np.unique((cycle * kinds + events.alike[shorter[0] :])[computes], return_counts=True)
+    cycle, _, counts = tallied_in(cycle[computes], events.alike[shorter[0] :][computes])
     layers = np.zeros(len(shorter), np.int64)
-    np.maximum.at(layers, pairs // kinds, counts)
+    np.maximum.at(layers, cycle, counts)
     return bool(np.median(layers) >= thresholds.LAYERS or np.median(longest / np.maximum(total, 1)) > thresholds.HALF)
 
 
@@ -133,18 +132,32 @@ def _target(events: Events, shorter: Ints, longer: Ints) -> bool:
     replays = np.flatnonzero(events.what == REPLAY)
     if not len(held) or np.median(held) < 2:  # noqa: PLR2004 - a draft and its target
         return False
-    kinds = [replays[events.alike[replays] == kind] for kind in np.unique(events.alike[replays]).tolist()]
+    graphs = _graphs(events, replays, longer)
+    once = sorted((graph for graph in graphs if graph.is_once), key=lambda graph: graph.took_ns)
+    if not once:
+        return False
+    *others, target = once
     most = thresholds.MORE * (len(shorter) - len(longer))
-    once = [kind for kind in kinds if alternate(longer, kind)]
-    often = [kind for kind in kinds if len(kind) >= most and not any(kind is one for one in once)]
-    took = events.end_ns - events.start_ns
-    lasts = {int(kind[0]): float(np.median(took[kind])) for kind in kinds}
-    *others, target = sorted(once, key=lambda kind: lasts[int(kind[0])]) if once else [replays[:0]]
-    beside = [drafts for drafts in (often, [*often, *others]) if sum(map(len, drafts)) >= max(most, 1)]
-    shorter_ns = [max(lasts[int(kind[0])] for kind in drafts) for drafts in beside]
-    return bool(len(target)) and any(
-        lasts[int(target[0])] >= thresholds.ANOTHER_SIZE * longest for longest in shorter_ns
-    )
+    often = [graph for graph in graphs if graph.count >= most and not graph.is_once]
+    beside = [drafts for drafts in (often, [*often, *others]) if sum(one.count for one in drafts) >= max(most, 1)]
+    longest = (max(graph.took_ns for graph in drafts) for drafts in beside)
+    return any(target.took_ns >= thresholds.ANOTHER_SIZE * draft_ns for draft_ns in longest)
+
+
+@dataclass(frozen=True, slots=True)
+class _Graph:
+    """Graphs of one kind: how many, how long they take, and whether they come once a longer cycle."""
+
+    count: int
+    took_ns: float
+    is_once: bool
+
+
+def _graphs(events: Events, replays: Ints, longer: Ints) -> list[_Graph]:
+    """Return the kinds of graphs that are replayed."""
+    took = (events.end_ns - events.start_ns)[replays]
+    places = places_of(events.alike[replays]) if len(replays) else []
+    return [_Graph(len(at), median(took[at]), alternate(longer, replays[at])) for at in places]
 
 
 def _once(events: Events, longer: Ints) -> list[float]:
@@ -154,12 +167,9 @@ def _once(events: Events, longer: Ints) -> list[float]:
     """
     replays = np.flatnonzero(events.what == REPLAY)
     replays = replays[(replays >= longer[0]) & (replays < longer[-1])]
-    kinds = [replays[events.alike[replays] == kind] for kind in np.unique(events.alike[replays]).tolist()]
-    once = [kind for kind in kinds if alternate(longer, kind)]
-    if sum(map(len, once)) < thresholds.BY_TURNS * len(replays):
-        return []
-    took = events.end_ns - events.start_ns
-    return [float(np.median(took[kind])) for kind in once]
+    once = [graph for graph in _graphs(events, replays, longer) if graph.is_once]
+    often = sum(graph.count for graph in once) >= thresholds.BY_TURNS * len(replays)
+    return [graph.took_ns for graph in once] if often else []
 
 
 def _far_apart(lasts: list[float]) -> bool:

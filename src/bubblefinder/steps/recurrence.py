@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bubblefinder.intervals import distinct, median, places_of, tallied
+from bubblefinder.intervals import distinct, median, places_of, tallied_in
 from bubblefinder.steps import thresholds
 from bubblefinder.steps.events import COMPUTE, READ, REPLAY, UPLOAD, WAIT
 
@@ -86,14 +86,12 @@ def _passes(events: Events) -> list[Ints]:
     waits = events.waits
     number: Ints = np.cumsum(waits) - waits
     computes = events.what == COMPUTE
-    kinds = int(events.alike.max()) + 1
-    passes = int(number.max()) + 1
-    pairs, counts = tallied((number * kinds + events.alike)[computes], passes * kinds)
-    layered = distinct(pairs[counts >= thresholds.LAYERS] // kinds)
-    mine = np.isin(pairs // kinds, layered)
-    weights = np.random.default_rng(0).integers(1, 2**62, kinds)
+    holder, kind, counts = tallied_in(number[computes], events.alike[computes])
+    layered = distinct(holder[counts >= thresholds.LAYERS])
+    mine = np.isin(holder, layered)
+    weights = np.random.default_rng(0).integers(1, 2**62, int(events.alike.max()) + 1)
     content = np.zeros(len(layered), np.int64)
-    np.add.at(content, np.searchsorted(layered, pairs[mine] // kinds), weights[pairs[mine] % kinds])
+    np.add.at(content, np.searchsorted(layered, holder[mine]), weights[kind[mine]])
     bounds = np.concatenate(([0], np.flatnonzero(waits) + 1, [len(events)]))
     alike = [layered[content == one] for one in distinct(content).tolist()]
     ends = [bounds[one + 1] for one in alike if len(one) < len(bounds) - 1]
