@@ -8,13 +8,15 @@ import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from bubblefinder.capture.nsys import GraphMode, record
+from bubblefinder.capture.plan import Recording
+from bubblefinder.capture.take import take
 from bubblefinder.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
+    from bubblefinder.capture.plan import Kind
     from bubblefinder.trace.nsys import Nsys
 
 _WORKLOAD: Final = (sys.executable, "-m", "bubblefinder.capture.workload")
@@ -37,7 +39,9 @@ def play(nsys: Nsys, folder: Path, repeats: int, progress: Callable[[str], None]
     Exports and measurements go to the folder; `progress` is called with what runs next.
 
     Raises:
-        UsageError: the workload or Nsight Systems failed.
+        CannotAnswerError: Nsight Systems recorded nothing.
+        InputError: it can't be run.
+        UsageError: the workload failed, or the export.
     """
     played = Played([], [], [], folder / "node0.sqlite")
     for number in range(repeats):
@@ -61,10 +65,18 @@ def _untraced(output: Path) -> Mapping[str, Any]:
     return _read(output)
 
 
-def _traced(nsys: Nsys, stem: Path, mode: GraphMode) -> Mapping[str, Any]:
+def _traced(nsys: Nsys, stem: Path, mode: Kind) -> Mapping[str, Any]:
     output = stem.with_suffix(".json")
-    record(nsys, stem, mode, [*_WORKLOAD, str(output)])
+    command = _profiled(nsys, stem, mode, [*_WORKLOAD, str(output)])
+    take(Recording(mode, command, stem), nsys, lambda _: None, is_shown=False)
     return _read(output)
+
+
+def _profiled(nsys: Nsys, stem: Path, mode: Kind, program: Sequence[str]) -> tuple[str, ...]:
+    """Return the command that records the profiler range of a program."""
+    options = ("-c", "cudaProfilerApi", "--capture-range-end=stop", "--sample=none", "--cpuctxsw=none", "--trace=cuda")
+    written = (f"--cuda-graph-trace={mode}", "-f", "true", "-o", str(stem))
+    return (str(nsys.command), "profile", *options, *written, *program)
 
 
 def _read(output: Path) -> Mapping[str, Any]:

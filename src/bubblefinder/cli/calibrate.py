@@ -33,7 +33,7 @@ def calibrate(
     about half a minute a repeat and needs the GPU to itself. `analyze --calibration` corrects by the file it writes.
     """
     from bubblefinder.capture.calibrate import play
-    from bubblefinder.capture.nsys import find_nsys
+    from bubblefinder.capture.take import find_nsys
 
     if not output.absolute().parent.is_dir():
         raise UsageError(f"{output.parent} is no folder", hint="make it, or choose another path")

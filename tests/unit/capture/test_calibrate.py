@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from bubblefinder.capture import calibrate
-from bubblefinder.capture.nsys import find_nsys
-from bubblefinder.errors import UsageError
+from bubblefinder.capture.take import find_nsys
+from bubblefinder.errors import CannotAnswerError, InputError, UsageError
 from tests.unit.capture.fake_nsys import install
 
 if TYPE_CHECKING:
@@ -26,6 +26,9 @@ def test_every_kind_of_run_is_played_as_often_as_asked(tmp_path: Path, monkeypat
     assert played.export.read_text() == "export"
     modes = [line.split("--cuda-graph-trace=")[1].split()[0] for line in _profiled(command)]
     assert modes == ["graph", "node", "graph", "node"]
+    for option in ("--capture-range-end=stop", "--sample=none", "--trace=cuda"):
+        assert all(f" {option} " in line for line in _profiled(command))
+    assert not any("osrt" in line for line in _profiled(command))
     assert said[0] == "no profiler, run 1 of 2"
 
 
@@ -44,3 +47,24 @@ def test_a_workload_that_fails_under_the_profiler(tmp_path: Path, monkeypatch: p
     monkeypatch.setattr(calibrate, "_WORKLOAD", (sys.executable, "-c", only_untraced))
     with pytest.raises(UsageError, match="failed under the profiler"):
         calibrate.play(find_nsys(install(tmp_path / "install")), tmp_path, 1)
+
+
+def test_a_command_that_records_nothing_is_quoted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(calibrate, "_WORKLOAD", WORKLOAD)
+    broken = _broken(tmp_path, "#!/bin/sh\necho permission denied on the counters\nexit 1\n")
+    with pytest.raises(CannotAnswerError, match=r"nothing was recorded \(permission denied on the counters\)"):
+        calibrate.play(find_nsys(broken), tmp_path, 1)
+
+
+def test_a_command_that_can_not_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(calibrate, "_WORKLOAD", WORKLOAD)
+    with pytest.raises(InputError, match="can't be run"):
+        calibrate.play(find_nsys(_broken(tmp_path, "not a program")), tmp_path, 1)
+
+
+def _broken(folder: Path, content: str) -> Path:
+    command = folder / "target-linux-x64" / "nsys"
+    command.parent.mkdir()
+    command.write_text(content)
+    command.chmod(0o755)
+    return command

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from bubblefinder.capture.plan import Wish, plan
-from bubblefinder.capture.take import check_free, take
+from bubblefinder.capture.take import check_free, find_nsys, take
 from bubblefinder.errors import CannotAnswerError, UsageError
+from bubblefinder.trace import nsys as installed
 from bubblefinder.trace.nsys import installed_nsys
 
 if TYPE_CHECKING:
@@ -68,6 +69,21 @@ def test_what_is_recorded_is_exported(suffix: str, content: str, tmp_path: Path)
     export = take(found.recordings[0], nsys, lambda _: None)
     assert export == tmp_path / "decode.v1.sqlite"
     assert export.read_text() == f"export of {content}"
+
+
+def test_nsys_on_the_path_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    command = stand_in(tmp_path / "nsys").command
+    monkeypatch.setenv("PATH", str(command.parent))
+    assert find_nsys().command == command
+
+
+def test_no_nsys_is_said_with_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(installed, "ROOTS", ())
+    for given in (None, tmp_path / "gone"):
+        with pytest.raises(UsageError, match="wasn't found") as caught:
+            find_nsys(given)
+        assert "--nsys" in caught.value.hint
 
 
 def test_files_that_are_there_are_kept(tmp_path: Path) -> None:
