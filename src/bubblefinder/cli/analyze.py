@@ -52,6 +52,27 @@ if TYPE_CHECKING:
     from bubblefinder.fleet.analyse import Analysed
     from bubblefinder.report.build import Options
 
+_Select = Annotated[list[str] | None, typer.Option(metavar="RULE", help="Only these rules or packs. May be repeated.")]
+_Ignore = Annotated[list[str] | None, typer.Option(metavar="RULE", help="Not these rules or packs. May be repeated.")]
+_Rules = Annotated[
+    list[Path] | None, typer.Option(metavar="DIR", help="A folder of your own rule packs. May be repeated.")
+]
+_FailOn = Annotated[
+    str | None, typer.Option(metavar="SEVERITY", help="Exit with 1 if a finding is low, medium or high, or worse.")
+]
+_Reference = Annotated[
+    Path | None, typer.Option(metavar="TRACE", help="The same workload captured in graph mode, to correct by.")
+]
+_AcceptLength = Annotated[
+    float | None, typer.Option(metavar="N", help="Tokens accepted a step; a step takes --tpot-ms times this.")
+]
+_Calibration = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="What `bubblefinder calibrate` measured on that machine.")
+]
+_NamesFrom = Annotated[
+    Path | None, typer.Option(metavar="TRACE", help="The same program with call chains, to name this one's calls.")
+]
+
 
 def analyze(
     traces: Captures,
@@ -63,32 +84,16 @@ def analyze(
     window: Window = None,
     steps: Steps = None,
     step_by: StepBy = None,
-    select: Annotated[
-        list[str] | None, typer.Option(metavar="RULE", help="Only these rules or packs. May be repeated.")
-    ] = None,
-    ignore: Annotated[
-        list[str] | None, typer.Option(metavar="RULE", help="Not these rules or packs. May be repeated.")
-    ] = None,
-    rules: Annotated[
-        list[Path] | None, typer.Option(metavar="DIR", help="A folder of your own rule packs. May be repeated.")
-    ] = None,
-    fail_on: Annotated[
-        str | None, typer.Option(metavar="SEVERITY", help="Exit with 1 if a finding is low, medium or high, or worse.")
-    ] = None,
-    reference: Annotated[
-        Path | None, typer.Option(metavar="TRACE", help="The same workload captured in graph mode, to correct by.")
-    ] = None,
+    select: _Select = None,
+    ignore: _Ignore = None,
+    rules: _Rules = None,
+    fail_on: _FailOn = None,
+    reference: _Reference = None,
     untraced_step_ms: UntracedStep = None,
     tpot_ms: TokenTime = None,
-    accept_length: Annotated[
-        float | None, typer.Option(metavar="N", help="Tokens accepted a step; a step takes --tpot-ms times this.")
-    ] = None,
-    calibration: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="What `bubblefinder calibrate` measured on that machine.")
-    ] = None,
-    names_from: Annotated[
-        Path | None, typer.Option(metavar="TRACE", help="The same program with call chains, to name this one's calls.")
-    ] = None,
+    accept_length: _AcceptLength = None,
+    calibration: _Calibration = None,
+    names_from: _NamesFrom = None,
     model: OptionalModel = None,
     tp: Ranks = 1,
     context: Context = 0,

@@ -20,41 +20,46 @@ if TYPE_CHECKING:
 _COMPUTE: Final = "/nsight-compute/"
 """Where an nsys lies that was seen to find no importer of its own."""
 
+_Command = Annotated[list[str], typer.Argument(metavar="COMMAND", help="The program and its arguments, after --.")]
+_Mode = Annotated[
+    str,
+    typer.Option(
+        metavar="MODE",
+        help="graph: gaps between graphs, at the least cost. node: those inside too. both: node, with graph as its "
+        "reference. names: graph, and a slow run that names its calls.",
+    ),
+]
+_Output = Annotated[Path, typer.Option("-o", "--output", metavar="STEM", help="Where the files go, without a suffix.")]
+_Delay = Annotated[
+    float | None,
+    typer.Option(metavar="S", min=0, help="Record S seconds on, rather than from cudaProfilerStart to Stop."),
+]
+_Duration = Annotated[
+    float | None, typer.Option(metavar="S", min=0.1, help="With --delay, how many seconds to record (default: 3).")
+]
+_Engine = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="sglang, vllm, tensorrt_llm or pytorch, where the command doesn't show it."),
+]
+_OsCalls = Annotated[
+    bool, typer.Option("--os-calls", help="Trace OS calls too; a PyTorch program then writes gigabytes.")
+]
+_Nsys = Annotated[Path | None, typer.Option(metavar="PATH", help="The nsys command (default: the one found).")]
+_Run = Annotated[bool, typer.Option("--run", help="Run it, export and analyse; otherwise print the commands.")]
+_Force = Annotated[bool, typer.Option("--force", help="Replace files that are there.")]
+
 
 def capture(
-    command: Annotated[list[str], typer.Argument(metavar="COMMAND", help="The program and its arguments, after --.")],
-    mode: Annotated[
-        str,
-        typer.Option(
-            metavar="MODE",
-            help="graph: gaps between graphs, at the least cost. node: those inside too. both: node, with graph as its "
-            "reference. names: graph, and a slow run that names its calls.",
-        ),
-    ] = "graph",
-    output: Annotated[
-        Path, typer.Option("-o", "--output", metavar="STEM", help="Where the files go, without a suffix.")
-    ] = Path("decode"),
-    delay: Annotated[
-        float | None,
-        typer.Option(metavar="S", min=0, help="Record S seconds on, rather than from cudaProfilerStart to Stop."),
-    ] = None,
-    duration: Annotated[
-        float | None, typer.Option(metavar="S", min=0.1, help="With --delay, how many seconds to record (default: 3).")
-    ] = None,
-    engine: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help="sglang, vllm, tensorrt_llm or pytorch, where the command doesn't show it."),
-    ] = None,
-    os_calls: Annotated[
-        bool, typer.Option("--os-calls", help="Trace OS calls too; a PyTorch program then writes gigabytes.")
-    ] = False,
-    nsys: Annotated[
-        Path | None, typer.Option(metavar="PATH", help="The nsys command (default: the one found).")
-    ] = None,
-    run: Annotated[
-        bool, typer.Option("--run", help="Run it, export and analyse; otherwise print the commands.")
-    ] = False,
-    force: Annotated[bool, typer.Option("--force", help="Replace files that are there.")] = False,
+    command: _Command,
+    mode: _Mode = "graph",
+    output: _Output = Path("decode"),
+    delay: _Delay = None,
+    duration: _Duration = None,
+    engine: _Engine = None,
+    os_calls: _OsCalls = False,
+    nsys: _Nsys = None,
+    run: _Run = False,
+    force: _Force = False,
 ) -> None:
     """Print how to capture a decode run, or with --run do it."""
     from bubblefinder.capture.engines import engine_of

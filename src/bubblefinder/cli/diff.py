@@ -56,53 +56,63 @@ def spread_sides(args: list[str]) -> list[str]:
     return spread
 
 
+_Captures = Annotated[
+    list[Path] | None, typer.Argument(metavar="BASE HEAD", help="Two captures, report JSONs or HTML reports.")
+]
+_Base = Annotated[
+    list[Path] | None, typer.Option("--base", metavar="PATH...", help="Several captures of the base side.")
+]
+_Head = Annotated[
+    list[Path] | None, typer.Option("--head", metavar="PATH...", help="Several captures of the head side.")
+]
+_Gate = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--gate",
+        metavar="METRIC",
+        help="Fail if this metric is worse (default: the mean, median and tail of a step). May be repeated.",
+    ),
+]
+_InterOnly = Annotated[
+    bool,
+    typer.Option("--inter-only", help="Compare only the idle time between replays, which node and graph mode share."),
+]
+_FloorGpu = Annotated[
+    str, typer.Option(metavar="SHARE", help="Difference that means nothing for steps bound by the GPU.")
+]
+_FloorHost = Annotated[
+    str, typer.Option(metavar="SHARE", help="Difference that means nothing for steps bound by the host.")
+]
+_History = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="Take the spread between captures from the runs in this history file."),
+]
+_Bench = Annotated[
+    list[Path] | None,
+    typer.Option(metavar="FILE", help="Results of a benchmark, given twice: those of base, then those of head."),
+]
+_Bisect = Annotated[
+    bool,
+    typer.Option(BISECT, help="Answer as `git bisect run` wants it: 125 for what can't be told, 128 to stop."),
+]
+
+
 def diff(
-    captures: Annotated[
-        list[Path] | None, typer.Argument(metavar="BASE HEAD", help="Two captures, report JSONs or HTML reports.")
-    ] = None,
-    base: Annotated[
-        list[Path] | None, typer.Option("--base", metavar="PATH...", help="Several captures of the base side.")
-    ] = None,
-    head: Annotated[
-        list[Path] | None, typer.Option("--head", metavar="PATH...", help="Several captures of the head side.")
-    ] = None,
+    captures: _Captures = None,
+    base: _Base = None,
+    head: _Head = None,
     output: OutputFiles = None,
     output_format: OutputFormat = None,
     json: Json = False,
-    gate: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--gate",
-            metavar="METRIC",
-            help="Fail if this metric is worse (default: the mean, median and tail of a step). May be repeated.",
-        ),
-    ] = None,
-    inter_only: Annotated[
-        bool,
-        typer.Option(
-            "--inter-only", help="Compare only the idle time between replays, which node and graph mode share."
-        ),
-    ] = False,
-    floor_gpu: Annotated[
-        str, typer.Option(metavar="SHARE", help="Difference that means nothing for steps bound by the GPU.")
-    ] = "1%",
-    floor_host: Annotated[
-        str, typer.Option(metavar="SHARE", help="Difference that means nothing for steps bound by the host.")
-    ] = "10%",
-    history: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Take the spread between captures from the runs in this history file."),
-    ] = None,
+    gate: _Gate = None,
+    inter_only: _InterOnly = False,
+    floor_gpu: _FloorGpu = "1%",
+    floor_host: _FloorHost = "10%",
+    history: _History = None,
     label: KnownLabel = None,
-    bench: Annotated[
-        list[Path] | None,
-        typer.Option(metavar="FILE", help="Results of a benchmark, given twice: those of base, then those of head."),
-    ] = None,
+    bench: _Bench = None,
     report_url: ReportUrl = "",
-    bisect: Annotated[
-        bool,
-        typer.Option(BISECT, help="Answer as `git bisect run` wants it: 125 for what can't be told, 128 to stop."),
-    ] = False,
+    bisect: _Bisect = False,
     quiet: Quiet = False,
 ) -> None:
     """Compare two captures, or several a side, per step. Exit 1 if head is worse, 3 if they can't be compared."""

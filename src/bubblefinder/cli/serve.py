@@ -17,43 +17,53 @@ _GIB = 1 << 30
 _BACKLOG = 512
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
+_Port = Annotated[
+    int, typer.Option(metavar="PORT", min=0, max=65535, help="The port to listen on; 0 takes a free one.")
+]
+_Data = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="DIR", help="The folder for runs and reports (default: bubblefinder in the user's data folder)."
+    ),
+]
+_NoOpen = Annotated[bool, typer.Option("--no-open", help="Don't open the browser.")]
+_Host = Annotated[
+    str, typer.Option(metavar="ADDRESS", help="The address to listen on; any but this machine's own needs a token.")
+]
+_Token = Annotated[
+    str | None,
+    typer.Option(
+        envvar="BUBBLEFINDER_TOKEN",
+        metavar="TOKEN",
+        help="What visitors must know; better given by the environment, where no process list shows it.",
+    ),
+]
+_Proxy = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="ADDRESS",
+        help="A reverse proxy whose word is taken on who calls and whether by HTTPS; may be repeated.",
+    ),
+]
+_MaxUpload = Annotated[float, typer.Option(metavar="GIB", min=0.001, help="Longest upload.")]
+_MaxDisk = Annotated[float, typer.Option(metavar="GIB", min=0.001, help="Most that the data folder may hold.")]
+_Keep = Annotated[float, typer.Option(metavar="DAYS", min=0.01, help="Age at which a run is deleted.")]
+_Jobs = Annotated[int, typer.Option(metavar="N", min=1, help="Traces to work on at once.")]
+_Memory = Annotated[float, typer.Option(metavar="GIB", min=0.25, help="Memory of one job.")]
+
 
 def serve(
-    port: Annotated[
-        int, typer.Option(metavar="PORT", min=0, max=65535, help="The port to listen on; 0 takes a free one.")
-    ] = 8350,
-    data: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="DIR", help="The folder for runs and reports (default: bubblefinder in the user's data folder)."
-        ),
-    ] = None,
-    no_open: Annotated[bool, typer.Option("--no-open", help="Don't open the browser.")] = False,
-    host: Annotated[
-        str, typer.Option(metavar="ADDRESS", help="The address to listen on; any but this machine's own needs a token.")
-    ] = "127.0.0.1",
-    token: Annotated[
-        str | None,
-        typer.Option(
-            envvar="BUBBLEFINDER_TOKEN",
-            metavar="TOKEN",
-            help="What visitors must know; better given by the environment, where no process list shows it.",
-        ),
-    ] = None,
-    proxy: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="ADDRESS",
-            help="A reverse proxy whose word is taken on who calls and whether by HTTPS; may be repeated.",
-        ),
-    ] = None,
-    max_upload: Annotated[float, typer.Option(metavar="GIB", min=0.001, help="Longest upload.")] = 8,
-    max_disk: Annotated[
-        float, typer.Option(metavar="GIB", min=0.001, help="Most that the data folder may hold.")
-    ] = 100,
-    keep: Annotated[float, typer.Option(metavar="DAYS", min=0.01, help="Age at which a run is deleted.")] = 90,
-    jobs: Annotated[int, typer.Option(metavar="N", min=1, help="Traces to work on at once.")] = 2,
-    memory: Annotated[float, typer.Option(metavar="GIB", min=0.25, help="Memory of one job.")] = 6,
+    port: _Port = 8350,
+    data: _Data = None,
+    no_open: _NoOpen = False,
+    host: _Host = "127.0.0.1",
+    token: _Token = None,
+    proxy: _Proxy = None,
+    max_upload: _MaxUpload = 8,
+    max_disk: _MaxDisk = 100,
+    keep: _Keep = 90,
+    jobs: _Jobs = 2,
+    memory: _Memory = 6,
 ) -> None:
     """Serve a page to drop traces on; programs can upload too."""
     from bubblefinder.web.limits import Limits, checked_token

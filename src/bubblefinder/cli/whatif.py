@@ -31,39 +31,46 @@ if TYPE_CHECKING:
     from bubblefinder.replay.study import Study
     from bubblefinder.timeline.rank import Rank
 
+_Remove = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="FIX",
+        help="Do this fix: its number in the list, a part of its name, or `all` waits. May be repeated.",
+    ),
+]
+_HostSpeed = Annotated[float | None, typer.Option(metavar="K", min=0.01, help="The host works K times as fast.")]
+_FreeLaunches = Annotated[bool, typer.Option("--free-launches", help="Launch calls take no time.")]
+_CloseGaps = Annotated[
+    float | None,
+    typer.Option(metavar="PERCENT", min=0, max=100, help="Gaps inside graphs shrink by this: a bound."),
+]
+_DropKernels = Annotated[
+    list[str] | None,
+    typer.Option(metavar="REGEX", help="Kernels with such names are gone: a bound. May be repeated."),
+]
+_NoProfiler = Annotated[
+    bool, typer.Option("--no-profiler", help="The profiler costs nothing, as far as that is known.")
+]
+_Calibration = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="What `bubblefinder calibrate` measured: what tracing costs.")
+]
+_AcceptLength = Annotated[
+    float | None, typer.Option(metavar="N", min=0.01, help="Tokens accepted a step, to show tokens per second.")
+]
+
 
 def whatif(
     trace: Capture,
-    remove: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="FIX",
-            help="Do this fix: its number in the list, a part of its name, or `all` waits. May be repeated.",
-        ),
-    ] = None,
-    host_speed: Annotated[
-        float | None, typer.Option(metavar="K", min=0.01, help="The host works K times as fast.")
-    ] = None,
-    free_launches: Annotated[bool, typer.Option("--free-launches", help="Launch calls take no time.")] = False,
-    close_gaps: Annotated[
-        float | None,
-        typer.Option(metavar="PERCENT", min=0, max=100, help="Gaps inside graphs shrink by this: a bound."),
-    ] = None,
-    drop_kernels: Annotated[
-        list[str] | None,
-        typer.Option(metavar="REGEX", help="Kernels with such names are gone: a bound. May be repeated."),
-    ] = None,
-    no_profiler: Annotated[
-        bool, typer.Option("--no-profiler", help="The profiler costs nothing, as far as that is known.")
-    ] = False,
+    remove: _Remove = None,
+    host_speed: _HostSpeed = None,
+    free_launches: _FreeLaunches = False,
+    close_gaps: _CloseGaps = None,
+    drop_kernels: _DropKernels = None,
+    no_profiler: _NoProfiler = False,
     untraced_step_ms: UntracedStep = None,
     tpot_ms: TokenTime = None,
-    calibration: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="What `bubblefinder calibrate` measured: what tracing costs.")
-    ] = None,
-    accept_length: Annotated[
-        float | None, typer.Option(metavar="N", min=0.01, help="Tokens accepted a step, to show tokens per second.")
-    ] = None,
+    calibration: _Calibration = None,
+    accept_length: _AcceptLength = None,
     gpu: Gpu = None,
     pid: Pid = None,
     step_by: StepBy = None,
