@@ -121,7 +121,7 @@ class RoleFacts(OfRank):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SeamFacts:
+class SeamFacts(OfRank):
     """The stretch between two roles of a step, and the chain of short eager kernels in it.
 
     Attributes:
@@ -153,7 +153,7 @@ class SeamFacts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HoleFacts:
+class HoleFacts(OfRank):
     """Stretches of a launching thread without any CUDA call, far above what it usually needs there.
 
     Attributes:
@@ -198,7 +198,7 @@ class HoleFacts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class QueueFacts:
+class QueueFacts(OfRank):
     """Idle time before work that the host had launched in time: something in the queue held it back.
 
     Attributes:
@@ -240,7 +240,7 @@ class QueueFacts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SkewFacts:
+class SkewFacts(OfRank):
     """Ranks that reach a collective, or a replay that they leave together, at different times: its length is no work.
 
     Attributes:

@@ -4,21 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
-from bubblefinder.rules.suggest import load_json
+from bubblefinder.rules.suggest import Strict, load_json
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 SCHEMA: Final = "bubblefinder.acceptance/1"
-_STRICT: Final = ConfigDict(extra="forbid", frozen=True)
 
 
-class Result(BaseModel):
+class Result(Strict):
     """What was seen in one scenario; what is left out is missing, never passed."""
-
-    model_config = _STRICT
 
     scenario: str = Field(description="as in the budget file")
     concurrency: int = Field(gt=0)
@@ -34,10 +31,8 @@ class Result(BaseModel):
     rollback_ready: bool | None = Field(default=None, description="whether the way back was tried")
 
 
-class Acceptance(BaseModel):
+class Acceptance(Strict, populate_by_name=True):
     """A file of results."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
 
     schema_: Literal["bubblefinder.acceptance/1"] = Field(alias="schema")
     result: tuple[Result, ...]

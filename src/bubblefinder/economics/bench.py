@@ -43,7 +43,7 @@ class _Result(BaseModel):
     mean_tpot_ms: float
     failed: int = 0
     num_prompts: int | None = None
-    max_concurrency: Annotated[float | None, BeforeValidator(_number_or_none)] = None
+    max_concurrency: _Maybe = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,20 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from bubblefinder.errors import CannotAnswerError
 from bubblefinder.rules.packs import shipped
-from bubblefinder.rules.suggest import load
+from bubblefinder.rules.suggest import Strict, load
 
-_STRICT = ConfigDict(extra="forbid", frozen=True)
 _Positive = Annotated[float, Field(gt=0)]
 
 
-class Gpu(BaseModel):
+class Gpu(Strict):
     """One kind of GPU: figures with their source."""
-
-    model_config = _STRICT
 
     name: str
     bandwidth: _Positive = Field(description="bytes a second, nominal")
@@ -27,10 +24,8 @@ class Gpu(BaseModel):
     source: str
 
 
-class Gpus(BaseModel):
+class Gpus(Strict):
     """The file of all of them."""
-
-    model_config = _STRICT
 
     gpu: tuple[Gpu, ...]
 

@@ -4,21 +4,20 @@ from __future__ import annotations
 
 from typing import Annotated, Final, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
+from pydantic import Field, StringConstraints, model_validator
+
+from bubblefinder.rules.suggest import Strict
 
 Dtype = Literal["fp32", "bf16", "fp16", "fp8", "int8", "fp4", "int4"]
 BITS: Final[dict[Dtype, int]] = {"fp32": 32, "bf16": 16, "fp16": 16, "fp8": 8, "int8": 8, "fp4": 4, "int4": 4}
 
-_STRICT: Final = ConfigDict(extra="forbid", frozen=True)
 _Count = Annotated[int, Field(ge=0)]
 _Positive = Annotated[int, Field(gt=0)]
 _Line = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 
 
-class Attention(BaseModel):
+class Attention(Strict):
     """A kind of token mixer and how many layers have it."""
-
-    model_config = _STRICT
 
     kind: _Line = Field(description="what the layers do: kda, mla, gqa, mha")
     layers: _Positive = Field(description="how many layers of the target model have it")
@@ -31,10 +30,8 @@ class Attention(BaseModel):
     )
 
 
-class Experts(BaseModel):
+class Experts(Strict):
     """The feed-forward layers that route each token to a few experts."""
-
-    model_config = _STRICT
 
     layers: _Positive = Field(description="how many layers of the target model route")
     count: _Positive = Field(description="experts a layer")
@@ -45,20 +42,16 @@ class Experts(BaseModel):
     matrices: _Positive = Field(default=3, description="matrices an expert: gate, up and down")
 
 
-class Dense(BaseModel):
+class Dense(Strict):
     """The feed-forward layers without experts."""
-
-    model_config = _STRICT
 
     layers: _Positive = Field(description="how many layers of the target model are dense")
     width: _Positive = Field(description="inner width")
     matrices: _Positive = Field(default=3, description="gate, up and down")
 
 
-class Speculative(BaseModel):
+class Speculative(Strict):
     """The draft: layers of the target's own kind behind its last one (NEXTN, MTP)."""
-
-    model_config = _STRICT
 
     layers: _Positive = Field(description="layers a draft pass goes through")
     kind: _Line = Field(description="the kind of token mixer they have, one of the target's")
@@ -69,10 +62,8 @@ class Speculative(BaseModel):
     extend_reads_head: bool = Field(default=True, description="whether the draft-extend pass reads the LM head")
 
 
-class Dtypes(BaseModel):
+class Dtypes(Strict):
     """How wide each part is stored."""
-
-    model_config = _STRICT
 
     weights: Dtype
     head: Dtype = Field(description="the LM head")
@@ -80,10 +71,8 @@ class Dtypes(BaseModel):
     kv: Dtype = Field(default="bf16", description="the KV cache")
 
 
-class Shape(BaseModel):
+class Shape(Strict):
     """A model as far as the bytes of a decode step depend on it."""
-
-    model_config = _STRICT
 
     name: _Line
     source: _Line = Field(description="where the figures are from")

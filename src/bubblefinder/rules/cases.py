@@ -9,14 +9,14 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Final
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
 from bubblefinder.causes.accepted import with_accept_length
 from bubblefinder.pipeline import Analysis
 from bubblefinder.rules.config import Config
 from bubblefinder.rules.engine import run_rules
 from bubblefinder.rules.model import Confidence, Line, Program, RuleId, Severity
-from bubblefinder.rules.suggest import load
+from bubblefinder.rules.suggest import Strict, load
 from bubblefinder.trace.drawn import draw
 
 if TYPE_CHECKING:
@@ -27,14 +27,11 @@ if TYPE_CHECKING:
     from bubblefinder.rules.model import Match
     from bubblefinder.rules.packs import Packs
 
-_STRICT: Final = ConfigDict(extra="forbid", frozen=True)
 _TRACK: Final = re.compile(r"^(?P<label>[^|]*\|)(?P<cells>.*)$", re.MULTILINE)
 
 
-class Case(BaseModel):
+class Case(Strict):
     """One drawn timeline and what the rule says of it."""
-
-    model_config = _STRICT
 
     name: Line
     why: Line = Field(description="why the rule fires, or must not")
@@ -60,10 +57,8 @@ class Case(BaseModel):
         return self
 
 
-class CaseFile(BaseModel):
+class CaseFile(Strict):
     """The cases of one rule."""
-
-    model_config = _STRICT
 
     rule: RuleId
     case: tuple[Case, ...]

@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
 from bubblefinder.errors import UsageError
 from bubblefinder.rules.match import About, Conditions, TextTest, holds
 from bubblefinder.rules.subjects import kind_of
-from bubblefinder.rules.suggest import read_toml, validate
+from bubblefinder.rules.suggest import Strict, read_toml, validate
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -21,13 +21,9 @@ if TYPE_CHECKING:
 CONFIG_NAME: Final = "bubblefinder.toml"
 PROJECT_NAME: Final = "pyproject.toml"
 
-_STRICT: Final = ConfigDict(extra="forbid", frozen=True)
 
-
-class Expected(BaseModel):
+class Expected(Strict):
     """A wait that is known and accepted: it is shown with its reason and owner, and fails no gate."""
-
-    model_config = _STRICT
 
     reason: str = Field(min_length=1, description="why it is accepted")
     owner: str = Field(min_length=1, description="who to ask")
@@ -49,13 +45,11 @@ class Expected(BaseModel):
         return named and placed
 
 
-class Config(BaseModel):
+class Config(Strict):
     """Which rules run, and which waits are expected.
 
     `select` and `ignore` take ids, the letters that ids start with, names, and names of packs.
     """
-
-    model_config = _STRICT
 
     select: tuple[str, ...] = Field(default=(), description="only these rules; all of them if empty")
     ignore: tuple[str, ...] = Field(default=(), description="not these rules")

@@ -24,7 +24,7 @@ from bubblefinder.rules.suggest import did_you_mean
 from bubblefinder.trace.programs import LLM
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Sequence
 
     from bubblefinder.causes.facts import Facts, StepFacts
     from bubblefinder.rules.config import Config
@@ -77,14 +77,13 @@ def run_rules(facts: Facts, packs: Packs, config: Config, shown: tuple[int, int]
     them; its figures are those of the rank `shown`, else of the worst.
     """
     rules = tuple(rule for rule in selected(packs, config) if rule.seen is None or rule.seen in facts.programs)
-    steps = {(step.gpu, step.process): step for step in facts.steps}
+    steps = {step.rank: step for step in facts.steps}
     competing = _about_idle_and_busy(rules)
     matches = [
         match
         for subject in subjects(facts)
         for alike in competing
-        if (match := _judge(subject, alike, steps.get((subject.gpu, subject.process)), config.batch, facts.programs))
-        is not None
+        if (match := _judge(subject, alike, steps.get(subject.rank), config.batch, facts.programs)) is not None
     ]
     judged = [(match, _owner(match, config)) for match in sorted(_merge_ranks(matches, shown), key=_worst_first)]
     return Verdicts(
@@ -145,7 +144,7 @@ def _judge(
         severity=SEVERITIES[-best.mildness],
         confidence=_confidence(best, step),
         subject=subject,
-        devices=((subject.gpu, subject.process),),
+        devices=(subject.rank,),
         sites=subject.sites if isinstance(subject, SiteFacts) else (),
         share=spent.share,
         bounded=rule.severity_at_most != "high",
@@ -213,23 +212,28 @@ def _of_an_engine(rules: Iterable[Rule]) -> list[Rule]:
 
 def _message(rule: Rule, others: Sequence[Rule], subject: Subject, programs: Collection[str]) -> str:
     """Return what the rule says, and who it could be where it can't tell."""
-    said = template.fill(rule.says, subject)
-    if isinstance(subject, SiteFacts) and is_rare(subject) and "steps_affected" not in template.names(rule.says):
-        said = f"{said} {template.fill(_RARE, subject)}"
-    if isinstance(subject, SiteFacts) and any(not text.startswith(f"{subject.nvtx} (") for text in subject.idle_in):
-        said = f"{said} {template.fill(_IDLE_IN, subject)}"
-    if isinstance(subject, SiteFacts) and subject.other_thread:
-        said = f"{said} {template.fill(_ELSEWHERE, subject)}"
     if isinstance(subject, SiteFacts) and subject.held:
         return template.fill(_HELD, subject)
     if isinstance(subject, SiteFacts) and subject.bubble_p50_ns is None and subject.steps_affected:
         return _UNPRICED
+    beside = _of_any_wait(rule, subject) if isinstance(subject, SiteFacts) else ()
+    said = " ".join(template.fill(text, subject) for text in (rule.says, *beside))
     if not rule.generic:
         return " ".join((said, *(f"{template.fill(one.title, subject)} ({one.id})." for one in _of_an_engine(others))))
     guesses = [*(f"{template.fill(other.title, subject)} ({other.id})" for other in others if not other.generic)]
     theirs = (candidate for advice in rule.advice_for(programs) for candidate in advice.candidates)
     candidates = [*guesses, *theirs, *rule.candidates]
     return f"{said} It could be: {'; '.join(candidates)}." if candidates else said
+
+
+def _of_any_wait(rule: Rule, wait: SiteFacts) -> Iterator[str]:
+    """Yield what is said of a wait beside what its rule says."""
+    if is_rare(wait) and "steps_affected" not in template.names(rule.says):
+        yield _RARE
+    if any(not text.startswith(f"{wait.nvtx} (") for text in wait.idle_in):
+        yield _IDLE_IN
+    if wait.other_thread:
+        yield _ELSEWHERE
 
 
 def _merge_ranks(matches: Iterable[Match], shown: tuple[int, int] | None) -> list[Match]:

@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from types import UnionType
 from typing import TYPE_CHECKING, Annotated, Any, Final, get_args
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, create_model, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, create_model, model_validator
 
 from bubblefinder.rules.subjects import SUBJECTS, Subject, field_texts, field_types
+from bubblefinder.rules.suggest import Strict
 
 if TYPE_CHECKING:
     from typing import Self
@@ -37,10 +38,8 @@ def _compiles(pattern: str) -> str:
 Pattern = Annotated[str, AfterValidator(_compiles)]
 
 
-class Check(BaseModel):
+class Check(Strict):
     """A test on one field; at least one key of it must be there."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     @model_validator(mode="after")
     def _says_something(self) -> Self:
@@ -142,10 +141,8 @@ def _test_for(hint: object) -> Any:  # noqa: ANN401 - an annotation
     return TextsTest if str(hint).startswith("tuple") else None
 
 
-class Conditions(BaseModel):
+class Conditions(Strict):
     """Tests by field; all of them must hold."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 def _conditions(kind: str) -> type[Conditions]:

@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Final, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, field_validator, model_validator
+from pydantic import AfterValidator, Field, StringConstraints, field_validator, model_validator
 
 from bubblefinder.rules import template
 from bubblefinder.rules.code import CODE
 from bubblefinder.rules.match import About, Conditions, Pattern
 from bubblefinder.rules.subjects import SUBJECTS, field_types
-from bubblefinder.rules.suggest import did_you_mean
+from bubblefinder.rules.suggest import Strict, did_you_mean
 from bubblefinder.trace.programs import PROGRAMS
 
 if TYPE_CHECKING:
@@ -34,7 +34,6 @@ SEVERITY_SHARES: Final[dict[Severity, float]] = {"low": 0.01, "medium": 0.03, "h
 """The share of a decode step from which a finding has at least that severity."""
 
 LEADING_NUMBERS: Final = re.compile(r"\d+(?:\.\d+)*")
-_STRICT: Final = ConfigDict(extra="forbid", frozen=True)
 
 
 def _known_program(name: str) -> str:
@@ -60,29 +59,23 @@ def _numbers(version: str) -> tuple[int, ...]:
     return tuple(int(part) for part in leading[0].split(".")) if leading else ()
 
 
-class Advice(BaseModel):
+class Advice(Strict):
     """What else to say where a library is seen at work: its own words for the cause and the cure."""
-
-    model_config = _STRICT
 
     seen: Program = Field(description="the library")
     remedy: Prose | None = Field(default=None, description="what to do there, after the rule's own remedy")
     candidates: tuple[Line, ...] = Field(default=(), description="its code that leaves this shape")
 
 
-class Fired(BaseModel):
+class Fired(Strict):
     """A capture on which a rule fired and was right."""
-
-    model_config = _STRICT
 
     program: Line = Field(description="what was captured, with its version")
     capture: Line = Field(description="which capture shows it: a sample, or a file of your own")
 
 
-class Rule(BaseModel):
+class Rule(Strict):
     """A rule: what it is called, what it looks for, what it says and how far it may go."""
-
-    model_config = _STRICT
 
     id: RuleId = Field(description="the pack's prefix and three digits; never used again for another rule")
     name: RuleName = Field(description="a few words with hyphens that read well after 'ignore'")
@@ -172,10 +165,8 @@ class Rule(BaseModel):
         return self
 
 
-class Switch(BaseModel):
+class Switch(Strict):
     """What makes an engine open NVTX ranges of its own."""
-
-    model_config = _STRICT
 
     set: Line = Field(description="the variable or option, as it is given")
     opens: Pattern = Field(description="what the names of these ranges look like")
@@ -183,10 +174,8 @@ class Switch(BaseModel):
     cost: Line = Field(description="what it was seen to cost, on which version; or that it wasn't measured")
 
 
-class Functions(BaseModel):
+class Functions(Strict):
     """Functions of one module."""
-
-    model_config = _STRICT
 
     module: Module = Field(description="where they are defined, as it is imported")
     names: tuple[Function, ...] = Field(min_length=1, description="`function` or `Class.method`; aliases apart")
@@ -210,10 +199,8 @@ class Functions(BaseModel):
         )
 
 
-class Pack(BaseModel):
+class Pack(Strict):
     """A file of rules for one program or library."""
-
-    model_config = _STRICT
 
     pack: RuleName = Field(description="the pack's name")
     prefix: str = Field(pattern=r"^[A-Z]+$", description="what the ids of its rules start with")
@@ -233,19 +220,15 @@ class Pack(BaseModel):
         return self
 
 
-class Category(BaseModel):
+class Category(Strict):
     """A kind of kernel, told by its name."""
-
-    model_config = _STRICT
 
     name: str = Field(pattern=r"^[a-z_]+(\.[a-z_]+)?$")
     pattern: Pattern = Field(description="a regular expression that is found in the kernel's name, case ignored")
 
 
-class Kernels(BaseModel):
+class Kernels(Strict):
     """A file of kernel categories; the first that fits wins."""
-
-    model_config = _STRICT
 
     category: tuple[Category, ...]
 

@@ -8,7 +8,7 @@ import tomllib
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from bubblefinder.errors import UsageError
 from bubblefinder.reading import read_bytes
@@ -23,6 +23,12 @@ Model = TypeVar("Model", bound=BaseModel)
 Place = tuple[int | str, ...]
 """Keys and positions that lead to a value, from the outside in."""
 _HINT: Final = "fix these keys and run it again"
+
+
+class Strict(BaseModel):
+    """A table of such a file: keys that it doesn't know are mistakes."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 class FileError(UsageError):
