@@ -32,14 +32,15 @@ def skew_facts(
     timeline: Timeline, lane: RankSteps, every: list[RankSteps], met: Met, causes: Causes
 ) -> Iterator[SkewFacts]:
     """Yield what other ranks wait in for this one: its own collectives, or replays, are the shortest there."""
-    roles = causes.submitted[["replay_index", "gpu", "role"]].drop_nulls()
-    collectives = met.collectives.join(roles, on=["replay_index", "gpu"], how="left")
-    late = _late(collectives, lane)
-    for (name, role), same in late.partition_by("name", "role", as_dict=True, maintain_order=True).items():
-        yield _skew(timeline, lane, every, same, str(timeline.trace.names.get(name, "?")), role)
-    late = _late(_with_rows(timeline, met.replays), lane)
-    for (role,), same in late.partition_by("role", as_dict=True, maintain_order=True).items():
-        yield _skew(timeline, lane, every, same, None, role)
+    if len(met.collectives):
+        roles = causes.submitted[["replay_index", "gpu", "role"]].drop_nulls()
+        late = _late(met.collectives.join(roles, on=["replay_index", "gpu"], how="left"), lane)
+        for (name, role), same in late.partition_by("name", "role", as_dict=True, maintain_order=True).items():
+            yield _skew(timeline, lane, every, same, str(timeline.trace.names.get(name, "?")), role)
+    if len(met.replays):
+        late = _late(_with_rows(timeline, met.replays), lane)
+        for (role,), same in late.partition_by("role", as_dict=True, maintain_order=True).items():
+            yield _skew(timeline, lane, every, same, None, role)
 
 
 def _late(met: pl.DataFrame, lane: RankSteps) -> pl.DataFrame:

@@ -38,6 +38,7 @@ class TracedSteps:
         recorded: the steps that it holds.
         replays: start_ns, end_ns, role, position, step and replay_index of the graph replays in these steps.
         tracing: where tracing costs time.
+        placed: those of the replays that are in the recorded run, with begin and end, their nodes there.
     """
 
     gpu: int
@@ -45,6 +46,7 @@ class TracedSteps:
     recorded: Recorded
     replays: pl.DataFrame
     tracing: Tracing
+    placed: pl.DataFrame
 
     def bubble_share(self, rows: pl.DataFrame) -> BubbleShare:
         """Return which part of these steps is idle, by rows of their ledger."""
@@ -81,7 +83,9 @@ def traced_steps(timeline: Timeline, steps: Steps, model: Model, rows: pl.DataFr
     """
     gpu, process = rows[["gpu", "process"]].row(0)
     recorded = recorded_steps(timeline, model, rows)
-    return TracedSteps(gpu, model, recorded, replays_in(timeline, steps, rows, process), tracing_of(timeline, model))
+    replays, nodes = replays_in(timeline, steps, rows, process), model.blocks[["replay_index", "begin", "end"]]
+    placed = replays.join(nodes.drop_nulls("replay_index"), on="replay_index", maintain_order="left")
+    return TracedSteps(gpu, model, recorded, replays, tracing_of(timeline, model), placed)
 
 
 def replays_in(timeline: Timeline, steps: Steps, rows: pl.DataFrame, process: int) -> pl.DataFrame:
@@ -99,22 +103,21 @@ def without_tracing(steps: TracedSteps, costs: Costs, factor: float = 1.0, host_
     edited = edit(steps.model, [removed, *([HostSpeed(host_speed)] if host_speed != 1 else [])])
     times = replay(steps.model, edited.lag, edited.keep)
     rows = ledger_of(steps.model, steps.recorded, times, removed)
-    blocks = steps.replays.join(
-        steps.model.blocks[["replay_index", "begin", "end"]].drop_nulls("replay_index"),
-        on="replay_index",
-        maintain_order="left",
-    )
-    lengths = times[blocks["end"].to_numpy()] - times[blocks["begin"].to_numpy()]
+    begin, end = (steps.placed[side].to_numpy() for side in ("begin", "end"))
+    medians = role_medians(steps.placed, (times[end] - times[begin]).astype(float))
     unplaced = steps.recorded.per_step(steps.model, removed.unplaced_ns)
-    return Corrected(rows, role_medians(blocks, lengths.astype(float)), round(float(np.median(unplaced))))
+    return Corrected(rows, medians, round(float(np.median(unplaced))))
 
 
 def role_medians(replays: pl.DataFrame, lengths: Floats) -> dict[str, int | None]:
     """Return the median length of the replays of each role, in order of place in the step."""
     grouped = (
-        replays.with_columns(length=pl.Series(lengths, dtype=pl.Float64))
+        replays.lazy()
+        .with_columns(length=pl.Series(lengths, dtype=pl.Float64))
         .group_by("role", maintain_order=True)
         .agg(pl.col("length").median(), pl.col("position").median())
         .sort("position", nulls_last=True, maintain_order=True)
+        .select("role", "length")
+        .collect()
     )
-    return {role: round(length) for role, length in grouped[["role", "length"]].iter_rows()}
+    return {role: round(length) for role, length in grouped.iter_rows()}

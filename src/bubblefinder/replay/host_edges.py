@@ -121,12 +121,17 @@ def _awaited(calls: pl.DataFrame, blocks: pl.DataFrame, waits: pl.DataFrame) -> 
     )
     told = _last_before(told, submitted, ["process", "stream"])
     unknown = syncs.join(told[["call"]].unique(), on="call", how="anti").filter(pl.col("end_ns") > pl.col("start_ns"))
-    guessed = _last_before(
-        unknown.with_columns(at="end_ns"), submitted.with_columns(at="end_ns").sort("at"), ["process"]
-    )
-    guessed = kept(guessed, guessed["block_end_ns"] > guessed["start_ns"])
+    guessed = _guessed(unknown, submitted)
     found = [rows.select("call", pl.col("block").cast(pl.UInt32)) for rows in (copied, told, guessed)]
     return pl.concat(found), len(guessed)
+
+
+def _guessed(waits: pl.DataFrame, submitted: pl.DataFrame) -> pl.DataFrame:
+    """Return the last block that ended within each wait, of those submitted before its return."""
+    if waits.is_empty():
+        return submitted[["block"]].clear().with_columns(call=pl.lit(0, dtype=waits.schema["call"]))
+    found = _last_before(waits.with_columns(at="end_ns"), submitted.with_columns(at="end_ns").sort("at"), ["process"])
+    return kept(found, found["block_end_ns"] > found["start_ns"])
 
 
 def _last_before(waits: pl.DataFrame, submitted: pl.DataFrame, by: list[str]) -> pl.DataFrame:

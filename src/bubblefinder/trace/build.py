@@ -114,8 +114,7 @@ def _with_process(operations: pl.DataFrame, calls: pl.DataFrame, tally: Tally) -
 
 def _distinct(columns: Iterable[pl.Series]) -> list[int]:
     """Return the values that occur in any of the columns, in order."""
-    values = pl.concat([column.drop_nulls().unique().cast(pl.Int64).rename("value") for column in columns])
-    return values.unique().sort().to_list()
+    return sorted({value for column in columns for value in column.unique().to_list() if value is not None})
 
 
 def _first(operations: pl.DataFrame) -> int | None:

@@ -49,6 +49,8 @@ def in_time_order(frame: pl.DataFrame, *, within: str | None = None) -> pl.DataF
         frame: with start_ns and end_ns.
         within: the column to sort by before these, if any.
     """
+    if frame.is_empty():
+        return frame
     times = [frame["start_ns"].to_numpy(), frame["end_ns"].fill_null(_LATEST_NS).to_numpy()]
     order = order_of(times if within is None or _is_constant(frame[within]) else [frame[within].to_numpy(), *times])
     names = frame.columns
@@ -59,7 +61,8 @@ def in_time_order(frame: pl.DataFrame, *, within: str | None = None) -> pl.DataF
             alike.append(pl.lit(column[0], dtype=column.dtype).alias(name))
         else:
             laid.append(_laid(column, order))
-    return pl.DataFrame(laid).with_columns(alike).select(names)
+    ordered = pl.DataFrame(laid)
+    return (ordered.with_columns(alike) if alike else ordered)[names]
 
 
 def _laid(column: pl.Series, order: Ints | None) -> pl.Series:
@@ -91,6 +94,8 @@ def timed(frame: pl.DataFrame, table: Table, tally: Tally, *, open_end: bool = F
     Both zero means that the time could not be collected; a zero start alone is a clock that starts
     at zero. Times that no clock reaches are impossible too: differences of what is left can't overflow.
     """
+    if frame.is_empty():
+        return frame
     start, end = pl.col("start_ns"), pl.col("end_ns")
     missing = start.is_null() if open_end else start.is_null() | end.is_null()
     beyond = (start < -_LATEST_NS) | (end > _LATEST_NS)
@@ -116,6 +121,8 @@ def read_operations(source: Source, tally: Tally) -> pl.DataFrame:
 def _operations_of(kind: int, table: Table, source: Source, tally: Tally) -> pl.DataFrame:
     """Read one table of operations into the common columns."""
     rows = timed(read(source, table, tally), table, tally)
+    if rows.is_empty():
+        return pl.DataFrame(schema=_OPERATION)
     derived = [pl.lit(kind, dtype=pl.UInt8).alias("kind"), process_key("global_id"), _none_if_zero(rows, "correlation")]
     if "graph_node" in rows.columns:
         rows = rows.with_columns(_none_if_zero(rows, "graph_node"))
@@ -229,7 +236,10 @@ def of_threads(calls: pl.DataFrame) -> pl.Expr:
 
 def read_off_cpu(source: Source, tally: Tally, calls: pl.DataFrame) -> pl.DataFrame:
     """Read when the threads that call CUDA were off their CPUs: from each switch out to the next switch in."""
-    switches = read(source, schema.SCHEDULE, tally).filter(of_threads(calls))
+    switches = read(source, schema.SCHEDULE, tally)
+    if switches.is_empty():
+        return switches.rename({"scheduled": "end_ns"})[["row", "start_ns", "end_ns", "thread"]]
+    switches = switches.filter(of_threads(calls))
     ordered = switches.drop_nulls(["start_ns", "scheduled"]).sort("thread", "start_ns", maintain_order=True)
     back = pl.col("scheduled").shift(-1).over("thread") != 0
     away = ordered.with_columns(end_ns=pl.when(back).then(pl.col("start_ns").shift(-1).over("thread")))

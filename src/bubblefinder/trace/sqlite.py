@@ -103,7 +103,8 @@ class SqliteSource:
             raw = read_pages(place, self._positions(stored, numbers), self._most_rows)
         except PagesRefusedError:
             return self._read_slowly(stored, table, wanted, present)
-        return normalise(raw.with_columns(self._sparse(stored, key, column, raw.height) for column in texts), table)
+        sparse = [self._sparse(stored, key, column, raw.height) for column in texts]
+        return normalise(raw.with_columns(sparse) if sparse else raw, table)
 
     def _sparse(self, stored: str, key: _Key, column: Column, height: int) -> pl.Series:
         """Read a column of texts from a table whose rows are numbered without a hole."""
@@ -208,8 +209,8 @@ class SqliteSource:
             if len(parts) * _FETCH > self._most_rows + _FETCH:
                 raise sqlite3.DatabaseError("a table has more rows than the file has room for")
             parts.append(pl.DataFrame(rows, schema=schema, orient="row"))
-        frame = pl.concat(parts, rechunk=True)
-        return frame.with_columns(self._foreign(stored, columns))
+        frame, foreign = pl.concat(parts, rechunk=True), self._foreign(stored, columns)
+        return frame.with_columns(foreign) if foreign else frame
 
     def _foreign(self, stored: str, columns: Sequence[Column]) -> list[pl.Series]:
         """Return as text the integer columns that hold anything but integers and nulls."""
