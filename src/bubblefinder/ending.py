@@ -61,6 +61,23 @@ def temporary_folder(parent: Path | None = None, prefix: str = "bubblefinder-") 
         yield Path(place)
 
 
+@contextmanager
+def deaf() -> Iterator[None]:
+    """Begin threads, and by them processes, that never hear Ctrl-C, from their first instruction on.
+
+    A terminal sends it to workers too, which end without a word when this program does. What Python tidies up behind
+    its processes with is begun before: the thread that begins it would hear Ctrl-C again.
+    """
+    from multiprocessing import resource_tracker
+
+    resource_tracker.ensure_running()
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 def _end(number: int, _: FrameType | None) -> None:
     """Take away what was begun, the last first, and die of the signal, so that a shell's loop ends as well."""
     signal.signal(number, signal.SIG_DFL)

@@ -6,12 +6,13 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from pathlib import Path
 
 import pytest
 
-from bubblefinder.ending import begun, temporary_folder
+from bubblefinder.ending import begun, deaf, temporary_folder
 from tests.samples import FOLDER
 
 _PROGRAM = """
@@ -131,3 +132,20 @@ def _worked_s(pid: int) -> float:
         fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rsplit(")", 1)[1].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
     return 0.0
+
+
+def test_a_process_begun_by_a_thread_that_is_deaf_never_hears_ctrl_c_and_this_one_does_again() -> None:
+    begun_there: list[subprocess.Popen[bytes]] = []
+
+    def begin() -> None:
+        begun_there.append(subprocess.Popen([sys.executable, "-c", "import json"], stderr=subprocess.PIPE))
+
+    with deaf():
+        thread = threading.Thread(target=begin)
+        thread.start()
+    thread.join()
+    begun_there[0].send_signal(signal.SIGINT)
+    _, errors = begun_there[0].communicate(timeout=60)
+    assert (begun_there[0].returncode, errors) == (0, b"")
+    with pytest.raises(KeyboardInterrupt):
+        os.kill(os.getpid(), signal.SIGINT)

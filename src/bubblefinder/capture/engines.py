@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from bubblefinder.errors import UsageError
+from bubblefinder.trace.programs import same_program
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -44,9 +45,10 @@ def engine_of(command: Sequence[str], named: str | None = None) -> Engine:
         UsageError: there is no engine of that name.
     """
     if named is not None:
-        known = {engine.name: engine for engine in ENGINES}
-        if named not in known:
-            raise UsageError(f"--engine {named!r} is not a known engine", hint="use " + ", ".join(known))
-        return known[named]
+        found = next((engine for engine in ENGINES if same_program(engine.name) == same_program(named)), None)
+        if found is None:
+            names = ", ".join(engine.name for engine in ENGINES)
+            raise UsageError(f"--engine {named!r} is not a known engine", hint=f"use {names}")
+        return found
     text = " ".join(command)
     return next((engine for engine in ENGINES if engine.sign and re.search(engine.sign, text)), ENGINES[-1])

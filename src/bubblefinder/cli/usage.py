@@ -2,13 +2,39 @@
 
 from __future__ import annotations
 
-from typing import Any
+from pathlib import Path
+from typing import Any, Final
 
 from typer.core import TyperCommand
 
+from bubblefinder.errors import UsageError
+
+_WRITTEN: Final = ("-o", "--history", "--data", "out")
+"""Options and arguments by which a file or a folder to write is named."""
+_DASH: Final = Path("-")
+
 
 class Command(TyperCommand):
-    """Shows ``TRACE`` where typer shows ``{TRACE}`` and ``TRACE <path>``."""
+    """Shows ``TRACE`` where typer shows ``{TRACE}`` and ``TRACE <path>``; takes ``-o -`` for standard output."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # noqa: ANN401 - the context is typer's own
+        """Read the arguments: ``-`` for a file to write means that it is printed, as it is where none is named.
+
+        Raises:
+            UsageError: what is written there is never printed.
+        """
+        left = super().parse_args(ctx, args)
+        for one in self.params:
+            given = ctx.params.get(one.name)
+            if {*one.opts}.isdisjoint(_WRITTEN) or _DASH not in (given if isinstance(given, list) else [given]):
+                continue
+            if one.required or one.default is not None or "-o" not in one.opts:
+                kind, name = "folder" if one.metavar == "DIR" else "file", max(one.opts, key=len)
+                raise UsageError(f"{name} - names no {kind}", hint="give the name of one")
+            ctx.params[one.name] = [path for path in given if path != _DASH] if isinstance(given, list) else None
+            if "quiet" in ctx.params:
+                ctx.params["quiet"] = False
+        return left
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:  # noqa: ANN401 - the context is typer's own
         """Return the words of the usage line; what may be left out stays in square brackets."""

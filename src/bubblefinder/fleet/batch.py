@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from bubblefinder.ending import begun, temporary_folder
+from bubblefinder.ending import begun, deaf, temporary_folder
 from bubblefinder.errors import InputError, UsageError
 from bubblefinder.fleet.analyse import Analysed, analyse, side_by_side
 from bubblefinder.fleet.model import Failure, Fleet, Row
@@ -35,8 +35,6 @@ _PER_BYTE: Final = 7.0
 """Bytes of memory a byte of an export takes while it is analysed: 4 (2 M kernels) to 7 (0.4 M) were measured."""
 _USABLE: Final = 0.8
 """Share of the free memory that captures may take together."""
-_DEAF: Final = "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)"
-"""Run by each worker: a terminal sends Ctrl-C to workers too, which end without a word when this program does."""
 _CLEANED: Final = "ignore:resource_tracker"
 """What Python's own helper would say of the workers' semaphores, which it takes away behind an ended program."""
 
@@ -118,6 +116,7 @@ def _client(workers: Workers) -> Iterator[Client]:
     try:
         import dask
         from distributed import Client, LocalCluster
+        from distributed.utils import LoopRunner
     except ImportError as error:
         raise UsageError(
             "batch needs dask.distributed, which is not installed",
@@ -136,8 +135,11 @@ def _client(workers: Workers) -> Iterator[Client]:
         return
     os.environ["PYTHONWARNINGS"] = ",".join(filter(None, (os.environ.get("PYTHONWARNINGS"), _CLEANED)))
     with temporary_folder() as scratch, dask.config.set({"temporary-directory": str(scratch)}):
+        with deaf():
+            starter = LoopRunner()
+            starter.start()
         cluster = LocalCluster(
-            n_workers=workers.number, threads_per_worker=1, processes=True, memory_limit=0, preload=_DEAF,
+            n_workers=workers.number, threads_per_worker=1, processes=True, memory_limit=0, loop=starter.loop,
             env={"TMPDIR": str(scratch)}, dashboard_address="127.0.0.1:0", silence_logs=logging.CRITICAL,
         )  # fmt: skip
         with cluster, begun(lambda: _kill(cluster)), Client(cluster) as client:

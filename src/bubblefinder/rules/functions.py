@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 from bubblefinder.errors import UsageError
 from bubblefinder.rules.model import LEADING_NUMBERS
 from bubblefinder.rules.suggest import did_you_mean
+from bubblefinder.trace.programs import same_program
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -53,9 +54,10 @@ def _by_module(listed: Iterable[Functions]) -> dict[str, list[str]]:
 
 def _versions(wanted: Sequence[str], known: Mapping[str, bool]) -> dict[str, str | None]:
     """Return the version asked for by pack."""
-    found = dict[str, str | None]()
+    found, called = dict[str, str | None](), {same_program(pack): pack for pack in known}
     for word in wanted:
-        pack, equals, version = word.partition("==")
+        name, equals, version = word.partition("==")
+        pack = called.get(same_program(name), name)
         if pack not in known:
             raise UsageError(f"no rule pack {pack!r}{did_you_mean(pack, known)}", hint="see: bubblefinder rules list")
         if not known[pack]:

@@ -35,6 +35,15 @@ PROGRAMS: Final = {
 """What the names of kernels, ranges, frames, threads and processes tell of the program: the libraries behind it; that
 Python runs it; that it is a language model, whose words (prefill, token, vocabulary) mean nothing elsewhere."""
 
+_CALLED: Final = {"trtllm": "tensorrtllm", "torch": "pytorch"}
+"""What people call a program for short."""
+
+
+def same_program(name: str) -> str:
+    """Return what all spellings of a program's name have in common: TensorRT-LLM, tensorrt_llm and trtllm are one."""
+    letters = re.sub(r"[^a-z0-9]", "", name.casefold())
+    return _CALLED.get(letters, letters)
+
 
 def find_programs(trace: Trace) -> tuple[str, ...]:
     """Return what a capture shows at work, as named in `PROGRAMS`."""
