@@ -9,7 +9,6 @@ import numpy as np
 import polars as pl
 
 from bubblefinder.causes.collective_facts import collective_costs
-from bubblefinder.causes.collectives import find_collectives, find_joint_replays
 from bubblefinder.causes.decode import RankSteps, call_rows, lanes, p50
 from bubblefinder.causes.facts import Facts, SiteFacts, StepFacts
 from bubblefinder.causes.host_facts import hole_facts, late_calls
@@ -18,7 +17,7 @@ from bubblefinder.causes.queue_facts import queue_facts
 from bubblefinder.causes.recurring import recurring_groups
 from bubblefinder.causes.role_facts import find_spans, role_facts, seam_facts, span_of_pieces
 from bubblefinder.causes.site_facts import facts_of_sites, site_facts
-from bubblefinder.causes.skew_facts import Met, skew_facts
+from bubblefinder.causes.skew_facts import Met, find_met, skew_facts
 from bubblefinder.causes.thresholds import OWN_COPY_NS
 from bubblefinder.intervals import inside, split, union_of
 from bubblefinder.lookup import column_of, kept
@@ -49,7 +48,7 @@ def build_facts(timeline: Timeline, steps: Steps, causes: Causes) -> Facts:
     found = list(lanes(timeline, steps, causes))
     if timeline.walked:
         return _names_only(timeline, causes, found)
-    met = Met(find_collectives(timeline), find_joint_replays(timeline, steps.replays["role"]))
+    met = find_met(timeline, steps, causes)
     return Facts(
         programs=find_programs(timeline.trace),
         sites=tuple(site for lane in found for site in site_facts(timeline, causes, lane)),
@@ -108,7 +107,7 @@ def _step(timeline: Timeline, causes: Causes, lane: RankSteps, every: list[RankS
         queues=tuple(queue_facts(timeline, lane)),
         **_copies_alone(timeline, lane),
         **collective_costs(timeline, lane, met.collectives),
-        skews=tuple(skew_facts(timeline, lane, every, met, causes)),
+        skews=tuple(skew_facts(timeline, lane, every, met)),
         evidence=call_rows(timeline, timeline.gaps["call_index"][dry.unique(maintain_order=True)]),
     )
 
@@ -137,10 +136,10 @@ def _copies_alone(timeline: Timeline, lane: RankSteps) -> dict[str, Any]:
     rows = on_gpu(timeline.operations[["gpu", "kind", "copy_kind", "start_ns", "end_ns"]], lane.gpu)
     moves = (pl.col("kind") == MEMCPY) & pl.col("copy_kind").is_in(_HOST_COPIES)
     long = pl.col("end_ns") - pl.col("start_ns") >= OWN_COPY_NS
-    copies, others = rows.filter(moves & long), union_of(rows.filter(~moves))
+    copies = rows.filter(moves & long)
     if copies.is_empty() or not lane.steps:
         return {}
-    cover = union_of(copies)
+    cover, others = union_of(copies), union_of(rows.filter(~moves))
     starts, ends, _ = split(cover.starts, cover.ends, np.concatenate([others.starts, others.ends, lane.starts]))
     alone = ~inside(starts, others) & (ends - starts >= OWN_COPY_NS)  # not the gaps between kernels beside a copy
     starts, ends = starts[alone], ends[alone]

@@ -11,7 +11,7 @@ from bubblefinder.causes.decode import RankSteps, call_rows, p50
 from bubblefinder.causes.idle_ranges import idle_ranges
 from bubblefinder.causes.step_parts import HoleFacts
 from bubblefinder.intervals import overlap_with, union_of
-from bubblefinder.lookup import column_of, kept
+from bubblefinder.lookup import kept
 from bubblefinder.units import share
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def late_calls(timeline: Timeline, lane: RankSteps, thread: int, late: Bools) ->
     total = int(lengths.sum())
     if not total:
         return {}
-    mine = kept(timeline.calls[["start_ns", "end_ns", "api"]], column_of(timeline.calls, "thread") == thread)
+    mine = timeline.calls_of.of(thread, "start_ns", "end_ns", "api")
     inside = _under(starts, starts + lengths, mine)
     parts = [(_under(starts, starts + lengths, rows), str(rows["api"][0])) for rows in mine.partition_by("api")]
     named = sorted((part for part in parts if part[0]), key=lambda part: (-part[0], part[1]))

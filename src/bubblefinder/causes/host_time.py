@@ -165,7 +165,7 @@ def host_pieces(timeline: Timeline, causes: Causes, rank: RankSteps, thread: int
         none.
     """
     calls = _outermost_calls(timeline, causes, thread, edges)
-    ranges = timeline.ranges.of_thread(thread)
+    ranges = timeline.ranges.by_thread.of(thread, "start_ns", "end_ns")
     phases = phase_starts(causes, rank, thread)
     begun = phases["start_ns"].to_numpy()
     cuts = np.concatenate([edges, begun, *begin_and_end(calls), *begin_and_end(ranges)])
@@ -191,11 +191,9 @@ def _outermost_calls(timeline: Timeline, causes: Causes, thread: int, edges: Int
     waits = causes.waits["call_index"].filter(causes.waits["thread"] == thread)
     waiting = np.zeros(len(timeline.calls), np.bool_)
     waiting[waits.to_numpy()] = True
-    calls = timeline.calls[["start_ns", "end_ns", "api", "role"]].with_row_index("call_index")
-    here = (
-        (column_of(timeline.calls, "thread") == thread) & (calls["end_ns"] > edges[0]) & (calls["start_ns"] < edges[-1])
-    )
-    calls = kept(calls, here)
+    calls = timeline.calls_of.of(thread, "start_ns", "end_ns", "api", "role")
+    calls = calls.hstack([timeline.calls_of.at(thread).rename("call_index")])
+    calls = kept(calls, (calls["end_ns"] > edges[0]) & (calls["start_ns"] < edges[-1]))
     outer = kept(calls, outermost(np.zeros(len(calls), np.int64), *begin_and_end(calls)))
     api = outer["api"].cast(pl.String)
     return outer[["start_ns", "end_ns"]].hstack(

@@ -93,7 +93,7 @@ def _stretches(timeline: Timeline, submitted: pl.DataFrame, gpu: int, thread: in
 
     A place is the role launched last, the calls made since, and the API that ends the stretch.
     """
-    index = timeline.calls.select(pl.col("thread") == thread).to_series().arg_true()
+    index = timeline.calls_of.at(thread)
     own = on_gpu(submitted, gpu)
     mine = (column_of(own, "thread") == thread) & own["role"].is_not_null()
     launched = kept(own[["call_index", "role", "phase"]], mine)

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import polars as pl
 
+from bubblefinder.causes.collectives import find_collectives, find_joint_replays
 from bubblefinder.causes.decode import operation_rows, p50
 from bubblefinder.causes.step_parts import SkewFacts
-from bubblefinder.lookup import kept
 from bubblefinder.timeline.model import LATE
 from bubblefinder.trace.model import GRAPH
 
@@ -18,39 +18,54 @@ if TYPE_CHECKING:
 
     from bubblefinder.causes.decode import RankSteps
     from bubblefinder.causes.model import Causes
+    from bubblefinder.steps.model import Steps
     from bubblefinder.timeline.model import Timeline
 
 
 class Met(NamedTuple):
-    """Where ranks meet, see `causes.collectives`: in collectives, or in replays that were recorded as one block."""
+    """Where ranks meet, see `causes.collectives`: in collectives, or in replays that were recorded as one block.
+
+    Attributes:
+        collectives: of all ranks.
+        late_in_collectives: those of the rank that came last to each, by time, with the role of their replay, the rank
+            that waited longest (`waiting_gpu`) and how much longer (`skew`).
+        late_in_replays: the same of replays.
+    """
 
     collectives: pl.DataFrame
-    replays: pl.DataFrame
+    late_in_collectives: pl.DataFrame
+    late_in_replays: pl.DataFrame
 
 
-def skew_facts(
-    timeline: Timeline, lane: RankSteps, every: list[RankSteps], met: Met, causes: Causes
-) -> Iterator[SkewFacts]:
-    """Yield what other ranks wait in for this one: its own collectives, or replays, are the shortest there."""
-    if len(met.collectives):
+def find_met(timeline: Timeline, steps: Steps, causes: Causes) -> Met:
+    """Return where the ranks of a capture meet, and who came last."""
+    met = late = find_collectives(timeline)
+    if len(met):
         roles = causes.submitted[["replay_index", "gpu", "role"]].drop_nulls()
-        late = _late(met.collectives.join(roles, on=["replay_index", "gpu"], how="left"), lane)
+        late = _late(met.join(roles, on=["replay_index", "gpu"], how="left"))
+    replays = find_joint_replays(timeline, steps.replays["role"])
+    return Met(met, late, _late(_with_rows(timeline, replays)) if len(replays) else replays)
+
+
+def skew_facts(timeline: Timeline, lane: RankSteps, every: list[RankSteps], met: Met) -> Iterator[SkewFacts]:
+    """Yield what other ranks wait in for this one: its own collectives, or replays, are the shortest there."""
+    if len(met.late_in_collectives):
+        late = lane.rows_of(met.late_in_collectives)
         for (name, role), same in late.partition_by("name", "role", as_dict=True, maintain_order=True).items():
             yield _skew(timeline, lane, every, same, str(timeline.trace.names.get(name, "?")), role)
-    if len(met.replays):
-        late = _late(_with_rows(timeline, met.replays), lane)
+    if len(met.late_in_replays):
+        late = lane.rows_of(met.late_in_replays)
         for (role,), same in late.partition_by("role", as_dict=True, maintain_order=True).items():
             yield _skew(timeline, lane, every, same, None, role)
 
 
-def _late(met: pl.DataFrame, lane: RankSteps) -> pl.DataFrame:
-    """Return what a rank came last to, with the rank that waited longest there and how long."""
+def _late(met: pl.DataFrame) -> pl.DataFrame:
+    """Return what the rank did that came last each time, with the rank that waited longest there and how long."""
     met = met.with_columns(length=pl.col("end_ns") - pl.col("start_ns"))
     longest = met.sort("length", descending=True).unique("collective", keep="first", maintain_order=True)
     shortest = met.sort("length").unique("collective", keep="first", maintain_order=True)
-    late = kept(shortest, shortest["gpu"] == lane.gpu).select("collective")
     waiting = longest.select("collective", waiting_gpu="gpu", longest="length")
-    pairs = lane.rows_of(met).join(late, on="collective").join(waiting, on="collective")
+    pairs = met.join(shortest[["collective", "gpu"]], on=["collective", "gpu"]).join(waiting, on="collective")
     return pairs.with_columns(skew=pl.col("longest") - pl.col("length")).sort("start_ns")
 
 

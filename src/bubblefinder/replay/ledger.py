@@ -13,7 +13,7 @@ from bubblefinder.lookup import NOWHERE, kept, places
 from bubblefinder.replay.record import by_block
 from bubblefinder.timeline.ledger import COLUMNS as IDLE_COLUMNS
 from bubblefinder.timeline.ledger import window_ledger
-from bubblefinder.timeline.model import EXPLAINED, LEDGER_CLASSES, IdleClass
+from bubblefinder.timeline.model import EXPLAINED, LEDGER_CLASSES, IdleClass, on_gpu
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -70,7 +70,7 @@ def recorded_steps(timeline: Timeline, model: Model, rows: pl.DataFrame) -> Reco
     ledger = window_ledger(timeline, gpu, model.recorded[begin], model.recorded[end])
     if not kept(timeline.replays, timeline.replays["gpu"] == gpu)["nodes"].count():
         ledger = ledger.with_columns(intra_graph_ns=pl.lit(None, pl.Int64))
-    idle = _idle_before(timeline, model)
+    idle = _idle_before(timeline, model, gpu)
     blocks = np.flatnonzero((model.blocks["gpu"] == gpu).to_numpy())
     known = places(model.blocks["call"])[blocks] != NOWHERE
     explained = idle[blocks][:, [int(part) for part in EXPLAINED]].sum(axis=1) == idle[blocks].sum(axis=1)
@@ -78,13 +78,11 @@ def recorded_steps(timeline: Timeline, model: Model, rows: pl.DataFrame) -> Reco
     return Recorded(rows[list(COLUMNS)], begin, end, blocks, idle[blocks], known & explained)
 
 
-def _idle_before(timeline: Timeline, model: Model) -> Ints:
-    """Return the idle before each block that its operations ended, by class; the idle inside it is its own."""
-    lengths = (timeline.pieces["end_ns"] - timeline.pieces["start_ns"]).rename("idle_ns")
-    pieces = timeline.pieces[["idle_class", "end_ns"]].hstack([lengths])
-    rows = by_block(
-        timeline.operations, model.blocks, pieces, timeline.gaps["after_index"][timeline.pieces["gap_index"]]
-    )
+def _idle_before(timeline: Timeline, model: Model, gpu: int) -> Ints:
+    """Return the idle before each block that its operations ended on a GPU, by class; idle inside it is its own."""
+    mine = on_gpu(timeline.pieces, gpu)
+    pieces = mine.select("idle_class", "end_ns", idle_ns=pl.col("end_ns") - pl.col("start_ns"))
+    rows = by_block(timeline.operations, model.blocks, pieces, timeline.gaps["after_index"][mine["gap_index"]])
     rows = kept(rows, rows["end_ns"] <= model.blocks["start_ns"][rows["block"]])
     result = np.zeros((len(model.blocks), len(IdleClass)), np.int64)
     np.add.at(result, (rows["block"].to_numpy(), rows["idle_class"].to_numpy()), rows["idle_ns"].to_numpy())

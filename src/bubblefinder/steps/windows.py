@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from bubblefinder.intervals import begin_and_end, distinct, last_before, median
-from bubblefinder.lookup import NOWHERE, column_of, kept, nullable, numbered
+from bubblefinder.lookup import NOWHERE, column_of, kept, nullable, numbered, order_of
 from bubblefinder.steps import thresholds
 from bubblefinder.steps.boundaries import lane_launches, mark_boundaries
 from bubblefinder.steps.content import content_of
@@ -127,12 +127,12 @@ def _waiting(timeline: Timeline, lane: RankWork) -> Waiting:
     if len(slept):
         mine = np.isin(slept["thread"].to_numpy(), launched)
         slept = kept(slept, mine).filter(pl.col("name").str.contains(_SLEEPS))
-    called = kept(
-        timeline.calls[["start_ns", "api"]], np.isin(column_of(timeline.calls, "thread").to_numpy(), launched)
-    )
+    called = pl.concat([timeline.calls_of.of(thread, "start_ns", "api") for thread in (None, *launched.tolist())])
     loading = [api for api in called["api"].unique() if api is not None and _LOADS.search(api)]
-    called = called.with_columns(loads=pl.col("api").cast(pl.String).is_in(loading)).sort("start_ns")
-    return Waiting(*begin_and_end(slept), called["start_ns"].to_numpy(), called["loads"].to_numpy())
+    loads = called["api"].is_in(loading).fill_null(value=False).to_numpy()
+    order = order_of([called["start_ns"].to_numpy()])
+    at = slice(None) if order is None else order
+    return Waiting(*begin_and_end(slept), called["start_ns"].to_numpy()[at], loads[at])
 
 
 def _prefill_by_nvtx(timeline: Timeline, lane: RankWork, starts: Ints) -> Bools:

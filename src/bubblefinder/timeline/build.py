@@ -12,7 +12,7 @@ import polars as pl
 
 from bubblefinder.errors import CannotAnswerError, InternalError
 from bubblefinder.intervals import Cover, Ints, begin_and_end, empty, union, union_of
-from bubblefinder.lookup import column_of, each_once, kept
+from bubblefinder.lookup import ByThread, column_of, each_once, kept
 from bubblefinder.timeline import gaps as gaps_module
 from bubblefinder.timeline.gaps import NEVER, Gaps, Pieces
 from bubblefinder.timeline.launches import (
@@ -101,11 +101,12 @@ def build_timeline(trace: Trace) -> Timeline:
         operations=operations,
         calls=calls,
         replays=replays,
-        gaps=pl.concat([gpu.gaps for gpu in found]),
+        gaps=_together([gpu.gaps for gpu in found]),
         pieces=_concat_pieces(found),
-        busy=pl.concat([gpu.busy for gpu in found]),
+        busy=_together([gpu.busy for gpu in found]),
         leads=leads,
         ranges=Ranges(user_ranges(trace.nvtx)),
+        calls_of=ByThread(calls),
         devices=tuple(_with_run_ahead(device, leads) for device in devices),
         notes=timeline_notes(operations, calls, devices, mode, walked=walked, outlived=[gpu.outlived for gpu in found]),
         walked=walked,
@@ -298,7 +299,14 @@ def _on(gpu: int, **columns: NDArray[np.integer] | pl.Series) -> pl.DataFrame:
 
 def _concat_pieces(found: Sequence[_Gpu]) -> pl.DataFrame:
     offsets = np.cumsum([0, *(len(gpu.gaps) for gpu in found)])
-    return pl.concat(
-        gpu.pieces.with_columns((pl.col("gap_index") + int(offset)).cast(pl.UInt32))
-        for gpu, offset in zip(found, offsets, strict=False)
+    return _together(
+        [
+            gpu.pieces.with_columns((pl.col("gap_index") + int(offset)).cast(pl.UInt32))
+            for gpu, offset in zip(found, offsets, strict=False)
+        ]
     )
+
+
+def _together(frames: list[pl.DataFrame]) -> pl.DataFrame:
+    """Put the frames of all GPUs behind each other, in one piece: numpy would copy a column of several at each look."""
+    return pl.concat(frames, rechunk=len(frames) > 1)

@@ -13,6 +13,7 @@ from bubblefinder.lookup import column_of
 if TYPE_CHECKING:
     import polars as pl
 
+    from bubblefinder.lookup import ByThread
     from bubblefinder.timeline.ranges import Ranges
     from bubblefinder.trace.model import QualityNote, Trace
 
@@ -94,6 +95,7 @@ class Timeline:
         devices: one entry a GPU with operations.
         notes: what building found out, beyond the trace's own notes.
         ranges: the NVTX ranges of the program and its framework, see `ranges.user_ranges`.
+        calls_of: the calls of each thread.
         walked: whether the profiler walked the stack at most launch calls: the names hold, the times are those of a far
             slower program.
     """
@@ -109,6 +111,7 @@ class Timeline:
     leads: pl.DataFrame
     devices: tuple[Device, ...]
     ranges: Ranges
+    calls_of: ByThread
     notes: tuple[QualityNote, ...] = ()
     walked: bool = False
 

@@ -10,11 +10,9 @@ import numpy as np
 import polars as pl
 
 from bubblefinder.intervals import distinct, last_before, places_of
-from bubblefinder.lookup import nullable
+from bubblefinder.lookup import ByThread, nullable, places
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from bubblefinder.intervals import Bools, Ints
 
 NEVER_CLOSED: Final = np.iinfo(np.int64).max
@@ -90,19 +88,13 @@ class Ranges:
     rows: pl.DataFrame
 
     @cached_property
-    def _of_thread(self) -> dict[int, Ints]:
-        """The positions of each thread's ranges."""
-        grouped = self.rows[["thread"]].with_row_index("position").group_by("thread").agg("position")
-        return {thread: positions.cast(pl.Int64).to_numpy() for thread, positions in _columns(grouped)}
+    def by_thread(self) -> ByThread:
+        """The ranges of each thread."""
+        return ByThread(self.rows)
 
     @cached_property
     def _levels_of(self) -> dict[int, list[_Level]]:
         return {}
-
-    def of_thread(self, thread: int) -> pl.DataFrame:
-        """Return the rows of one thread."""
-        positions = self._of_thread.get(thread, np.empty(0, np.int64))
-        return self.rows if len(positions) == len(self.rows) else self.rows[positions]
 
     def named(self, pattern: str) -> pl.DataFrame:
         """Return the rows whose text a regular expression is found in."""
@@ -133,7 +125,7 @@ class Ranges:
     def open_at(self, threads: Ints, times: Ints) -> list[Ints]:
         """Return, from the outermost nesting level inwards, the position of the range open at each time (-1: none)."""
         found: list[Ints] = []
-        for thread in self._of_thread.keys() & set(distinct(threads).tolist()):
+        for thread in self.by_thread.positions.keys() & set(distinct(threads).tolist()):
             mine = np.flatnonzero(threads == thread)
             for depth, level in enumerate(self._levels(thread)):
                 if depth == len(found):
@@ -146,7 +138,7 @@ class Ranges:
     def steady(self, thread: int, lows: Ints, highs: Ints) -> Bools:
         """Tell in which stretches of time, both ends included, none of a thread's ranges opens or closes."""
         still = np.ones(len(lows), np.bool_)
-        for level in self._levels(thread) if thread in self._of_thread else ():
+        for level in self._levels(thread) if thread in self.by_thread.positions else ():
             last = last_before(lows, level.starts)
             ends = np.append(level.ends, NEVER_CLOSED)[last]
             still &= last_before(highs, level.starts) == last
@@ -155,15 +147,10 @@ class Ranges:
 
     def _levels(self, thread: int) -> list[_Level]:
         if thread not in self._levels_of:
-            positions = self._of_thread[thread]
+            positions = places(self.by_thread.positions[thread])
             starts, ends = (self.rows[name].to_numpy()[positions] for name in ("start_ns", "end_ns"))
             order = np.lexsort((-ends, starts))
             positions, starts, ends = positions[order], starts[order], ends[order]
             depth = np.arange(1, len(starts) + 1) - np.searchsorted(np.sort(ends), starts, side="right")
             self._levels_of[thread] = [_Level(positions[at], starts[at], ends[at]) for at in places_of(depth)]
         return self._levels_of[thread]
-
-
-def _columns(grouped: pl.DataFrame) -> Iterator[tuple[int, pl.Series]]:
-    """Yield each thread and its positions."""
-    return zip(grouped["thread"].to_list(), grouped["position"], strict=True)

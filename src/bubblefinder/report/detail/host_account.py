@@ -10,7 +10,17 @@ import polars as pl
 
 from bubblefinder.causes.places import general
 from bubblefinder.intervals import Bools, Ints, begin_and_end, held_by, last_before, outermost, split
-from bubblefinder.lookup import NOWHERE, Timetable, column_of, kept, nullable, numbered, order_of, positions, taken
+from bubblefinder.lookup import (
+    NOWHERE,
+    ByThread,
+    Timetable,
+    column_of,
+    kept,
+    nullable,
+    numbered,
+    positions,
+    taken,
+)
 from bubblefinder.report.account import CallAccount, IdleAccount
 from bubblefinder.report.detail.tables import class_name, labels
 from bubblefinder.report.sentences import plain
@@ -109,15 +119,15 @@ def _edges(timeline: Timeline, thread: int | None) -> list[Ints]:
     """Return when a thread began and ended its calls and ranges; nothing for an unknown one."""
     if thread is None:
         return []
-    mine = [rows[["start_ns", "end_ns"]].filter(column_of(rows, "thread") == thread) for rows in _sources(timeline)]
-    return [frame[name].to_numpy() for frame in (*mine, timeline.ranges.of_thread(thread)) for name in _SIDES]
+    sources = (*_sources(timeline), timeline.ranges.by_thread)
+    return [side for rows in sources for side in begin_and_end(rows.of(thread, *_SIDES))]
 
 
-def _sources(timeline: Timeline) -> Iterator[pl.DataFrame]:
+def _sources(timeline: Timeline) -> Iterator[ByThread]:
     """Yield the calls of CUDA, and those of the operating system if any were traced."""
-    yield timeline.calls
+    yield timeline.calls_of
     if len(timeline.trace.os_calls):
-        yield timeline.trace.os_calls
+        yield ByThread(timeline.trace.os_calls)
 
 
 def _told(timeline: Timeline, steps: Steps, parts: pl.DataFrame) -> pl.DataFrame:
@@ -142,26 +152,27 @@ def _told(timeline: Timeline, steps: Steps, parts: pl.DataFrame) -> pl.DataFrame
 
 def _during(timeline: Timeline, parts: pl.DataFrame) -> pl.Series:
     """Return the call that each part's thread sat in: of CUDA, else of the operating system, else none."""
-    sat = [
-        _outermost(rows[["thread", *_SIDES]].hstack([rows[name].rename("name")]), parts)
-        for rows, name in zip(_sources(timeline), ("api", "name"), strict=False)
-    ]
+    sat = [_outermost(rows, name, parts) for rows, name in zip(_sources(timeline), ("api", "name"), strict=False)]
     return pl.select(pl.coalesce(*sat, pl.lit(HOST_WORK, pl.Categorical))).to_series()
 
 
-def _outermost(rows: pl.DataFrame, parts: pl.DataFrame) -> pl.Series:
+def _outermost(rows: ByThread, name: str, parts: pl.DataFrame) -> pl.Series:
     """Return the name of the outermost row of each part's thread that was open when the part began."""
-    starts, ends = begin_and_end(rows)
     times = parts["start_ns"].sort().to_numpy()
-    open_then = last_before(ends - 1, times) > last_before(starts - 1, times)
-    rows = kept(rows, open_then).filter(pl.col("thread").is_in(parts["thread"].unique().implode()))
-    order = order_of([rows[name].to_numpy() for name in ("thread", "start_ns")])
-    ordered = rows if order is None else rows[order]
+    threads = parts["thread"].drop_nulls().unique().sort()
+    mine = [_open_at(rows.of(thread, "thread", *_SIDES, name), times) for thread in threads]
+    ordered = pl.concat([rows.of(None, "thread", *_SIDES, name), *mine], rechunk=True)
     outer = kept(ordered, outermost(ordered["thread"].to_numpy(), *begin_and_end(ordered)))
     times = parts["start_ns"].to_numpy()
     last = Timetable.of(outer, ("thread",), "start_ns").last(parts[["thread"]], times)
     ended = np.append(outer["end_ns"].to_numpy(), np.iinfo(np.int64).min)[last]
-    return outer["name"].cast(pl.Categorical)[nullable(np.where(times < ended, last, NOWHERE))]
+    return outer[name].cast(pl.Categorical)[nullable(np.where(times < ended, last, NOWHERE))]
+
+
+def _open_at(rows: pl.DataFrame, times: Ints) -> pl.DataFrame:
+    """Return the rows that are open at any of sorted times."""
+    starts, ends = begin_and_end(rows)
+    return kept(rows, last_before(ends - 1, times) > last_before(starts - 1, times))
 
 
 def _waits(causes: Causes, charges: pl.DataFrame, parts: pl.DataFrame) -> pl.Series:
@@ -189,10 +200,7 @@ def calls_of(timeline: Timeline, steps: Steps, rank: Rank, span: tuple[int, int]
     """Return the calls that a rank's launching threads made between two times, by what they do, the longest first."""
     firsts = _first_operations(timeline, steps, rank)
     launchers = column_of(timeline.calls, "thread")[firsts["call_index"]].unique()
-    calls = timeline.calls[["thread", *_SIDES, "api", "role"]].with_row_index("call_index")
-    first, last = calls["start_ns"].to_numpy().searchsorted(span)
-    calls = calls[int(first) : int(last)]
-    calls = kept(calls, calls["thread"].is_in(launchers.implode()))
+    calls = pl.concat([_made_by(timeline, thread, span) for thread in (None, *launchers.sort())])
     launched = positions(firsts["call_index"].to_numpy(), calls["call_index"].to_numpy(), len(timeline.calls))
     told = calls.hstack(taken(firsts[["on", "blocking"]], launched)).select(
         "api",
@@ -203,6 +211,14 @@ def calls_of(timeline: Timeline, steps: Steps, rank: Rank, span: tuple[int, int]
     rows = pl.concat([_summed(told), _summed(_between(timeline, calls[["thread", "start_ns", "end_ns"]]))])
     longest = rows.sort("ns", "api", "on", descending=[True, False, False]).head(MOST_CALLS)
     return [CallAccount(**row) for row in longest.iter_rows(named=True)]
+
+
+def _made_by(timeline: Timeline, thread: int | None, span: tuple[int, int]) -> pl.DataFrame:
+    """Return the calls that a thread made between two times, with their positions."""
+    rows = timeline.calls_of
+    mine = rows.of(thread, "thread", *_SIDES, "api", "role").hstack([rows.at(thread).rename("call_index")])
+    first, last = mine["start_ns"].to_numpy().searchsorted(span)
+    return mine[int(first) : int(last)]
 
 
 def _summed(calls: pl.DataFrame) -> pl.DataFrame:
@@ -228,7 +244,7 @@ def _between(timeline: Timeline, calls: pl.DataFrame) -> pl.DataFrame:
     for (thread,), mine in calls.partition_by("thread", as_dict=True, maintain_order=True).items():
         starts, ends = begin_and_end(mine)
         ended = np.maximum.accumulate(ends)[:-1]
-        cuts = np.concatenate(begin_and_end(timeline.ranges.of_thread(thread)))
+        cuts = np.concatenate(begin_and_end(timeline.ranges.by_thread.of(thread, *_SIDES)))
         lower, upper, _ = split(ended, np.maximum(starts[1:], ended), cuts)
         inside = timeline.ranges.innermost(np.full(len(lower), thread), lower)
         cut.append(pl.DataFrame({"on": _places(timeline, inside), "ns": upper - lower}))
