@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from bubblefinder import lookup
 from bubblefinder.lookup import (
     NOWHERE,
+    ByThread,
     Timetable,
     again,
     each_once,
@@ -124,3 +125,13 @@ def test_few_rows_are_kept_and_taken_as_many_are(small: int, monkeypatch: pytest
     assert taken(rows, np.array([2, NOWHERE, 0])).rows() == [(3, None), (None, None), (1, 4)]
     assert taken(rows.clear(), np.array([NOWHERE])).rows() == [(None, None)]
     assert places(rows["number"]).tolist() == [4, 5, NOWHERE]
+
+
+@given(st.lists(st.none() | st.integers(0, 2), max_size=20))
+def test_the_rows_of_each_thread_are_its_own_in_order(threads: list[int | None]) -> None:
+    rows = pl.DataFrame({"thread": pl.Series(threads, dtype=pl.Int64), "number": pl.Series(range(len(threads)))})
+    by_thread = ByThread(rows)
+    for thread in (None, 0, 1, 2, 3):
+        mine = [number for number, one in enumerate(threads) if one == thread and one is not None]
+        assert by_thread.at(thread).to_list() == mine
+        assert by_thread.of(thread, "number")["number"].to_list() == mine

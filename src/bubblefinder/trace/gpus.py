@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING, Final
 
+import numpy as np
 import polars as pl
 
+from bubblefinder.lookup import numbered
 from bubblefinder.trace import schema
 from bubblefinder.trace.model import pid_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from bubblefinder.intervals import Ints
     from bubblefinder.trace.quality import Tally
     from bubblefinder.trace.schema import Source
 
@@ -20,7 +23,7 @@ _NO_DEVICE: Final = 0x7FFF_FFFF
 _SLICE: Final = "MIG-"
 _NAMED_SLICE: Final = r"\bMIG\b"
 _PLACE: Final = ["process", "context", "device"]
-_PLACED: Final = {"process": pl.Int64, "context": pl.Int32, "device": pl.Int64, "used": pl.Int32, "gpu": pl.Int32}
+_PLACED: Final = {"device": pl.Int32, "gpu": pl.Int32}
 
 
 def place(operations: pl.DataFrame, source: Source, tally: Tally) -> pl.DataFrame:
@@ -39,27 +42,26 @@ def place(operations: pl.DataFrame, source: Source, tally: Tally) -> pl.DataFram
     Returns:
         The operations with `device` and `gpu` (both Int32), in the same order.
     """
-    places = _places(operations)
+    places, number = _places(operations)
     by_context = _devices_of_contexts(source)
     seen = [(process, device) for process, _, device, _ in places]
     by_process = _only_devices([*seen, *((process, device) for (process, _), device in by_context.items())])
     gpus = _gpus_of_devices(source, sorted({process for process, *_ in places}), tally)
-    placed = []
+    placed: list[tuple[int | None, int | None]] = []
     for process, context, stored, count in places:
         device = stored if _usable(stored) else by_context.get((process, context), by_process.get(process))
         if device is None or not _usable(device):
             tally.without_device += count
+            placed.append((None, None))
             continue
         gpu = gpus.get((process, device))
         tally.assumed_gpu += count if gpu is None else 0
-        placed.append((process, context, stored, device, device if gpu is None else gpu))
-    found = pl.DataFrame(placed, schema=_PLACED, orient="row")
-    if len(placed) == len(places) == 1:
-        _, _, _, device, gpu = placed[0]
-        return _with_gpu(operations, pl.lit(device, pl.Int32), pl.lit(gpu, pl.Int32))
-    columns = operations.select(_PLACE).join(found, on=_PLACE, how="left", nulls_equal=True, maintain_order="left")
-    used = _with_gpu(operations, columns["used"], columns["gpu"])
-    return used.filter(pl.col("gpu").is_not_null()) if len(placed) < len(places) else used
+        placed.append((device, device if gpu is None else gpu))
+    if len(placed) == 1:
+        used = _with_gpu(operations, *(pl.lit(one, pl.Int32) for one in placed[0]))
+    else:
+        used = _with_gpu(operations, *pl.DataFrame(placed, schema=_PLACED, orient="row")[number])
+    return used.filter(pl.col("gpu").is_not_null()) if used["gpu"].null_count() else used
 
 
 def _with_gpu(operations: pl.DataFrame, device: pl.Expr | pl.Series, gpu: pl.Expr | pl.Series) -> pl.DataFrame:
@@ -69,17 +71,10 @@ def _with_gpu(operations: pl.DataFrame, device: pl.Expr | pl.Series, gpu: pl.Exp
     return operations.with_columns(device.alias("device"), gpu.alias("gpu")).select(names)
 
 
-def _places(operations: pl.DataFrame) -> list[tuple[int, int | None, int | None, int]]:
-    """Return each process, context and device with its number of operations; most captures have one."""
-    first = operations.head(1).select(_PLACE)
-    same = (
-        pl.all_horizontal(pl.col(name).eq_missing(first[name][0]).all() for name in _PLACE)
-        if first.height
-        else pl.lit(value=False)
-    )
-    if operations.select(same).item():
-        return [(*first.row(0), operations.height)]
-    return operations.group_by(_PLACE, maintain_order=True).len().rows()
+def _places(operations: pl.DataFrame) -> tuple[list[tuple[int, int | None, int | None, int]], Ints]:
+    """Return each process, context and device with its number of operations, and which of them each operation has."""
+    rows, number = numbered(operations.select(_PLACE))
+    return [(*row, int(count)) for row, count in zip(rows, np.bincount(number), strict=True)], number
 
 
 def _usable(device: int | None) -> bool:
