@@ -177,8 +177,8 @@ def seam_facts(
     if spans.is_empty():
         return
     glue = _glue(timeline, causes, lane)
-    idles = (owner < 0) & ~lane.pieces.charged & one_of(lane.pieces.idle_class, INTER)
-    free = np.flatnonzero(idles & _between_glue(timeline, lane, glue))
+    idles = np.flatnonzero((owner < 0) & ~lane.pieces.charged & one_of(lane.pieces.idle_class, INTER))
+    free = idles[_between_glue(timeline, lane.pieces.index[idles], glue)]
     seams = spans.select(after_role="role", before_role=pl.col("role").shift(-1)).with_row_index("seam")
     starts = spans["start_ns"].to_numpy()
     at_piece = last_before(lane.pieces.starts[free], starts)
@@ -204,13 +204,13 @@ def seam_facts(
             )
 
 
-def _between_glue(timeline: Timeline, lane: RankSteps, glue: pl.DataFrame) -> Bools:
+def _between_glue(timeline: Timeline, pieces: Ints, glue: pl.DataFrame) -> Bools:
     """Tell the pieces of gaps that a glue kernel ends and that no replay opens.
 
     The gap before the first kernel of a chain is what the host did before it, and the one behind the last belongs to
     the launch that ends it: fusing the chain takes neither away.
     """
-    gap = timeline.pieces["gap_index"][lane.pieces.index]
+    gap = timeline.pieces["gap_index"][pieces]
     around = taken(timeline.gaps[["before_index", "after_index"]], gap)
     eager = column_of(timeline.operations, "replay_index")[around["before_index"]].is_null()
     behind = timeline.operations["kind"][around["before_index"]] == KERNEL

@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
+from bubblefinder.lookup import kept
 from bubblefinder.trace.model import GRAPH, KERNEL, MEMCPY, MEMSET
 
 if TYPE_CHECKING:
+    from bubblefinder.intervals import Ints
     from bubblefinder.timeline.model import Timeline
 
 NODE_KINDS: Final = ("kernel_node", "branch_node", "dependent_node", "memset_node", "copy_node")
@@ -19,10 +21,13 @@ _MEMSET_BY_KERNEL_BYTES: Final = 16_384
 _TOLD_BY: Final = ("kind", "start_ns", "end_ns", "stream", "bytes", "replay_index")
 
 
-def graph_nodes(timeline: Timeline) -> pl.DataFrame:
-    """Return replay_index and node_kind (position in `NODE_KINDS`) of the graph nodes of all GPUs."""
+def graph_nodes(timeline: Timeline, replays: Ints) -> pl.DataFrame:
+    """Return replay_index and node_kind (position in `NODE_KINDS`) of the nodes of some replays."""
     operations = timeline.operations[[*_TOLD_BY]]
-    nodes = operations.filter(pl.col("replay_index").is_not_null() & (pl.col("kind") != GRAPH))
+    wanted = np.zeros(len(timeline.replays) + 1, np.bool_)
+    wanted[replays] = True
+    asked = wanted[operations["replay_index"].fill_null(len(timeline.replays)).to_numpy()]
+    nodes = kept(operations, asked & (operations["kind"].to_numpy() != GRAPH))
     return nodes.select("replay_index", node_kind=_node_kinds(nodes))
 
 

@@ -112,7 +112,7 @@ def _function_edges(timeline: Timeline, model: Model) -> Ints:
 def _nodes_of(timeline: Timeline, model: Model) -> Ints:
     """Return how many graph nodes of each kind each block has."""
     numbered = model.blocks[["replay_index"]].with_row_index("block").drop_nulls()
-    found = graph_nodes(timeline).join(numbered, on="replay_index")
+    found = graph_nodes(timeline, numbered["replay_index"].to_numpy()).join(numbered, on="replay_index")
     both = found["block"].to_numpy().astype(np.int64) * len(NODE_KINDS) + found["node_kind"].to_numpy()
     return np.bincount(both, minlength=len(model.blocks) * len(NODE_KINDS)).reshape(-1, len(NODE_KINDS))
 

@@ -188,7 +188,7 @@ def _analyse(gpu: int, trace: Trace, operations: pl.DataFrame, launches: Launche
     def ended(positions: Ints) -> Ints:
         return launches.column("end_ns", NEVER, positions + offset)
 
-    gaps = gaps_module.find_gaps(starts, ends, began)
+    busy, gaps = gaps_module.busy_and_gaps(starts, ends, began)
     processes = tuple(mine["process"].unique().sort().to_list())
     spans = kept(replays, replays["gpu"] == gpu)
     lost = _lost_calls(launches.calls, processes)
@@ -201,7 +201,6 @@ def _analyse(gpu: int, trace: Trace, operations: pl.DataFrame, launches: Launche
         replays=_measured(spans),
         lost=_both(_tainted(gaps, launches, lost, offset), beyond),
     )
-    busy = union(starts, ends)
     device = _device(gpu, processes, busy, spans, launches, lost)
     _check_ledger(device, busy, pieces)
     return _Gpu(

@@ -80,6 +80,20 @@ def find_gaps(starts: Ints, ends: Ints, began: CallTimes) -> Gaps:
     return Gaps(opened, closed, before, after)
 
 
+def busy_and_gaps(starts: Ints, ends: Ints, began: CallTimes) -> tuple[Cover, Gaps]:
+    """Return when any of the operations ran, and the gaps between, which share the memory of their times.
+
+    Args:
+        starts: as for `find_gaps`; at least one operation takes time.
+        ends: as for `find_gaps`.
+        began: as for `find_gaps`.
+    """
+    found, lasting = find_gaps(starts, ends, began), ends > starts
+    first, last = starts[np.argmax(lasting)], ends.max(where=lasting, initial=LONG_AGO)
+    busy = Cover(np.append(first, found.ends), np.append(found.starts, last))
+    return busy, Gaps(busy.ends[:-1], busy.starts[1:], found.before, found.after)
+
+
 def _first_launched(group: Ints, candidate: Ints, began: CallTimes) -> Ints:
     """Return for each group the candidate that was launched first."""
     order = np.lexsort((candidate, began(candidate), group))

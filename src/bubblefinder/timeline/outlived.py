@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 
 from bubblefinder.intervals import Cover, begin_and_end, empty, union, union_of
-from bubblefinder.lookup import kept
+from bubblefinder.lookup import column_of, kept
 from bubblefinder.timeline.apis import CallRole
 
 if TYPE_CHECKING:
@@ -51,8 +51,8 @@ def outlived(operations: pl.DataFrame, calls: pl.DataFrame, processes: Sequence[
 
 def _beyond(operations: pl.DataFrame, waits: pl.DataFrame, process: int) -> pl.DataFrame:
     """Return the waits that ended while nothing of the process ran, with `over_ns`: since when that was so for them."""
-    mine = kept(operations, operations["process"] == process)
-    busy = union_of(mine)
+    times = operations[["start_ns", "end_ns"]]
+    busy = union_of(kept(times, column_of(operations, "process") == process))
     starts, ends = begin_and_end(waits)
     position = np.searchsorted(busy.starts, ends, side="left") - 1
     known = position >= 0

@@ -2,6 +2,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from bubblefinder.replay.graph_nodes import NODE_KINDS, graph_nodes
 from bubblefinder.timeline.build import build_timeline
 from bubblefinder.trace.model import KERNEL, MEMCPY, MEMSET
@@ -34,6 +36,6 @@ def graph_of_every_kind() -> Timeline:
 
 
 def test_every_node_has_its_kind() -> None:
-    nodes = graph_nodes(graph_of_every_kind())
+    nodes = graph_nodes(graph_of_every_kind(), np.array([0]))
     kinds = [NODE_KINDS[kind].removesuffix("_node") for kind in nodes["node_kind"]]
     assert kinds == ["kernel", "kernel", "dependent", "branch", "copy", "memset", "kernel"]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import polars as pl
 
-from bubblefinder.intervals import Ints, begin_and_end, every_position, within
+from bubblefinder.intervals import Ints, begin_and_end, distinct, every_position, held_by, within
 from bubblefinder.lookup import column_of, kept, places
 from bubblefinder.report.account import Account, EagerAccount, RoleAccount, Shapes
 from bubblefinder.report.detail.host_account import calls_of, idle_of
@@ -85,14 +85,18 @@ def _work(timeline: Timeline, steps: Steps, rank: Rank, seen: pl.DataFrame) -> p
     operations = on_gpu(timeline.operations, rank.gpu)
     starts, ends = begin_and_end(operations)
     low, high = begin_and_end(seen)
-    before = np.concatenate((starts[:1], np.maximum.accumulate(ends)[:-1]))
+    reach = np.maximum.accumulate(ends)
+    ended, idle = _ended(timeline, rank, low, high)
+    within_reach, _ = every_position(np.searchsorted(reach, low, side="right"), np.searchsorted(starts, high))
+    at = distinct(np.concatenate([within_reach, ended]))
+    before = np.where(at > 0, reach[at - 1], starts[:1])
+    starts, ends = starts[at], ends[at]
     owner, lengths, _ = within(np.maximum(starts, before), np.maximum(ends, before), low, high)
-    own = _summed(owner, lengths, len(starts))
-    gaps = _ended(timeline, rank, low, high, len(starts))
-    counted = np.zeros(len(starts), np.bool_)
-    counted[every_position(np.searchsorted(starts, low), np.searchsorted(starts, high))[0]] = True
+    own = _summed(owner, lengths, len(at))
+    gaps = _summed(np.searchsorted(at, ended), idle, len(at))
+    counted = held_by(starts, low, high) >= 0
     shown = np.flatnonzero(counted | (own > 0) | (gaps > 0))
-    frame = operations[list(_TOLD_BY)][shown]
+    frame = operations[list(_TOLD_BY)][at[shown]]
     replays = timeline.replays[["graph", "start_ns"]].hstack([steps.roles])[frame["replay_index"]]
     return frame.with_columns(
         replays["role"],
@@ -112,14 +116,14 @@ def _summed(owner: Ints, lengths: Ints, count: int) -> Ints:
     return np.bincount(owner, weights=lengths, minlength=count).astype(np.int64)
 
 
-def _ended(timeline: Timeline, rank: Rank, low: Ints, high: Ints, count: int) -> Ints:
-    """Return the idle time inside replays that each operation of the GPU ended, in some windows."""
+def _ended(timeline: Timeline, rank: Rank, low: Ints, high: Ints) -> tuple[Ints, Ints]:
+    """Return which operations of the GPU ended idle time inside replays in some windows, and how long that was."""
     pieces = on_gpu(timeline.pieces, rank.gpu)
-    pieces = kept(pieces, pieces["idle_class"] == int(IdleClass.INTRA_GRAPH))
     position, lengths, _ = within(*begin_and_end(pieces), low, high)
+    inner = pieces["idle_class"].to_numpy()[position] == IdleClass.INTRA_GRAPH
+    gap = pieces["gap_index"].to_numpy()[position[inner]]
     first = int(column_of(timeline.operations, "gpu").search_sorted(rank.gpu))
-    gap = pieces["gap_index"].to_numpy()[position]
-    return _summed(timeline.gaps["after_index"].to_numpy()[gap].astype(np.int64) - first, lengths, count)
+    return timeline.gaps["after_index"].to_numpy()[gap].astype(np.int64) - first, lengths[inner]
 
 
 def _early(operations: pl.DataFrame, starts: Ints, ends: Ints) -> Ints:
