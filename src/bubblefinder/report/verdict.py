@@ -68,14 +68,15 @@ def leading_finding(report: Report) -> Finding | None:
     return next((finding for finding in report.findings if finding.severity != "info"), None)
 
 
-def _names_only(report: Report) -> bool:
+def names_only(report: Report) -> bool:
+    """Return whether a capture names its calls alone: walking the stack at each made its times another program's."""
     return any(note.code == "stack-walked" for note in report.quality)
 
 
 def _headline(report: Report) -> tuple[str, str]:
     if report.trace.capture_mode == "unseen":
         return "", "This capture can't say how much the GPU idles: the work of its graph launches is not in the export."
-    if _names_only(report):
+    if names_only(report):
         return "", "This capture names calls; its times are those of a program slowed by walking the stack at each."
     ratio = report.steps.bubble_share
     if not report.steps.count or (ratio.total is None and ratio.inter_graph is None):
@@ -116,7 +117,7 @@ def _window_headline(report: Report) -> tuple[str, str]:
 
 
 def _blame(report: Report) -> str:
-    if _names_only(report):
+    if names_only(report):
         named = plural(len(report.findings), "cause")
         return f"{named} named, without a price: take the prices from a capture without call chains."
     finding = leading_finding(report)
@@ -225,7 +226,7 @@ def is_fed(report: Report) -> bool:
     ratio, finding = report.steps.bubble_share, leading_finding(report)
     rare = finding is not None and finding.severity == "low" and _few_steps(finding, report) > 0
     inside = finding is None or finding.site.api is None or rare
-    known = report.steps.count > 0 and ratio.inter_graph is not None and not _names_only(report)
+    known = report.steps.count > 0 and ratio.inter_graph is not None and not names_only(report)
     quiet = (_for_the_host(report) or 0) < FED and not _unknown(report)
     mine = (report.steps.gpu, report.steps.pid)
     ranks = [one for one in report.steps.by_device if one.count and (one.gpu, one.pid) != mine]

@@ -14,7 +14,7 @@ from bubblefinder.render.kit.text import PLAIN_WIDTH, drawn, rich_table, show
 from bubblefinder.render.report.sections import NAMES, QUALITY, notes, sections
 from bubblefinder.report.many import gpu_words
 from bubblefinder.report.sentences import cost_words, plain, site_words
-from bubblefinder.report.verdict import leading_finding, verdict
+from bubblefinder.report.verdict import leading_finding, names_only, verdict
 from bubblefinder.units import plural
 
 if TYPE_CHECKING:
@@ -91,9 +91,10 @@ def _opening(report: Report) -> Iterator[RenderableType]:
 def _findings(report: Report, *, verbose: bool) -> Iterator[RenderableType]:
     if not report.findings and not report.expected:
         return
-    telling = [finding for finding in report.findings if verbose or finding.severity != "info"]
+    named = names_only(report)
+    telling = [finding for finding in report.findings if verbose or named or finding.severity != "info"]
     if telling:
-        yield _heading("Findings, gravest first")
+        yield _heading("Causes and where they are called" if named else "Findings, gravest first")
     leader = leading_finding(report)
     for finding in telling:
         full = verbose or finding is leader or finding.severity in ("high", "medium")

@@ -43,6 +43,16 @@ def test_what_is_said_of_several_places_is_said_once() -> None:
     ]
 
 
+def test_a_capture_that_names_calls_alone_says_where_each_is_called() -> None:
+    walked = QualityNote(code="stack-walked", level="warn", message="walked")
+    read = Site(api="cudaMemcpyAsync", frame="prepare_decode (scheduler.py)")
+    report = sample_report(findings=[finding(title="A scalar is read", severity="info", site=read)])
+    assert "prepare_decode" not in render(report)
+    text = render(replace(report, quality=[walked]))
+    assert "cudaMemcpyAsync, in prepare_decode (scheduler.py)" in text
+    assert "For information" not in text
+
+
 def test_why_windows_were_left_out_is_told_in_words() -> None:
     report = sample_report()
     left_out = replace(report.steps, excluded={"not_selected": 5, "tail": 1})
