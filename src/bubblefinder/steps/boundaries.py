@@ -9,15 +9,16 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
-from bubblefinder.intervals import begin_and_end, distinct, one_of
-from bubblefinder.lookup import NOWHERE, changes, column_of, kept, order_of, places
+from bubblefinder.intervals import begin_and_end, distinct
+from bubblefinder.lookup import NOWHERE, column_of, kept
 from bubblefinder.steps import thresholds
-from bubblefinder.trace.model import GRAPH, KERNEL
+from bubblefinder.steps.events import REPLAY, WAIT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from bubblefinder.intervals import Bools, Ints
+    from bubblefinder.steps.events import Events
     from bubblefinder.steps.lane import RankWork
     from bubblefinder.timeline.model import Timeline
 
@@ -118,16 +119,15 @@ def _seam_operations(timeline: Timeline, lane: RankWork, starts: Ints) -> pl.Dat
 
 @dataclass(frozen=True)
 class Launches:
-    """Calls that launched work of a lane, by their begin.
+    """Work of a lane whose calls are known, by their begin.
 
     Attributes:
         start_ns: when each began.
         thread: whose it is.
-        op_start_ns: when its first operation began.
-        weight: how many operations it launched; in a lane with replays it is 1 for a graph launch and 0 for others, so
-            that the thousands of kernels of an eager prefill don't outweigh the steps.
-        ahead: a copy that ran while kernels or graphs launched before it did, as the copies do by which a host that
-            runs ahead prepares the step after.
+        op_start_ns: when its work began.
+        weight: 1; in a lane with replays 0 for other launches than of graphs, so that the thousands of kernels of an
+            eager prefill don't outweigh the steps.
+        ahead: see `Events.ahead`.
     """
 
     start_ns: Ints
@@ -161,30 +161,13 @@ class Launches:
         return np.concatenate(([0], np.cumsum(self.weight)))
 
 
-def lane_launches(lane: RankWork, calls: pl.DataFrame) -> Launches:
-    """Return the calls that launched work of the lane."""
-    call = places(lane.operations["call_index"])
-    order = order_of((call,))
-    at = slice(None) if order is None else order
-    call = call[at]
-    first = np.flatnonzero(changes(call))
-    first = first[call[first] != NOWHERE]
-    if not len(first):
-        none = np.empty(0, np.int64)
-        return Launches(none, none, none, none, np.empty(0, np.bool_))
-    kind, started, ended = (lane.operations[name].to_numpy()[at] for name in ("kind", "start_ns", "end_ns"))
-    replayed = lane.operations["replay_index"].is_not_null().to_numpy()[at]
-    computed = np.where(one_of(kind, (KERNEL, GRAPH)) | replayed, ended, _NOTHING_YET)
-    begun, computed = np.minimum.reduceat(started, first), np.maximum.reduceat(computed, first)
-    eager = lane.replays.is_empty()
-    weight = np.diff(first, append=len(call)) if eager else np.maximum.reduceat(replayed.astype(np.int64), first)
-    called, thread = (calls[name].to_numpy()[call[first]] for name in ("start_ns", "thread"))
-    order = order_of((called, begun))
-    at = slice(None) if order is None else order
-    called, thread, begun, weight, computed = (values[at] for values in (called, thread, begun, weight, computed))
-    before = np.concatenate(([_NOTHING_YET], np.maximum.accumulate(computed)[:-1]))
-    ahead = (computed == _NOTHING_YET) & (begun < before)
-    return Launches(called, thread, begun, weight, ahead)
+def launches_of(events: Events) -> Launches:
+    """Return the launches among the events of a lane."""
+    replays = events.what == REPLAY
+    weight = replays.astype(np.int64) if replays.any() else np.ones(len(events), np.int64)
+    known = (events.thread != NOWHERE) & (events.what != WAIT)
+    columns = (events.launch_ns, events.thread, events.start_ns, weight, events.ahead)
+    return Launches(*(column[known] for column in columns))
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -195,7 +178,7 @@ class Marks:
     whole process. Of ranges that overlap, the one begun last holds.
 
     Attributes:
-        launches: the lane's, from `lane_launches`.
+        launches: the lane's, from `launches_of`.
         thread: of each range.
         own: its thread launches something.
         low, high: from which and up to which position launches of its thread, or of all, began inside it.

@@ -13,11 +13,12 @@ from bubblefinder.errors import UsageError
 from bubblefinder.intervals import outermost
 from bubblefinder.lookup import kept, order_of
 from bubblefinder.steps import thresholds
-from bubblefinder.steps.boundaries import Marks, lane_launches
+from bubblefinder.steps.boundaries import Marks, launches_of
 
 if TYPE_CHECKING:
     from bubblefinder.intervals import Ints
     from bubblefinder.steps.boundaries import Launches
+    from bubblefinder.steps.events import Events
     from bubblefinder.steps.lane import RankWork
     from bubblefinder.timeline.model import Timeline
 
@@ -70,7 +71,7 @@ def numberless(text: str) -> str:
     return _NUMBER.sub("#", text)
 
 
-def asked_mark(timeline: Timeline, lane: RankWork, pattern: str) -> Mark | None:
+def asked_mark(timeline: Timeline, lane: RankWork, events: Events, pattern: str) -> Mark | None:
     """Return the mark that the user named by a regular expression; null if no such range launches work of the lane.
 
     Raises:
@@ -81,13 +82,13 @@ def asked_mark(timeline: Timeline, lane: RankWork, pattern: str) -> Mark | None:
         ranges = timeline.ranges.named(pattern)
     except (re.error, pl.exceptions.ComputeError) as error:
         raise UsageError(f"--step-by nvtx: {pattern!r} is not a regular expression: {error}") from error
-    launches = lane_launches(lane, timeline.calls)
+    launches = launches_of(events)
     ranges = _whole(timeline, launches, kept(ranges, ranges["process"] == lane.process))
     boundaries = Marks.of(launches, ranges).at(_outermost(ranges, np.arange(len(ranges)))).boundaries
     return Mark(pattern, boundaries) if len(boundaries) else None
 
 
-def marks_of(timeline: Timeline, lane: RankWork, since_ns: int) -> list[Mark]:
+def marks_of(timeline: Timeline, lane: RankWork, events: Events, since_ns: int) -> list[Mark]:
     """Return every range that comes often enough and launches work of the lane, known names first, then the longest.
 
     A known name speaks for itself. So does a range around nearly all launches, unless a longer one does the same:
@@ -97,7 +98,7 @@ def marks_of(timeline: Timeline, lane: RankWork, since_ns: int) -> list[Mark]:
     ranges = kept(named, timeline.ranges.rows["process"] == lane.process)
     if ranges.is_empty():
         return []
-    launches = lane_launches(lane, timeline.calls)
+    launches = launches_of(events)
     launches = launches.at(launches.start_ns >= since_ns)
     ranges = _whole(timeline, launches, ranges)
     every = Marks.of(launches, ranges)

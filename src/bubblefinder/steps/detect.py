@@ -63,7 +63,7 @@ def detect(timeline: Timeline, lane: RankWork, method: str | None, pattern: str)
     cadence = find_cadence(signatures) if signatures and len(lane.replays) > 1 else None
     roles = role_frame(lane, replay_roles(timeline, lane, cadence), cadence) if cadence else _no_roles(lane)
     if pattern and method == "nvtx":
-        asked = asked_mark(timeline, lane, pattern)
+        asked = asked_mark(timeline, lane, events, pattern)
         return Detected(lane, events, "nvtx", "high", asked.text, asked.boundaries, roles) if asked else None
     nothing = Detected(lane, events, "", "low", None, np.empty(0, np.int64), roles)
     return _best(timeline, nothing, _Asked(method, int(pattern) if pattern else None), cadence)
@@ -88,7 +88,7 @@ def _best(timeline: Timeline, lane: Detected, asked: _Asked, cadence: Cadence | 
     steady = lane.events.after(set_up_end(timeline, lane.events))
     if not len(steady):
         return None
-    marks = marks_of(timeline, lane.lane, int(steady.launch_ns[0])) if method in (None, "nvtx") else []
+    marks = marks_of(timeline, lane.lane, lane.events, int(steady.launch_ns[0])) if method in (None, "nvtx") else []
     recurs = _recurring(steady, method)
     choice = choose(steady, _segmentations(steady, lane.lane, marks, recurs, method, cadence), asked.about)
     if choice is None:

@@ -15,7 +15,7 @@ import numpy as np
 import polars as pl
 
 from bubblefinder.intervals import distinct, last_before, median, one_of
-from bubblefinder.lookup import kept, order_of, previous, taken
+from bubblefinder.lookup import NOWHERE, kept, order_of, previous, taken
 from bubblefinder.steps import thresholds
 from bubblefinder.steps.lane import eager_operations
 from bubblefinder.timeline.apis import CallRole
@@ -53,6 +53,7 @@ class Events:
 
     Attributes:
         launch_ns: when its call began.
+        thread: whose call it is; NOWHERE where unknown.
         start_ns: when its first operation began; of a wait, when it began.
         end_ns: when its last operation ended.
         what: COMPUTE (a kernel), REPLAY, UPLOAD, READ, OTHER (a memset or any other copy) or WAIT.
@@ -64,6 +65,7 @@ class Events:
     """
 
     launch_ns: Ints
+    thread: Ints
     start_ns: Ints
     end_ns: Ints
     what: NDArray[np.int8]
@@ -93,6 +95,16 @@ class Events:
         return one_of(self.what, (UPLOAD, READ, WAIT))
 
     @cached_property
+    def ahead(self) -> Bools:
+        """Return which events ran beside work that was launched before them, but kernels and graphs.
+
+        So do the copies by which a host that runs ahead prepares the step behind.
+        """
+        computes = self.what <= REPLAY
+        reach = np.maximum.accumulate(np.where(computes, self.end_ns, _NOTHING_YET))
+        return np.asarray(~computes & (self.start_ns < np.append(_NOTHING_YET, reach[:-1])), np.bool_)
+
+    @cached_property
     def waits(self) -> Bools:
         """Return which events may give the host a result: reads and waits."""
         return np.asarray((self.what == READ) | (self.what == WAIT), np.bool_)
@@ -105,14 +117,14 @@ def lane_events(timeline: Timeline, lane: RankWork, signatures: Signatures | Non
     work = pl.concat(parts)
     launched = taken(calls[["launch_ns", "returned_ns", "thread"]], work["call_index"])
     work = work.hstack(launched).with_columns(
-        pl.col("launch_ns").fill_null(pl.col("start_ns")), pl.col("returned_ns", "thread").fill_null(-1)
+        pl.col("launch_ns").fill_null(pl.col("start_ns")), pl.col("returned_ns", "thread").fill_null(NOWHERE)
     )
     events = pl.concat([work.select(_COLUMNS), _waits(lane, calls, work)], rechunk=True)
     order = order_of([events[name].to_numpy() for name in ("launch_ns", "start_ns")])
     columns = {column.name: column.to_numpy() for column in (events if order is None else events[order])}
-    returned_ns, thread = columns.pop("returned_ns"), columns.pop("thread")
+    returned_ns = columns.pop("returned_ns")
     numbers = {name: _numbered(columns[name]) for name in ("exact", "alike")}
-    host_ns = _host_work(columns["launch_ns"], returned_ns, thread, columns["what"] != WAIT)
+    host_ns = _host_work(columns["launch_ns"], returned_ns, columns["thread"], columns["what"] != WAIT)
     return Events(**columns | numbers, host_ns=host_ns)
 
 
@@ -215,11 +227,8 @@ def event_boundaries(events: Events, begins: Ints) -> Ints:
 
     Copies that a host running ahead puts beside the work of the step before don't begin a step if anything else does.
     """
-    computes = events.what <= REPLAY
-    before = np.maximum.accumulate(np.where(computes, events.end_ns, 0))
-    ahead = ~computes & (events.start_ns < np.concatenate(([0], before[:-1])))
     latest = np.iinfo(np.int64).max
-    works = np.where(ahead | (events.what == WAIT), latest, events.start_ns)
+    works = np.where(events.ahead | (events.what == WAIT), latest, events.start_ns)
     first = np.minimum.reduceat(works, begins)
     anything = np.minimum.reduceat(np.where(events.what == WAIT, latest, events.start_ns), begins)
     found = np.where(first < latest, first, anything)

@@ -10,6 +10,7 @@ import polars as pl
 
 from bubblefinder.errors import NotATraceError
 from bubblefinder.lookup import kept
+from bubblefinder.steps.events import lane_events
 from bubblefinder.steps.lane import lanes
 from bubblefinder.steps.model import (
     CONFIDENCES,
@@ -23,6 +24,7 @@ from bubblefinder.steps.model import (
     window_of_replays,
 )
 from bubblefinder.steps.requests import requests_of
+from bubblefinder.steps.signatures import replay_signatures
 from bubblefinder.timeline.rank import Rank
 from bubblefinder.trace.part import Part
 
@@ -95,7 +97,9 @@ def _with_requests(timeline: Timeline, windows: pl.DataFrame, part: Part) -> tup
     numbers, said = [], {}
     for lane in lanes(timeline):
         mine = kept(windows, (windows["gpu"] == lane.gpu) & (windows["process"] == lane.process))
-        told = requests_of(timeline, lane, mine["start_ns"].to_numpy())
+        signatures = replay_signatures(timeline, lane) if len(lane.replays) else None
+        events = lane_events(timeline, lane, signatures)
+        told = requests_of(timeline, lane, events, mine["start_ns"].to_numpy())
         numbers.append(mine.with_columns(requests=told.numbers))
         said[lane.gpu, lane.process] = told.told_by or _NOTHING
     names = [said.get((gpu, process), _NOTHING) for gpu, process in part.ranks[[*_RANK]].iter_rows()]

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 import polars as pl
 
-from bubblefinder.steps.boundaries import lane_launches, mark_boundaries
+from bubblefinder.steps.boundaries import launches_of, mark_boundaries
 from bubblefinder.steps.request_blocks import UNTOLD, by_blocks
 
 if TYPE_CHECKING:
     from bubblefinder.intervals import Ints
+    from bubblefinder.steps.events import Events
     from bubblefinder.steps.lane import RankWork
     from bubblefinder.steps.model import RequestsFrom
     from bubblefinder.timeline.model import Timeline
@@ -27,20 +28,20 @@ class Requests(NamedTuple):
     told_by: RequestsFrom | None
 
 
-def requests_of(timeline: Timeline, lane: RankWork, starts: Ints) -> Requests:
+def requests_of(timeline: Timeline, lane: RankWork, events: Events, starts: Ints) -> Requests:
     """Return how many requests each window serves; kernels are asked only where no range says it of any."""
     told_by: RequestsFrom = "nvtx"
-    numbers = _by_ranges(timeline, lane, starts)
+    numbers = _by_ranges(timeline, lane, events, starts)
     if not (numbers != UNTOLD).any():
         told_by, numbers = "launch_shapes", by_blocks(timeline, lane, starts)
     unknown = numbers == UNTOLD
     return Requests(pl.Series(numbers).set(pl.Series(unknown), None), None if unknown.all() else told_by)
 
 
-def _by_ranges(timeline: Timeline, lane: RankWork, starts: Ints) -> Ints:
+def _by_ranges(timeline: Timeline, lane: RankWork, events: Events, starts: Ints) -> Ints:
     """Return how many requests the ranges that mark each window name."""
     found = np.full(len(starts), UNTOLD, np.int64)
-    launches = None
+    launches = launches_of(events)
     for text in _TEXTS:
         marks = (
             timeline.ranges.named(text)
@@ -50,7 +51,6 @@ def _by_ranges(timeline: Timeline, lane: RankWork, starts: Ints) -> Ints:
             )
         )
         for (requests,), rows in marks.partition_by("requests", as_dict=True).items():
-            launches = lane_launches(lane, timeline.calls) if launches is None else launches
             window = np.searchsorted(starts, mark_boundaries(launches, rows), side="right") - 1
             found[window[window >= 0]] = requests
     return found

@@ -11,7 +11,7 @@ import polars as pl
 from bubblefinder.intervals import begin_and_end, distinct, last_before, median
 from bubblefinder.lookup import NOWHERE, column_of, kept, nullable, numbered, order_of
 from bubblefinder.steps import thresholds
-from bubblefinder.steps.boundaries import lane_launches, mark_boundaries
+from bubblefinder.steps.boundaries import launches_of, mark_boundaries
 from bubblefinder.steps.content import content_of
 from bubblefinder.steps.events import REPLAY
 from bubblefinder.steps.interludes import Waiting, with_interludes
@@ -60,7 +60,7 @@ def lane_windows(
     starts = np.array(pieces.starts, np.int64)
     ends = np.append(starts[1:], lane.end_ns)
     excluded = np.array(pieces.reasons, dtype=object)
-    marked = _prefill_by_nvtx(timeline, lane, starts)
+    marked = _prefill_by_nvtx(timeline, lane, events, starts)
     excluded[(excluded == None) & marked] = PREFILL  # noqa: E711 - elementwise
     steady = np.flatnonzero(excluded == None)  # noqa: E711
     if (
@@ -70,7 +70,7 @@ def lane_windows(
     ):
         excluded[steady[0]] = CAPTURE_START
     steps = np.array([reason in (None, TAIL, CAPTURE_START) for reason in excluded.tolist()])
-    requests, told_by = requests_of(timeline, lane, starts)
+    requests, told_by = requests_of(timeline, lane, events, starts)
     regime, way = regimes_of(events, (starts, ends), steps, requests.fill_null(UNTOLD).to_numpy())
     others = (way >= 0) & (way != np.bincount(way[way >= 0]).argmax()) if steps.any() else np.zeros(len(way), np.bool_)
     excluded[others & (excluded != TAIL)] = REGIME
@@ -135,13 +135,13 @@ def _waiting(timeline: Timeline, lane: RankWork) -> Waiting:
     return Waiting(*begin_and_end(slept), called["start_ns"].to_numpy()[at], loads[at])
 
 
-def _prefill_by_nvtx(timeline: Timeline, lane: RankWork, starts: Ints) -> Bools:
+def _prefill_by_nvtx(timeline: Timeline, lane: RankWork, events: Events, starts: Ints) -> Bools:
     marks = timeline.ranges.named(_PREFILL_TEXT).filter(
         (pl.col("process") == lane.process) & own_name(pl.col("text")).str.contains(_PREFILL_TEXT)
     )
     hit = np.zeros(len(starts), np.bool_)
     if len(marks):
-        boundaries = mark_boundaries(lane_launches(lane, timeline.calls), marks)
+        boundaries = mark_boundaries(launches_of(events), marks)
         window = np.searchsorted(starts, boundaries, side="right") - 1
         hit[window[window >= 0]] = True
     return hit
