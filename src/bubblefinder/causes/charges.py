@@ -33,6 +33,25 @@ def find_charges(timeline: Timeline, waits: pl.DataFrame, pauses: pl.DataFrame) 
         (it belongs to the very gap that opened under the wait); by time inside a GPU.
     """
     waits = waits.with_row_index("wait_index")
+    chargeable = np.flatnonzero(one_of(timeline.pieces["idle_class"].to_numpy(), EXPLAINED))
+    pieces = taken(timeline.pieces[["gpu", "start_ns", "end_ns", "idle_class"]], chargeable).hstack(
+        [
+            pl.Series("piece_index", chargeable, pl.UInt32),
+            pl.Series("pause_index", np.full(len(chargeable), NOBODY)),
+            *taken(_blamed(timeline, waits), timeline.pieces["gap_index"].to_numpy()[chargeable]),
+        ]
+    )
+    shared = _shared(pieces, _claims(waits, pauses))
+    found = kept(shared, (shared["wait_index"] != NOBODY) | (shared["pause_index"] != NOBODY))
+    found = _no_longer_than_the_call(found, waits)
+    known = pl.col("wait_index", "pause_index")
+    return found.sort("piece_index", "start_ns").select(
+        "piece_index", "start_ns", "end_ns", pl.when(known != NOBODY).then(known), "opened"
+    )
+
+
+def _blamed(timeline: Timeline, waits: pl.DataFrame) -> pl.DataFrame:
+    """Return for each gap the wait that it is charged to, whether it opened under that, and whose launch ended it."""
     blamed = np.full(len(timeline.gaps), NOBODY)
     opened = np.zeros(len(timeline.gaps), np.bool_)
     thread = np.zeros(len(timeline.gaps), np.int64)
@@ -45,24 +64,7 @@ def find_charges(timeline: Timeline, waits: pl.DataFrame, pauses: pl.DataFrame) 
         blamed[gaps.gap_index] = np.where(charged == NOBODY, lead_lost(gaps, mine, charged), charged)
         opened[gaps.gap_index] = culprit != NOBODY
         thread[gaps.gap_index] = gaps.thread
-    chargeable = np.flatnonzero(one_of(timeline.pieces["idle_class"].to_numpy(), EXPLAINED))
-    gap = timeline.pieces["gap_index"].to_numpy()[chargeable]
-    pieces = taken(timeline.pieces[["gpu", "start_ns", "end_ns", "idle_class"]], chargeable).hstack(
-        [
-            pl.Series("piece_index", chargeable, pl.UInt32),
-            pl.Series("wait_index", blamed[gap]),
-            pl.Series("pause_index", np.full(len(gap), NOBODY)),
-            pl.Series("opened", opened[gap]),
-            pl.Series("thread", thread[gap]),
-        ]
-    )
-    shared = _shared(pieces, _claims(waits, pauses))
-    found = kept(shared, (shared["wait_index"] != NOBODY) | (shared["pause_index"] != NOBODY))
-    found = _no_longer_than_the_call(found, waits)
-    known = pl.col("wait_index", "pause_index")
-    return found.sort("piece_index", "start_ns").select(
-        "piece_index", "start_ns", "end_ns", pl.when(known != NOBODY).then(known), "opened"
-    )
+    return pl.DataFrame({"wait_index": blamed, "opened": opened, "thread": thread})
 
 
 def _claims(waits: pl.DataFrame, pauses: pl.DataFrame) -> pl.DataFrame:

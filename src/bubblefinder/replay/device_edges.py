@@ -144,42 +144,20 @@ def _event_pairs(timeline: Timeline, calls: pl.DataFrame, blocks: pl.DataFrame) 
     ties = _event_ties(
         timeline, timeline.calls.select("process", "correlation", asked_ns="start_ns").filter(pl.Series(asking))
     )
-    submitted = (
-        blocks.select("process", "stream", at=calls["start_ns"][blocks["call"]])
-        .with_row_index("block")
-        .drop_nulls("at")
-        .sort("at")
-    )
-    earlier = (
-        ties.sort("recorded_ns")
-        .join_asof(
-            submitted.select("process", "at", "block", recorded_stream="stream"),
-            left_on="recorded_ns",
-            right_on="at",
-            by=["process", "recorded_stream"],
-            check_sortedness=False,
-        )
-        .rename({"block": "earlier"})
-    )
+    submitted = blocks.select("process", "stream", at=calls["start_ns"][blocks["call"]]).with_row_index("block")
+    submitted = submitted.drop_nulls("at").sort("at")
+    before = submitted.select("process", recorded_stream="stream", recorded_ns="at", earlier="block")
+    behind = submitted.select("process", "stream", asked_ns="at", later="block")
     both = (
-        earlier.drop("at", strict=False)
+        ties.sort("recorded_ns")
+        .join_asof(before, on="recorded_ns", by=["process", "recorded_stream"], check_sortedness=False)
         .sort("asked_ns")
-        .join_asof(
-            submitted,
-            left_on="asked_ns",
-            right_on="at",
-            by=["process", "stream"],
-            strategy="forward",
-            check_sortedness=False,
-        )
-        .drop_nulls(["earlier", "block"])
+        .join_asof(behind, on="asked_ns", by=["process", "stream"], strategy="forward", check_sortedness=False)
+        .drop_nulls(["earlier", "later"])
     )
-    ends, starts = (
-        blocks["end_ns"][both["earlier"]].to_numpy(),
-        blocks["start_ns"][both["block"]].to_numpy(),
-    )
-    both = both.filter(pl.Series(ends <= starts, dtype=pl.Boolean))
-    return both["earlier"].to_numpy().astype(np.int64), both["block"].to_numpy().astype(np.int64)
+    earlier, later = (places(both[name]) for name in ("earlier", "later"))
+    in_order = blocks["end_ns"].to_numpy()[earlier] <= blocks["start_ns"].to_numpy()[later]
+    return earlier[in_order], later[in_order]
 
 
 def _seen_pairs(

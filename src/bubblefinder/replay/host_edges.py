@@ -26,22 +26,9 @@ def place_waits(causes: Causes, calls: pl.DataFrame, blocks: pl.DataFrame) -> pl
     numbered = calls[["call_index"]].with_row_index("call")
     copies = blocks.select(copy_index="op_index").with_row_index("copy_block")
     wanted = (
-        "call_index",
-        "copy_index",
-        "synchronises",
-        "awaits",
-        "site",
-        "group",
-        "thread",
-        "launcher",
-        "process",
-        "gpu",
-        "api",
-        "awaited_stream",
-        "recorded_ns",
-        "start_ns",
-        "end_ns",
-    )
+        "call_index", "copy_index", "synchronises", "awaits", "site", "group", "thread", "launcher", "process", "gpu",
+        "api", "awaited_stream", "recorded_ns", "start_ns", "end_ns",
+    )  # fmt: skip
     return (
         causes.waits.select(*wanted)
         .with_row_index("wait_index")

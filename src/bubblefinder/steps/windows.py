@@ -59,21 +59,19 @@ def lane_windows(
     pieces = with_interludes(events, content, _waiting(timeline, lane), lane.start_ns)
     starts = np.array(pieces.starts, np.int64)
     ends = np.append(starts[1:], lane.end_ns)
-    excluded = np.array(pieces.reasons, dtype=object)
-    marked = _prefill_by_nvtx(timeline, lane, events, starts)
-    excluded[(excluded == None) & marked] = PREFILL  # noqa: E711 - elementwise
-    steady = np.flatnonzero(excluded == None)  # noqa: E711
-    if (
-        len(steady) > _FEWEST
-        and excluded[: steady[0]].tolist() in ([], [HEAD])
-        and _stands_out(lane, starts, ends, steady, roles)
-    ):
-        excluded[steady[0]] = CAPTURE_START
-    steps = np.array([reason in (None, TAIL, CAPTURE_START) for reason in excluded.tolist()])
+    reasons = [*pieces.reasons]
+    for number in np.flatnonzero(_prefill_by_nvtx(timeline, lane, events, starts)).tolist():
+        reasons[number] = reasons[number] or PREFILL
+    steady = np.array([number for number, reason in enumerate(reasons) if reason is None], np.int64)
+    early = len(steady) > _FEWEST and reasons[: steady[0]] in ([], [HEAD])
+    if early and _stands_out(lane, starts, ends, steady, roles):
+        reasons[steady[0]] = CAPTURE_START
+    steps = np.array([reason in (None, TAIL, CAPTURE_START) for reason in reasons])
     requests, told_by = requests_of(timeline, lane, events, starts)
     regime, way = regimes_of(events, (starts, ends), steps, requests.fill_null(UNTOLD).to_numpy())
-    others = (way >= 0) & (way != np.bincount(way[way >= 0]).argmax()) if steps.any() else np.zeros(len(way), np.bool_)
-    excluded[others & (excluded != TAIL)] = REGIME
+    usual = np.bincount(way + 1)[1:].argmax() if steps.any() else 0
+    for number in np.flatnonzero((way >= 0) & (way != usual)).tolist():
+        reasons[number] = TAIL if reasons[number] == TAIL else REGIME
     frame = pl.DataFrame(
         {
             "index": np.arange(len(starts)),
@@ -81,7 +79,7 @@ def lane_windows(
             "process": np.full(len(starts), lane.process),
             "start_ns": starts,
             "end_ns": ends,
-            "excluded": excluded.tolist(),
+            "excluded": reasons,
             "regime": nullable(regime),
             "requests": requests,
         },

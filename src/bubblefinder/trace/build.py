@@ -21,7 +21,7 @@ from bubblefinder.trace.shapes import read_grids
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from bubblefinder.trace.schema import Source, Strings
+    from bubblefinder.trace.schema import Source
 
 _LONGEST_RANGE: Final = 1_024
 """Characters kept of an NVTX text. PyTorch's with shapes have some hundred; there can be as many texts as ranges."""
@@ -56,13 +56,9 @@ def build_trace(source: Source, name: str) -> Trace:
         ranges["text_id"], domains["text_id"], overheads["name_id"], os_calls["name_id"], chains["symbol_id"],
         threads["name_id"],
     ]  # fmt: skip
-    wanted = _distinct([pl.Series(named, dtype=pl.Int64), *others])
-    strings = _bounded(source.strings(wanted), tally)
-    tally.not_text = strings.not_text
-    tally.unnamed = len(wanted) - len(strings.texts) - strings.not_text
+    strings = _looked_up(source, [pl.Series(named, dtype=pl.Int64), *others], tally)
     texts = pl.DataFrame(
-        {"id": list(strings.texts), "string": list(strings.texts.values())},
-        schema={"id": pl.Int64, "string": pl.String},
+        {"id": list(strings), "string": list(strings.values())}, schema={"id": pl.Int64, "string": pl.String}
     )
     diagnostics = source.read(schema.DIAGNOSTICS).frame
     processes = _distinct([column_of(frame, "process") for frame in (operations, calls, ranges)])
@@ -81,9 +77,9 @@ def build_trace(source: Source, name: str) -> Trace:
         os_calls=_with_text(os_calls, "name_id", texts, "name").drop("name_id"),
         off_cpu=frames.read_off_cpu(source, tally, calls),
         frames=_with_text(chains, "symbol_id", texts, "symbol").select("callchain", "symbol", "depth"),
-        names={number: strings.texts[number] for number in named if number in strings.texts},
-        thread_names=_thread_names(threads, strings.texts),
-        grids=read_grids(source, operations, strings.texts),
+        names={number: strings[number] for number in named if number in strings},
+        thread_names=_thread_names(threads, strings),
+        grids=read_grids(source, operations, strings),
         part=part,
     )
     return replace(trace, notes=(*tally.notes(), *capture_notes(source, trace, tally, diagnostics)))
@@ -128,10 +124,14 @@ def _with_text(frame: pl.DataFrame, number: str, texts: pl.DataFrame, name: str)
     return frame.join(texts, left_on=number, right_on="id", how="left", maintain_order="left").rename({"string": name})
 
 
-def _bounded(strings: Strings, tally: Tally) -> Strings:
-    """Cut texts that are too long to keep, and count them."""
+def _looked_up(source: Source, columns: Iterable[pl.Series], tally: Tally) -> dict[int, str]:
+    """Return the texts of string ids; those too long to keep are cut, and counted as are those that are missing."""
+    wanted = _distinct(columns)
+    strings = source.strings(wanted)
+    tally.not_text = strings.not_text
+    tally.unnamed = len(wanted) - len(strings.texts) - strings.not_text
     tally.cut += sum(len(text) > schema.LONGEST_TEXT for text in strings.texts.values())
-    return replace(strings, texts={number: text[: schema.LONGEST_TEXT] for number, text in strings.texts.items()})
+    return {number: text[: schema.LONGEST_TEXT] for number, text in strings.texts.items()}
 
 
 def _nvtx(ranges: pl.DataFrame, domains: pl.DataFrame, texts: pl.DataFrame, tally: Tally) -> pl.DataFrame:
