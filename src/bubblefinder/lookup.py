@@ -48,7 +48,7 @@ def joint_keys(frames: Sequence[pl.DataFrame], group: str, number: str) -> tuple
     Returns:
         None where numbers lie so far apart that a table of them would be far larger than the frames.
     """
-    groups = pl.concat([_different(column_of(frame, group)) for frame in frames]).unique().sort().to_numpy()
+    groups = np.unique(np.concatenate([different(column_of(frame, group)).to_numpy() for frame in frames]))
     ends = [end for frame in frames for end in (frame[number].min(), frame[number].max()) if isinstance(end, int)]
     low, width = min(ends, default=0), max(ends, default=0) - min(ends, default=0) + 1
     if width * len(groups) > _SPARSE * sum(map(len, frames)) + _SMALL:
@@ -56,7 +56,7 @@ def joint_keys(frames: Sequence[pl.DataFrame], group: str, number: str) -> tuple
     return [_keys(column_of(frame, group), frame[number], groups, low, width) for frame in frames], width * len(groups)
 
 
-def _different(column: pl.Series) -> pl.Series:
+def different(column: pl.Series) -> pl.Series:
     """Return the values of a column without null; mostly there is one, and finding that out takes next to nothing."""
     lowest = column.min()
     if lowest == column.max():

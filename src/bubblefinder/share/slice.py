@@ -144,12 +144,14 @@ def _noted(
     rows: Iterable[tuple[object, ...]], kinds: Sequence[Shared], texts: dict[int, str]
 ) -> Iterator[tuple[object, ...]]:
     """Yield the rows, and note the kind of each string id; that of code wins, which keeps most."""
-    by_id = [(place, kind.kind) for place, kind in enumerate(kinds) if kind.by_id and kind.kind]
+    by_id = [(place, kind.kind, set[object]()) for place, kind in enumerate(kinds) if kind.by_id and kind.kind]
     for row in rows:
-        for place, kind in by_id:
+        for place, kind, seen in by_id:
             number = row[place]
-            if isinstance(number, int) and texts.get(number) != "code":
-                texts[number] = kind
+            if number not in seen:
+                seen.add(number)
+                if isinstance(number, int) and texts.get(number) != "code":
+                    texts[number] = kind
         yield row
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from bubblefinder.errors import CannotAnswerError
-from bubblefinder.lookup import column_of
+from bubblefinder.lookup import column_of, different
 from bubblefinder.trace import frames, schema
 from bubblefinder.trace.gpus import place
 from bubblefinder.trace.info import read_info
@@ -110,7 +110,7 @@ def _with_process(operations: pl.DataFrame, calls: pl.DataFrame, tally: Tally) -
 
 def _distinct(columns: Iterable[pl.Series]) -> list[int]:
     """Return the values that occur in any of the columns, in order."""
-    return sorted({value for column in columns for value in column.unique().to_list() if value is not None})
+    return sorted({value for column in columns for value in different(column).to_list()})
 
 
 def _first(operations: pl.DataFrame) -> int | None:

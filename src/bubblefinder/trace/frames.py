@@ -51,7 +51,8 @@ def in_time_order(frame: pl.DataFrame, *, within: str | None = None) -> pl.DataF
     """
     if frame.is_empty():
         return frame
-    times = [frame["start_ns"].to_numpy(), frame["end_ns"].fill_null(_LATEST_NS).to_numpy()]
+    ends = frame["end_ns"].fill_null(_LATEST_NS) if frame["end_ns"].null_count() else frame["end_ns"]
+    times = [frame["start_ns"].to_numpy(), ends.to_numpy()]
     order = order_of(times if within is None or _is_constant(frame[within]) else [frame[within].to_numpy(), *times])
     names = frame.columns
     alike, laid = [], []
@@ -70,7 +71,7 @@ def _laid(column: pl.Series, order: Ints | None) -> pl.Series:
     if order is None:
         return column.rechunk()
     if column.has_nulls() or not column.dtype.is_numeric():
-        return column.gather(order)
+        return column[pl.Series(order)]
     return pl.Series(column.name, column.to_numpy()[order])
 
 
@@ -94,7 +95,7 @@ def timed(frame: pl.DataFrame, table: Table, tally: Tally, *, open_end: bool = F
     Both zero means that the time could not be collected; a zero start alone is a clock that starts
     at zero. Times that no clock reaches are impossible too: differences of what is left can't overflow.
     """
-    if frame.is_empty():
+    if _well_timed(frame["start_ns"], frame["end_ns"]):
         return frame
     start, end = pl.col("start_ns"), pl.col("end_ns")
     missing = start.is_null() if open_end else start.is_null() | end.is_null()
@@ -104,6 +105,15 @@ def timed(frame: pl.DataFrame, table: Table, tally: Tally, *, open_end: bool = F
     tally.untimed[table.name] += untimed
     tally.invalid[table.name] += impossible
     return frame.filter(~missing & ~invalid) if untimed or impossible else frame
+
+
+def _well_timed(starts: pl.Series, ends: pl.Series) -> bool:
+    """Tell whether nothing is wrong with any of some times, as is usual."""
+    if starts.null_count() or ends.null_count():
+        return False
+    start, end = starts.to_numpy(), ends.to_numpy()
+    within = start.min(initial=0) >= -_LATEST_NS and end.max(initial=0) <= _LATEST_NS
+    return within and not ((end < start) | ((start == 0) & (end == 0))).any()
 
 
 def _none_if_zero(frame: pl.DataFrame, name: str) -> pl.Series:

@@ -12,6 +12,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeAlias
 
+import numpy as np
 import polars as pl
 
 if TYPE_CHECKING:
@@ -162,8 +163,9 @@ def normalise(raw: pl.DataFrame, table: Table) -> Rows:
         raw: any of the table's columns under the names in `Column.name`, one row a stored row.
         table: what the columns should be.
     """
-    columns = [_cast(raw, column).alias(column.name) for column in table.columns]
-    frame = raw.select(pl.int_range(pl.len(), dtype=pl.UInt32).alias("row"), *columns)
+    stored = dict(raw.schema)
+    row = pl.Series("row", np.arange(raw.height, dtype=np.uint32))
+    frame = pl.DataFrame([row, *(_cast(raw, stored.get(column.name), column) for column in table.columns)])
     spoilt = pl.DataFrame([flags for column in table.columns if (flags := _spoilt(raw, frame, column)) is not None])
     if not spoilt.width:
         return Rows(frame)
@@ -171,17 +173,15 @@ def normalise(raw: pl.DataFrame, table: Table) -> Rows:
     return Rows(frame.filter(~lost), int(lost.sum()))
 
 
-def _cast(raw: pl.DataFrame, column: Column) -> pl.Expr:
-    """Return the expression that gives one column its declared type, null where it can't be had."""
-    stored = raw.schema.get(column.name, pl.Null())
-    values = pl.col(column.name)
-    if column.is_text and stored in {pl.String, pl.Categorical, pl.Enum}:
-        return values.cast(pl.String).str.slice(0, LONGEST_TEXT + 1)
+def _cast(raw: pl.DataFrame, stored: pl.DataType | None, column: Column) -> pl.Series:
+    """Return one column with its declared type, null where it can't be had."""
+    if stored is not None and column.is_text and stored in {pl.String, pl.Categorical, pl.Enum}:
+        return raw[column.name].cast(pl.String).str.slice(0, LONGEST_TEXT + 1)
     if stored == pl.UInt64 and column.dtype is pl.Int64:
-        return values.reinterpret(signed=True)
-    if not column.is_text and (stored.is_integer() or stored in {pl.Boolean, pl.String}):
-        return values.cast(column.dtype, strict=False)
-    return pl.repeat(None, pl.len(), dtype=column.dtype)
+        return raw[column.name].reinterpret(signed=True)
+    if stored is not None and not column.is_text and (stored.is_integer() or stored in {pl.Boolean, pl.String}):
+        return raw[column.name].cast(column.dtype, strict=False)
+    return pl.Series(column.name, [None], column.dtype).new_from_index(0, raw.height)
 
 
 def _spoilt(raw: pl.DataFrame, frame: pl.DataFrame, column: Column) -> pl.Series | None:
