@@ -67,10 +67,20 @@ class Sketch:
         """
         text, node = values.pop("name", None), values.get("graph_node")
         gpu = values.setdefault("gpu", 0)
-        row: Row = {"device": gpu, "context": 1, "stream": _STREAM, "kind": kind}
-        row |= {"graph": node >> 32} if isinstance(node, int) else {}
-        row |= {"name": self.name(text)} if isinstance(text, str) else {}
-        self.add("operations", start_ns, end_ns, **(row | values))
+        row: Row = {
+            "start_ns": start_ns,
+            "end_ns": end_ns,
+            "device": gpu,
+            "context": 1,
+            "stream": _STREAM,
+            "kind": kind,
+        }
+        if isinstance(node, int):
+            row["graph"] = node >> 32
+        if isinstance(text, str):
+            row["name"] = self.name(text)
+        row.update(values)
+        self.rows["operations"].append(row)
 
     def call(self, api: str, start_ns: int, end_ns: int, thread: int, frames: Sequence[str] = (), **values: int) -> int:
         """Add an API call, with what is recorded beside a wait or an event, and return its correlation id.
@@ -124,9 +134,21 @@ class Sketch:
         if order := [column for column in ("start_ns", "end_ns", "kind") if column in schema]:
             frame = frame.sort(order, maintain_order=True, nulls_last=True)
         if "row" in schema:
-            table = "kind" if name == "operations" else pl.lit(0)
-            frame = frame.with_columns(pl.int_range(pl.len()).over(table).cast(pl.UInt32).alias("row"))
-        return frame.sort("gpu", maintain_order=True) if "gpu" in schema else frame
+            frame.replace_column(frame.columns.index("row"), _numbered(frame))
+        several = "gpu" in schema and frame["gpu"].min() != frame["gpu"].max()
+        return frame.sort("gpu", maintain_order=True) if several else frame
+
+
+def _numbered(frame: pl.DataFrame) -> pl.Series:
+    """Return the position of each row in its table; each kind of operations has one."""
+    import numpy as np
+    import polars as pl
+
+    number = np.arange(len(frame), dtype=np.uint32)
+    for kind in set(frame["kind"]) if "kind" in frame.columns else ():
+        mine = frame["kind"].to_numpy() == kind
+        number[mine] = np.arange(mine.sum())
+    return pl.Series("row", number)
 
 
 def _grids(drawn: pl.DataFrame, names: Mapping[int, str]) -> pl.DataFrame:
