@@ -214,6 +214,8 @@ def comparable(column: pl.Series) -> Ints:
 
 def previous(*keys: Ints) -> Ints:
     """Return for each row the position of the one before it that has the same values, NOWHERE for the first of them."""
+    if not changes(*keys)[1:].any():
+        return np.arange(-1, len(keys[0]) - 1)
     order = np.argsort(keys[0], kind="stable") if len(keys) == 1 else np.lexsort(keys)  # far quicker of long runs
     found = np.full(len(order), NOWHERE)
     same = np.logical_and.reduce([key[order[1:]] == key[order[:-1]] for key in keys])

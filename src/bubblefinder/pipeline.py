@@ -112,7 +112,9 @@ class Analysis:
         """The waits of the host, what each is charged with, and where it stands in the program."""
         steps = self.steps
         self.progress("causes")
-        return find_causes(self.timeline, steps)
+        found = find_causes(self.timeline, steps)
+        give_back()
+        return found
 
     @cached_property
     def facts(self) -> Facts:

@@ -34,10 +34,12 @@ def find_submissions(timeline: Timeline, steps: Steps) -> pl.DataFrame:
         start_ns.
     """
     leads = timeline.leads[["gpu", "call_index", "op_index"]]
-    calls = timeline.calls[["process", "thread", "start_ns", "end_ns", "role"]]
-    submitted = leads.hstack(calls[leads["call_index"]].rename({"role": "api_role"}))
-    order = order_of([column_of(submitted, name).to_numpy() for name in (*_LANE, "start_ns")])
-    submitted = submitted if order is None else submitted[order]
+    calls = timeline.calls.select("process", "thread", "start_ns", "end_ns", api_role="role")
+    launch = leads["call_index"].to_numpy()
+    called = (column_of(calls, name).to_numpy()[launch] for name in ("thread", "start_ns"))
+    order = order_of([column_of(leads, "gpu").to_numpy(), *called])
+    leads = leads if order is None else leads[order]
+    submitted = leads.hstack(calls[leads["call_index"]])
     operations = taken(timeline.operations[["start_ns", "replay_index"]], submitted["op_index"])
     windows = window_of(steps, submitted, operations["start_ns"].to_numpy())
     submitted = submitted.hstack([column_of(operations, "replay_index"), windows])
@@ -75,8 +77,8 @@ def _phases(submitted: pl.DataFrame, steps: Steps) -> list[pl.Series]:
 def _roles(steps: Steps, replay: Ints, beginning: Bools, phase: Bools) -> pl.Series:
     """Return the role of each launch: that of its replay; of an eager phase, what the lane replayed last before it."""
     known = steps.role_names
-    own = np.append(steps.role_numbers, NOWHERE)[replay]
-    position = np.arange(len(own))
+    own = np.append(steps.role_numbers, NOWHERE).astype(np.int32)[replay]
+    position = np.arange(len(own), dtype=np.int32)
     last = np.maximum.accumulate(np.where((own != NOWHERE) | beginning, position, 0))
     behind = np.where(phase, len(known) + 1 + own[last], own)
     names = [*known, "eager", *(f"eager after {role}" for role in known)]

@@ -11,6 +11,7 @@ from bubblefinder._version import __version__
 from bubblefinder.causes.accepted import with_accept_length
 from bubblefinder.errors import CannotAnswerError
 from bubblefinder.lookup import kept
+from bubblefinder.memory import give_back
 from bubblefinder.overhead.model import Source
 from bubblefinder.pipeline import Analysis, with_names_of
 from bubblefinder.replay.correct import correct
@@ -118,6 +119,7 @@ def report_of(analysis: Analysis, options: Options | None = None) -> Report:
         with_accept_length(cured.fill(analysis.facts), asked.economics.accepted), packs, asked.rules, rank
     )
     analysis.progress("report")
+    give_back()
     report = Report(
         schema=SCHEMA,
         definitions=DEFINITIONS,

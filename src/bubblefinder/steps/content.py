@@ -56,9 +56,9 @@ def content_of(events: Events, starts: Ints, ends: Ints) -> Content:
     and kernels instead of the usual ones, and takes little longer. A step that gave a graph up runs its kernels one by
     one, for about as long, and no prompt arrives; those that come with a prompt are a prefill's.
     """
-    computes = events.what <= REPLAY
-    order = np.argsort(events.start_ns[computes], kind="stable")
-    begin, end, alike, exact, what, inside = (getattr(events, name)[computes][order] for name in _VALUES)
+    computes = np.flatnonzero(events.what <= REPLAY)
+    computes = computes[np.argsort(events.start_ns[computes], kind="stable")]
+    begin, end, alike, exact, what, inside = (getattr(events, name)[computes] for name in _VALUES)
     window = last_before(begin, starts)
     share_alike, share_exact = (_shares(symbols, window, len(starts)) for symbols in (alike, exact))
     usual = np.flatnonzero(share_alike >= thresholds.USUAL)
@@ -67,7 +67,7 @@ def content_of(events: Events, starts: Ints, ends: Ints) -> Content:
     foreign = (share_alike[alike] <= thresholds.RARE) & (window >= 0) & ~inside
     strange = (share_exact[exact] <= thresholds.RARE) & (window >= 0) & (~inside | prompt[window])
     own = np.flatnonzero(share_alike > thresholds.RARE)
-    chosen = (np.ones(len(begin), np.bool_), foreign, foreign & (what == COMPUTE), what == REPLAY)
+    chosen = (slice(None), foreign, foreign & (what == COMPUTE), what == REPLAY)
     busy, of_foreign, eager, replayed = (overlap_with(starts, ends, union(begin[mine], end[mine])) for mine in chosen)
     lacking = _lacking(alike, window, usual, len(starts))
     far = busy > thresholds.FAR_MORE * float(np.median(busy))

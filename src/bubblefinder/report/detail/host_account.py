@@ -198,27 +198,35 @@ def wait_name(place: pl.Expr) -> pl.Expr:
 
 def calls_of(timeline: Timeline, steps: Steps, rank: Rank, span: tuple[int, int]) -> list[CallAccount]:
     """Return the calls that a rank's launching threads made between two times, by what they do, the longest first."""
+    called = on_gpu(timeline.leads, rank.gpu)["call_index"]
+    process, thread = (column_of(timeline.calls, name)[called] for name in ("process", "thread"))
+    made = {one: _made_by(timeline, one, span) for one in thread.filter(process == rank.process).unique()}
+    if not made:
+        return []
+    rows = pl.concat([_summed(_calls(timeline, steps, rank, made)), _summed(_between(timeline, made))])
+    longest = rows.sort("ns", "api", "on", descending=[True, False, False]).head(MOST_CALLS)
+    return [CallAccount(**row) for row in longest.iter_rows(named=True)]
+
+
+def _made_by(timeline: Timeline, thread: int, span: tuple[int, int]) -> pl.DataFrame:
+    """Return the calls that a thread made between two times, with their positions."""
+    rows = timeline.calls_of
+    mine = rows.of(thread, *_SIDES, "api", "role").hstack([rows.at(thread).rename("call_index")])
+    first, last = mine["start_ns"].to_numpy().searchsorted(span)
+    return mine[int(first) : int(last)]
+
+
+def _calls(timeline: Timeline, steps: Steps, rank: Rank, made: dict[int, pl.DataFrame]) -> pl.DataFrame:
+    """Return api, `on`, whether it waits and ns of each call that threads made."""
     firsts = _first_operations(timeline, steps, rank)
-    launchers = column_of(timeline.calls, "thread")[firsts["call_index"]].unique()
-    calls = pl.concat([_made_by(timeline, thread, span) for thread in (None, *launchers.sort())])
+    calls = pl.concat(made.values())
     launched = positions(firsts["call_index"].to_numpy(), calls["call_index"].to_numpy(), len(timeline.calls))
-    told = calls.hstack(taken(firsts[["on", "blocking"]], launched)).select(
+    return calls.hstack(taken(firsts[["on", "blocking"]], launched)).select(
         "api",
         "on",
         waits=(pl.col("role") == CallRole.WAIT) | pl.col("blocking").fill_null(value=False),
         ns=pl.col("end_ns") - pl.col("start_ns"),
     )
-    rows = pl.concat([_summed(told), _summed(_between(timeline, calls[["thread", "start_ns", "end_ns"]]))])
-    longest = rows.sort("ns", "api", "on", descending=[True, False, False]).head(MOST_CALLS)
-    return [CallAccount(**row) for row in longest.iter_rows(named=True)]
-
-
-def _made_by(timeline: Timeline, thread: int | None, span: tuple[int, int]) -> pl.DataFrame:
-    """Return the calls that a thread made between two times, with their positions."""
-    rows = timeline.calls_of
-    mine = rows.of(thread, "thread", *_SIDES, "api", "role").hstack([rows.at(thread).rename("call_index")])
-    first, last = mine["start_ns"].to_numpy().searchsorted(span)
-    return mine[int(first) : int(last)]
 
 
 def _summed(calls: pl.DataFrame) -> pl.DataFrame:
@@ -238,10 +246,10 @@ def _first_operations(timeline: Timeline, steps: Steps, rank: Rank) -> pl.DataFr
     return firsts.select("call_index", "blocking", on=roles.zip_with(roles.is_not_null(), copied))
 
 
-def _between(timeline: Timeline, calls: pl.DataFrame) -> pl.DataFrame:
+def _between(timeline: Timeline, made: dict[int, pl.DataFrame]) -> pl.DataFrame:
     """Return the work of each thread between its calls, cut where a range begins or ends, in the columns of a call."""
     cut = [pl.DataFrame(schema={"on": pl.Categorical, "ns": pl.Int64})]
-    for (thread,), mine in calls.partition_by("thread", as_dict=True, maintain_order=True).items():
+    for thread, mine in made.items():
         starts, ends = begin_and_end(mine)
         ended = np.maximum.accumulate(ends)[:-1]
         cuts = np.concatenate(begin_and_end(timeline.ranges.by_thread.of(thread, *_SIDES)))
