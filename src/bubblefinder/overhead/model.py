@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from bubblefinder.timeline.shares import BubbleShare  # noqa: TC001 - decoding reads the annotation
@@ -30,6 +30,11 @@ class Cost:
     low: float
     high: float
 
+    @classmethod
+    def exactly(cls, value: float) -> Cost:
+        """Return a parameter without a range."""
+        return cls(value, value, value)
+
     def scaled(self, factor: float) -> Cost:
         """Return the parameter times `factor`."""
         low, high = sorted((self.low * factor, self.high * factor))
@@ -37,11 +42,10 @@ class Cost:
 
     def fixed(self, which: Literal["value", "low", "high"]) -> Cost:
         """Return the parameter with no range, at one of its three values."""
-        value = getattr(self, which)
-        return Cost(value, value, value)
+        return Cost.exactly(getattr(self, which))
 
 
-ZERO: Final = Cost(0.0, 0.0, 0.0)
+ZERO: Final = Cost.exactly(0.0)
 
 FUNCTION_RANGE: Final = Cost(65_000.0, 10_000.0, 120_000.0)
 """Of SGLang 0.5.17 under Nsight Systems 2025.3: at least what lies between two ranges of which one only calls the
@@ -107,11 +111,8 @@ class Costs:
         return replace(self, **changed, **known)
 
 
-ADDED: Final = (
-    "kernel_node", "branch_node", "dependent_node", "memset_node", "copy_node", "replay", "eager_operation",
-    "kernel_call", "copy_call", "other_call", "around_call", "function_range",
-)  # fmt: skip
 UNTRACED: Final = ("launch_call", "launch_node", "launch_start")
+ADDED: Final = tuple(one.name for one in fields(Costs) if one.name not in {*UNTRACED, "gap_share"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -203,7 +204,7 @@ def parameters_of(costs: Costs) -> dict[str, object]:
     """Return the costs that count, each with value, low and high."""
     known = {item.name: getattr(costs, item.name) for item in fields(costs)}
     return {
-        f"{name}" if name == "gap_share" else f"{name}_ns": {"value": cost.value, "low": cost.low, "high": cost.high}
+        name if name == "gap_share" else f"{name}_ns": asdict(cost)
         for name, cost in known.items()
         if cost is not None and cost != ZERO
     }

@@ -53,6 +53,21 @@ class EditedGraph:
         of_kind = self.model.of_kind[kind]
         return of_kind[_among(owners, self.model.edges.owner[of_kind])]
 
+    def starts(self, edges: Ints) -> Ints:
+        """Return those of some blocks' dependencies that their start waits for, not their end."""
+        owner, target = (column[edges] for column in (self.model.edges.owner, self.model.edges.target))
+        begins: Ints = edges[target == self.model.blocks["begin"].to_numpy()[owner]]
+        return begins
+
+    def cap(self, edges: Ints, most_ns: Ints | int) -> None:
+        """Let dependencies take no longer than so much."""
+        self.lag[edges] = np.minimum(self.lag[edges], most_ns)
+
+    def take(self, edges: Ints, less_ns: Ints | Floats) -> None:
+        """Take time off dependencies, by their owner; none of them becomes negative by it."""
+        lag, less = self.lag[edges], np.rint(less_ns[self.model.edges.owner[edges]]).astype(np.int64)
+        self.lag[edges] = np.maximum(lag - less, np.minimum(lag, 0))
+
 
 @dataclass(frozen=True, slots=True)
 class RemoveWaits:
@@ -69,8 +84,7 @@ class RemoveWaits:
         syncs, copies = call[synchronises], call[~synchronises]
         edited.keep[edited.edges(EdgeKind.AWAIT, call)] = False
         edited.lag[edited.edges(EdgeKind.CALL, syncs)] = 0
-        inside = edited.edges(EdgeKind.CALL, copies)
-        edited.lag[inside] = np.minimum(edited.lag[inside], _async_copy_ns(model))
+        edited.cap(edited.edges(EdgeKind.CALL, copies), _async_copy_ns(model))
         back = np.append(one_of(model.blocks["copy_kind"].to_numpy(), (2, 4)), False)[block]
         edited.lag[edited.edges(EdgeKind.CALL, call[back & ~synchronises])] = 0
         _drop_blocks(edited, block[back])
@@ -98,8 +112,7 @@ class RemovePauses:
         ended = ended.drop_nulls("call")
         less = np.zeros(len(calls), np.int64)
         np.add.at(less, ended["call"].to_numpy(), ended["length"].to_numpy())
-        work = edited.model.of_kind[EdgeKind.SEGMENT]
-        edited.lag[work] = np.maximum(edited.lag[work] - less[edited.model.edges.owner[work]], 0)
+        edited.take(edited.model.of_kind[EdgeKind.SEGMENT], less)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,11 +129,9 @@ class ReleaseQueue:
         """Edit the lags."""
         blocks = edited.model.blocks
         held = np.flatnonzero(blocks["op_index"].is_in(list(self.operations)).fill_null(value=False).to_numpy())
-        queued, begins = blocks["queued_ns"].to_numpy(), blocks["begin"].to_numpy()
         for kind in (EdgeKind.QUEUE, EdgeKind.SEEN):
-            mine = edited.edges(kind, held)
-            mine = mine[edited.model.edges.target[mine] == begins[edited.model.edges.owner[mine]]]
-            edited.lag[mine] = np.minimum(edited.lag[mine], queued[edited.model.edges.owner[mine]])
+            mine = edited.starts(edited.edges(kind, held))
+            edited.cap(mine, blocks["queued_ns"].to_numpy()[edited.model.edges.owner[mine]])
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,8 +170,7 @@ class ShortenHost:
         less = np.zeros(len(edited.model.calls), np.int64)
         for kind, gone in ((EdgeKind.SEGMENT, self.before_ns), (EdgeKind.CALL, self.inside_ns)):
             less[self.calls] = gone
-            chosen = edited.model.of_kind[kind]
-            edited.lag[chosen] = np.maximum(edited.lag[chosen] - less[edited.model.edges.owner[chosen]], 0)
+            edited.take(edited.model.of_kind[kind], less)
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,8 +184,7 @@ class FreeLaunches:
         edited.lag[edited.edges(EdgeKind.CALL, np.flatnonzero(launches.to_numpy()))] = 0
         latency = model.of_kind[EdgeKind.LAUNCH]
         if len(latency):
-            quickest = int(np.percentile(model.blocks["latency_ns"].to_numpy(), 5))
-            edited.lag[latency] = np.minimum(edited.lag[latency], quickest)
+            edited.cap(latency, int(np.percentile(model.blocks["latency_ns"].to_numpy(), 5)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,8 +200,7 @@ class CaptureEager:
         for kind in (EdgeKind.CALL, EdgeKind.SEGMENT):
             edited.lag[edited.edges(kind, tails)] = 0
         edited.keep[edited.edges(EdgeKind.LAUNCH, blocks[_chained(edited, blocks)])] = False
-        queued = edited.edges(EdgeKind.QUEUE, blocks)
-        edited.lag[queued] = np.minimum(edited.lag[queued], _node_gap_ns(edited))
+        edited.cap(edited.edges(EdgeKind.QUEUE, blocks), _node_gap_ns(edited))
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,12 +264,9 @@ class RemoveTracing:
         """Edit the lags."""
         _shorten(edited, np.rint(self.gaps_ns + self.inside_ns).astype(np.int64))
         for kind, added in ((EdgeKind.CALL, self.call_ns), (EdgeKind.SEGMENT, self.segment_ns)):
-            _take(edited, edited.model.of_kind[kind], added)
-        begins = edited.model.blocks["begin"].to_numpy()
+            edited.take(edited.model.of_kind[kind], added)
         for kind in (EdgeKind.QUEUE, EdgeKind.SEEN):
-            queued = edited.model.of_kind[kind]
-            first = edited.model.edges.target[queued] == begins[edited.model.edges.owner[queued]]
-            _take(edited, queued[first], self.queue_ns)
+            edited.take(edited.starts(edited.model.of_kind[kind]), self.queue_ns)
         self._launch_sooner(edited)
 
     def _launch_sooner(self, edited: EditedGraph) -> None:
@@ -314,8 +319,7 @@ def _drop_blocks(edited: EditedGraph, blocks: Ints) -> None:
     """Let blocks take no time: they begin when the work before them has ended, however late they are launched."""
     edited.keep[edited.edges(EdgeKind.LAUNCH, blocks[_chained(edited, blocks)])] = False
     for kind in (EdgeKind.WORK, EdgeKind.QUEUE):
-        mine = edited.edges(kind, blocks)
-        edited.lag[mine] = np.minimum(edited.lag[mine], 0)
+        edited.cap(edited.edges(kind, blocks), 0)
 
 
 def _chained(edited: EditedGraph, blocks: Ints) -> Bools:
@@ -330,14 +334,6 @@ def _among(few: Ints, values: Ints) -> Bools:
     found[few - NOWHERE] = True
     chosen: Bools = found[values - NOWHERE]
     return chosen
-
-
-def _take(edited: EditedGraph, chosen: Ints, added: Floats) -> None:
-    """Take time off dependencies, by their owner; none of them becomes negative by it."""
-    lag = edited.lag[chosen]
-    edited.lag[chosen] = np.maximum(
-        lag - np.rint(added[edited.model.edges.owner[chosen]]).astype(np.int64), np.minimum(lag, 0)
-    )
 
 
 def _shorten(edited: EditedGraph, less: Ints) -> None:

@@ -39,7 +39,7 @@ of one process of SGLang or vLLM lay up to a fifth apart, and two processes of v
 9.2 ms on a virtual machine whose other cores were busy. A range that allows for an eighth misses the first."""
 _MOST_IN_A_PROGRAM: Final = {"kernel_call": 6_000.0, "copy_call": 8_000.0, "around_call": 25_000.0}
 """What tracing added to calls of host-bound PyTorch programs on H200s, at most: see docs/overhead.md."""
-_LEAST_GRAPH_LAUNCH: Final = Cost(10_000.0, 10_000.0, 10_000.0)
+_LEAST_GRAPH_LAUNCH: Final = Cost.exactly(10_000.0)
 """What the launch of a whole graph takes untraced, at least; in graph mode, which doesn't count its nodes, one of 1,690
 took 400 to 480 us instead of 30 to 40: see docs/overhead.md."""
 _HOST_UNKNOWN: Final = (
@@ -183,7 +183,7 @@ def in_a_program(costs: Costs) -> Costs:
     """Return the costs with those of calls at least as high as real programs have shown them."""
     raised = {name: max(getattr(costs, name).value, most) for name, most in _MOST_IN_A_PROGRAM.items()}
     launch = {} if costs.launch_call else {"launch_call": _LEAST_GRAPH_LAUNCH, "launch_node": ZERO}
-    return replace(costs, **{name: Cost(value, value, value) for name, value in raised.items()}, **launch)
+    return replace(costs, **{name: Cost.exactly(value) for name, value in raised.items()}, **launch)
 
 
 def _untold(overhead: Overhead) -> bool:

@@ -34,15 +34,15 @@ _MOST: Final = 4.0
 _CLOSE: Final = 0.01
 """The step found lies as near to the one given."""
 _UNIFORM: Final = Costs(
-    kernel_node=Cost(100.0, 100.0, 100.0),
-    branch_node=Cost(100.0, 100.0, 100.0),
-    dependent_node=Cost(100.0, 100.0, 100.0),
-    memset_node=Cost(100.0, 100.0, 100.0),
-    copy_node=Cost(100.0, 100.0, 100.0),
-    eager_operation=Cost(100.0, 100.0, 100.0),
-    kernel_call=Cost(1000.0, 1000.0, 1000.0),
-    copy_call=Cost(1000.0, 1000.0, 1000.0),
-    other_call=Cost(500.0, 500.0, 500.0),
+    kernel_node=Cost.exactly(100.0),
+    branch_node=Cost.exactly(100.0),
+    dependent_node=Cost.exactly(100.0),
+    memset_node=Cost.exactly(100.0),
+    copy_node=Cost.exactly(100.0),
+    eager_operation=Cost.exactly(100.0),
+    kernel_call=Cost.exactly(1000.0),
+    copy_call=Cost.exactly(1000.0),
+    other_call=Cost.exactly(500.0),
 )
 """The shape assumed where nothing was measured: the same for every node, and for every launch."""
 _MEASURED_LIMIT: Final = 2.5

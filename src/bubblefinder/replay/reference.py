@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -91,7 +91,7 @@ def _parameters(trace: Trace, rows: pl.DataFrame, share: Cost) -> dict[str, obje
     return {
         "reference": trace.info.name,
         "reference_steps": len(rows),
-        "gap_share": {"value": share.value, "low": share.low, "high": share.high},
+        "gap_share": asdict(share),
         "from": "a graph-mode capture of the same workload",
     }
 
