@@ -19,6 +19,10 @@ if TYPE_CHECKING:
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
+NEVER: Final = np.iinfo(np.int64).max
+"""Later than any time."""
+LONG_AGO: Final = np.iinfo(np.int64).min
+"""Earlier than any time."""
 _FEW_CUTS: Final = 4
 """With so many intervals for each cut, the cuts are looked up in the intervals instead of the reverse."""
 _FAR: Final = 1 << 61
@@ -238,7 +242,7 @@ def held_by(points: Ints, starts: Ints, ends: Ints) -> Ints:
     The intervals are sorted by start.
     """
     position = last_before(points, starts)
-    position[points >= np.append(ends, np.iinfo(np.int64).min)[position]] = -1
+    position[points >= np.append(ends, LONG_AGO)[position]] = -1
     return position
 
 

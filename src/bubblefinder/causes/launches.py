@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
-from bubblefinder.intervals import one_of
+from bubblefinder.intervals import LONG_AGO, one_of
 from bubblefinder.lookup import NOWHERE, Timetable, changes, column_of, nullable, order_of, places, taken
 from bubblefinder.timeline.launches import LAUNCHES
 
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
 _RANK: Final = ("gpu", "process")
 _LANE: Final = ("gpu", "thread")
-_NEVER: Final = np.iinfo(np.int64).min
 PHASE_LAUNCHES: Final = 20
 """An eager phase is at least so many kernel launches in a row: fewer are the glue of a seam."""
 
@@ -51,7 +50,7 @@ def window_of(steps: Steps, rows: pl.DataFrame, times: Ints) -> pl.Series:
     windows = steps.windows[[*_RANK, "start_ns", "end_ns"]].with_row_index("window_index")
     windows = windows.sort(*_RANK, "start_ns", maintain_order=True)
     found = Timetable.of(windows, _RANK, "start_ns").last(rows[list(_RANK)], times)
-    inside = (found != NOWHERE) & (times < np.append(windows["end_ns"].to_numpy(), _NEVER)[found])
+    inside = (found != NOWHERE) & (times < np.append(windows["end_ns"].to_numpy(), LONG_AGO)[found])
     return windows["window_index"][nullable(np.where(inside, found, NOWHERE))]
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 
 from bubblefinder.causes.launches import last_submission, next_submission, window_of
+from bubblefinder.intervals import LONG_AGO
 from bubblefinder.lookup import column_of, kept, nullable, places
 
 if TYPE_CHECKING:
@@ -123,7 +124,7 @@ def _with_steps(waits: pl.DataFrame, steps: Steps, submitted: pl.DataFrame, time
     """Add window_index: the step of a wait's own copy, else of the last work launched before the wait."""
     found = submitted["window_index"][last_submission(submitted, waits)]
     copy = places(waits["copy_index"])
-    begun = np.append(timeline.operations["start_ns"].to_numpy(), np.iinfo(np.int64).min)[copy]
+    begun = np.append(timeline.operations["start_ns"].to_numpy(), LONG_AGO)[copy]
     own = window_of(steps, waits, begun)
     blocking = pl.when(~pl.col("synchronises")).then(own)
     return waits.with_columns(window_index=pl.coalesce(blocking, found))

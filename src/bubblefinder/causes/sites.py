@@ -9,7 +9,7 @@ import polars as pl
 
 from bubblefinder.causes.launches import last_submission
 from bubblefinder.causes.places import general
-from bubblefinder.intervals import begin_and_end
+from bubblefinder.intervals import NEVER, begin_and_end
 from bubblefinder.lookup import NOWHERE, Timetable, kept, numbered, places, taken
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ def _group_place(heads: pl.DataFrame, timeline: Timeline, submitted: pl.DataFram
         launched = kept(submitted[["thread", "start_ns"]], submitted["role"].is_not_null()).sort("thread", "start_ns")
         starts, ends = begin_and_end(ranges)
         first = Timetable.of(launched, ("thread",), "start_ns").first(ranges, starts)
-        wide[used] = np.append(launched["start_ns"].to_numpy(), np.iinfo(np.int64).max)[first] < ends
+        wide[used] = np.append(launched["start_ns"].to_numpy(), NEVER)[first] < ends
     narrow = pl.col("place").is_not_null() & pl.Series(~wide[place])
     seam = pl.format("{} > {}", pl.col("after_role").fill_null(""), pl.col("before_role").fill_null(""))
     return heads.select(where=pl.when(narrow).then(pl.format("[{}]", "place")).otherwise(seam)).to_series()

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from bubblefinder.causes.waits import recorded_events
-from bubblefinder.intervals import begin_and_end, distinct, median
+from bubblefinder.intervals import LONG_AGO, NEVER, begin_and_end, distinct, median
 from bubblefinder.lookup import changes, numbered, places
 from bubblefinder.replay.model import EdgeKind
 from bubblefinder.timeline.apis import CallRole
@@ -90,8 +90,8 @@ def _usual(nodes: Nodes, blocks: pl.DataFrame, launches: Launches, before: Ints)
     """
     spans, call, known = nodes.blocks, launches.call, launches.known
     reach = pl.DataFrame({"gpu": blocks["gpu"], "end": spans.ends}).select(pl.col("end").cum_max().shift(1).over("gpu"))
-    idle_since = reach.to_series().fill_null(np.iinfo(np.int64).max).to_numpy()
-    begun = np.where(known, nodes.calls.starts[call], np.iinfo(np.int64).max) if len(nodes.calls.starts) else idle_since
+    idle_since = reach.to_series().fill_null(NEVER).to_numpy()
+    begun = np.where(known, nodes.calls.starts[call], NEVER) if len(nodes.calls.starts) else idle_since
     late = known & (begun >= idle_since)
     kinds = [numbered(blocks[["kind", "role"]])[1], numbered(blocks[["kind"]])[1], np.zeros(len(blocks), np.int64)]
     latency = _typical(kinds, spans.starts - begun, late, LATENCY_NS)
@@ -169,7 +169,7 @@ def _seen_pairs(
 ) -> tuple[Ints, Ints]:
     """Return (earlier, later) blocks of two streams where only the order seen explains the later one's start."""
     spans = nodes.blocks
-    ready = np.full(len(blocks), np.iinfo(np.int64).min)
+    ready = np.full(len(blocks), LONG_AGO)
     for source, target in pairs:
         np.maximum.at(ready, target, spans.ends[source] + usual.queued[target])
     if len(nodes.calls.starts):
@@ -205,7 +205,7 @@ def _starts(nodes: Nodes, launches: Launches, usual: Usual, source: Ints, target
     The last `seen` pairs are those that only the order seen tells.
     """
     spans, call, known = nodes.blocks, launches.call, launches.known
-    lowest = np.iinfo(np.int64).min
+    lowest = LONG_AGO
     launched = (
         np.where(known, nodes.calls.starts[call] + usual.latency, lowest)
         if len(nodes.calls.starts)
@@ -265,6 +265,6 @@ def _meet(nodes: Nodes, meets: pl.DataFrame, block: Ints) -> None:
     rows = meets[["collective"]].with_row_index("mine")
     pairs = rows.join(rows.rename({"mine": "theirs"}), on="collective")
     mine, theirs = pairs["mine"].to_numpy().astype(np.int64), pairs["theirs"].to_numpy().astype(np.int64)
-    arrived = np.full(len(meets), np.iinfo(np.int64).min)
+    arrived = np.full(len(meets), LONG_AGO)
     np.maximum.at(arrived, mine, joints.starts[theirs])
     nodes.add(EdgeKind.MEET, joints.begin[theirs], joints.end[mine], joints.ends[mine] - arrived[mine], block[mine])

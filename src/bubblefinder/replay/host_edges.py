@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
+from bubblefinder.intervals import LONG_AGO
 from bubblefinder.lookup import changes, kept
 from bubblefinder.replay.model import EdgeKind
 
@@ -131,7 +132,7 @@ def _last_before(waits: pl.DataFrame, submitted: pl.DataFrame, by: list[str]) ->
 def _waiting(nodes: Nodes, calls: pl.DataFrame, awaited: pl.DataFrame) -> None:
     """A wait returns when the latest of what it waits for has ended; every call takes its own time."""
     call, block = (awaited[name].to_numpy().astype(np.int64) for name in ("call", "block"))
-    latest = np.full(len(calls), np.iinfo(np.int64).min)
+    latest = np.full(len(calls), LONG_AGO)
     np.maximum.at(latest, call, nodes.blocks.ends[block])
     length = nodes.calls.ends - nodes.calls.starts
     blocked = latest > nodes.calls.starts

@@ -12,7 +12,7 @@ import polars as pl
 from bubblefinder.causes.decode import lanes
 from bubblefinder.causes.host_time import host_pieces, host_starts, main_thread
 from bubblefinder.causes.places import general
-from bubblefinder.intervals import begin_and_end
+from bubblefinder.intervals import NEVER, begin_and_end
 from bubblefinder.lookup import kept, taken
 from bubblefinder.replay.changes import ShortenHost
 from bubblefinder.replay.islands import replayed_at_once
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from bubblefinder.timeline.model import Timeline
     from bubblefinder.timeline.rank import Rank
 
-_NEVER: Final = np.iinfo(np.int64).max
 MOST: Final = 3
 """Parts that are named."""
 HALF: Final = 0.5
@@ -105,7 +104,7 @@ def _edges(causes: Causes, mine: RankSteps, model: Model, thread: int | None) ->
         return starts
     calls = kept(model.calls, model.calls["thread"] == thread)
     begin, end = begin_and_end(calls)
-    replayed: Ints = starts[(starts >= begin.min(initial=_NEVER)) & (starts <= end.max(initial=0))]
+    replayed: Ints = starts[(starts >= begin.min(initial=NEVER)) & (starts <= end.max(initial=0))]
     return replayed
 
 

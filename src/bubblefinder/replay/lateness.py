@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from bubblefinder.intervals import LONG_AGO, NEVER
 from bubblefinder.overhead.calibration import likely_costs
 from bubblefinder.replay.changes import edit
 from bubblefinder.replay.correct import in_a_program
@@ -49,7 +50,7 @@ def late_ns(model: Model, times: Ints) -> dict[Rank, int]:
     work, inside = edges.kind == EdgeKind.WORK, np.full(len(times), -1)
     inside[edges.target[work]] = edges.owner[work]
     source, end, block = (column[meet] for column in (edges.source, edges.target, edges.owner))
-    first, last = np.full(len(times), np.iinfo(np.int64).max), np.full(len(times), np.iinfo(np.int64).min)
+    first, last = np.full(len(times), NEVER), np.full(len(times), LONG_AGO)
     np.minimum.at(first, end, times[source])
     np.maximum.at(last, end, times[source])
     own = inside[source] == block

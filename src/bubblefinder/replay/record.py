@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
-from bubblefinder.intervals import last_before
+from bubblefinder.intervals import NEVER, last_before
 from bubblefinder.lookup import NOWHERE, column_of, kept, nullable, place_among, places, taken
 from bubblefinder.timeline.ledger import cover_of
 from bubblefinder.timeline.model import IdleClass, on_gpu
@@ -25,7 +25,6 @@ FEWEST_STEPS: Final = 8
 
 _KINDS: Final = pl.Series("kind", ["kernel", "copy", "memset", "graph"])
 """By KERNEL, MEMCPY, MEMSET and GRAPH."""
-_NEVER: Final = np.iinfo(np.int64).max
 
 
 def find_blocks(timeline: Timeline, causes: Causes, span: tuple[int, int]) -> pl.DataFrame:
@@ -95,7 +94,7 @@ def find_calls(timeline: Timeline, causes: Causes, blocks: pl.DataFrame) -> pl.D
     """
     submit = np.unique(places(blocks["call_index"]))
     submit = submit[submit != NOWHERE]
-    begun = timeline.calls["start_ns"].to_numpy()[submit].min(initial=_NEVER if len(submit) else 0)
+    begun = timeline.calls["start_ns"].to_numpy()[submit].min(initial=NEVER if len(submit) else 0)
     late = causes.waits["start_ns"].is_between(int(begun), blocks["end_ns"].max())
     waiting = causes.waits[["call_index", "start_ns", "awaits"]].filter(late)
     waited, first = np.unique(waiting["call_index"].to_numpy(), return_index=True)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
 
-from bubblefinder.intervals import begin_and_end, distinct
+from bubblefinder.intervals import NEVER, begin_and_end, distinct
 from bubblefinder.lookup import NOWHERE, column_of, kept
 from bubblefinder.steps import thresholds
 from bubblefinder.steps.events import REPLAY, WAIT
@@ -21,9 +21,6 @@ if TYPE_CHECKING:
     from bubblefinder.steps.events import Events
     from bubblefinder.steps.lane import RankWork
     from bubblefinder.timeline.model import Timeline
-
-_NOTHING_YET: Final = np.iinfo(np.int64).min
-_NEVER: Final = np.iinfo(np.int64).max
 
 
 def seam_boundaries(timeline: Timeline, lane: RankWork, starts: Ints) -> Ints:
@@ -39,7 +36,7 @@ def seam_boundaries(timeline: Timeline, lane: RankWork, starts: Ints) -> Ints:
     """
     begin = lane.replays["start_ns"].to_numpy()
     reach = np.maximum.accumulate(lane.replays["end_ns"].to_numpy())
-    opened = np.where(starts > 0, reach[np.maximum(starts - 1, 0)], np.iinfo(np.int64).max)
+    opened = np.where(starts > 0, reach[np.maximum(starts - 1, 0)], NEVER)
     candidates = _seam_operations(timeline, lane, starts).with_columns(
         cycle=pl.col("start_ns").pipe(lambda times: pl.lit(begin[starts]).search_sorted(times, side="left")),
     )
@@ -148,12 +145,12 @@ class Launches:
     @cached_property
     def begun(self) -> Ints:
         """When the first operation of each began, never where it ran ahead; and never once more."""
-        return np.append(np.where(self.ahead, _NEVER, self.op_start_ns), _NEVER)
+        return np.append(np.where(self.ahead, NEVER, self.op_start_ns), NEVER)
 
     @cached_property
     def anything(self) -> Ints:
         """When the first operation of each began, and never once more."""
-        return np.append(self.op_start_ns, _NEVER)
+        return np.append(self.op_start_ns, NEVER)
 
     @cached_property
     def weighed(self) -> Ints:
@@ -216,7 +213,7 @@ class Marks:
         for mine, low, high in self._held():
             edges = np.column_stack((low, high)).ravel()
             first, any_first = (np.minimum.reduceat(times, edges)[::2] for times in (mine.begun, mine.anything))
-            found.append(np.where(first < _NEVER, first, any_first))
+            found.append(np.where(first < NEVER, first, any_first))
         return distinct(np.concatenate(found)) if found else np.empty(0, np.int64)
 
     @property
@@ -230,7 +227,7 @@ class Marks:
         for thread in distinct(self.thread[self.own]).tolist() or [None]:
             mine = slice(None) if thread is None else self.thread == thread
             low = self.low[mine]
-            high = np.minimum(self.high[mine], np.append(low[1:], _NEVER))
+            high = np.minimum(self.high[mine], np.append(low[1:], NEVER))
             yield of_thread.get(thread, self.launches), low[low < high], high[low < high]
 
 

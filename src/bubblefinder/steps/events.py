@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
-from bubblefinder.intervals import distinct, last_before, median, one_of
+from bubblefinder.intervals import LONG_AGO, NEVER, distinct, last_before, median, one_of
 from bubblefinder.lookup import NOWHERE, kept, order_of, previous, taken
 from bubblefinder.steps import thresholds
 from bubblefinder.steps.lane import eager_operations
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 COMPUTE, REPLAY, UPLOAD, READ, OTHER, WAIT = range(6)
 _MIGRATIONS: Final = [kind for kind, name in COPY_KINDS.items() if name.startswith("UVM")]
 _COPIES: Final = {1: UPLOAD, 2: READ}
-_NOTHING_YET: Final = np.iinfo(np.int64).min
 _COLUMNS: Final = (
     "launch_ns",
     "returned_ns",
@@ -101,8 +100,8 @@ class Events:
         So do the copies by which a host that runs ahead prepares the step behind.
         """
         computes = self.what <= REPLAY
-        reach = np.maximum.accumulate(np.where(computes, self.end_ns, _NOTHING_YET))
-        return np.asarray(~computes & (self.start_ns < np.append(_NOTHING_YET, reach[:-1])), np.bool_)
+        reach = np.maximum.accumulate(np.where(computes, self.end_ns, LONG_AGO))
+        return np.asarray(~computes & (self.start_ns < np.append(LONG_AGO, reach[:-1])), np.bool_)
 
     @cached_property
     def waits(self) -> Bools:
@@ -138,11 +137,11 @@ def _host_work(launched: Ints, returned: Ints, thread: Ints, launches: Bools) ->
 
     A pause far longer than the usual ones is taken for no work: the collector's, or a wait for the next request.
     """
-    latest = np.maximum.accumulate(np.where(launches, returned, _NOTHING_YET))
-    before = np.concatenate(([_NOTHING_YET], latest[:-1]))
-    own = np.append(returned, _NOTHING_YET)[previous(thread)]
+    latest = np.maximum.accumulate(np.where(launches, returned, LONG_AGO))
+    before = np.concatenate(([LONG_AGO], latest[:-1]))
+    own = np.append(returned, LONG_AGO)[previous(thread)]
     since = np.maximum(before, own)
-    host = np.where((since == _NOTHING_YET) | (thread < 0), -1, np.maximum(launched - since, 0))
+    host = np.where((since == LONG_AGO) | (thread < 0), -1, np.maximum(launched - since, 0))
     worked = host[host >= thresholds.HOST_WORK_NS]
     longest = max(thresholds.LULL_NS, thresholds.LULL_RATIO * (median(worked) if len(worked) else 0.0))
     return np.where(host <= longest, host, 0)
@@ -227,9 +226,8 @@ def event_boundaries(events: Events, begins: Ints) -> Ints:
 
     Copies that a host running ahead puts beside the work of the step before don't begin a step if anything else does.
     """
-    latest = np.iinfo(np.int64).max
-    works = np.where(events.ahead | (events.what == WAIT), latest, events.start_ns)
+    works = np.where(events.ahead | (events.what == WAIT), NEVER, events.start_ns)
     first = np.minimum.reduceat(works, begins)
-    anything = np.minimum.reduceat(np.where(events.what == WAIT, latest, events.start_ns), begins)
-    found = np.where(first < latest, first, anything)
-    return distinct(found[found < latest])
+    anything = np.minimum.reduceat(np.where(events.what == WAIT, NEVER, events.start_ns), begins)
+    found = np.where(first < NEVER, first, anything)
+    return distinct(found[found < NEVER])

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from bubblefinder.intervals import NEVER
 from bubblefinder.steps import thresholds
 from bubblefinder.steps.events import READ, WAIT
 from bubblefinder.steps.model import HEAD, NO_LOAD, PREFILL, SET_UP, TAIL
@@ -62,7 +63,7 @@ class Work:
     def idle_before(self, moments: Ints) -> Ints:
         """Return since when nothing has run at each moment."""
         place = np.searchsorted(self.begun, moments)
-        ended = np.append(self.ended, np.iinfo(np.int64).max)[place - 1]
+        ended = np.append(self.ended, NEVER)[place - 1]
         idle: Ints = np.minimum(ended, moments)
         return idle
 

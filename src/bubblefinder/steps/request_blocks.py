@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
+from bubblefinder.intervals import NEVER
 from bubblefinder.lookup import kept
 from bubblefinder.steps.lane import eager_operations
 from bubblefinder.trace.model import KERNEL
@@ -48,7 +49,7 @@ def by_blocks(timeline: Timeline, lane: RankWork, starts: Ints) -> Ints:
     )
     told = np.where(before == UNTOLD, behind, before)
     sure = (before == behind) | _alone(before, behind, 1) | _alone(behind, before, -1)
-    most = np.full(len(starts), np.iinfo(np.int64).max)
+    most = np.full(len(starts), NEVER)
     most[slots["window"].to_numpy()] = slots["most"].to_numpy()
     return np.where(sure & (told > 0) & (told <= most), told, UNTOLD)
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
+from bubblefinder.intervals import NEVER
 from bubblefinder.lookup import NOWHERE, kept, nullable
 from bubblefinder.steps import thresholds
 from bubblefinder.steps.by_cadence import FOREIGN
@@ -94,7 +95,7 @@ def _around_several(levels: Sequence[Ints], phases: Ints, texts: pl.Series) -> B
 
     So do those of the same name: a step that gave its other graphs up has the launch of one alone.
     """
-    low, high = np.full(len(texts), np.iinfo(np.int64).max), np.full(len(texts), -1)
+    low, high = np.full(len(texts), NEVER), np.full(len(texts), -1)
     for level in levels:
         inside = (level >= 0) & (phases != FOREIGN)
         np.minimum.at(low, level[inside], phases[inside])

@@ -11,10 +11,9 @@ import numpy as np
 import polars as pl
 
 from bubblefinder.errors import CannotAnswerError, InternalError
-from bubblefinder.intervals import Cover, Ints, begin_and_end, empty, union, union_of
+from bubblefinder.intervals import NEVER, Cover, Ints, begin_and_end, empty, union, union_of
 from bubblefinder.lookup import ByThread, column_of, each_once, kept
 from bubblefinder.timeline import gaps as gaps_module
-from bubblefinder.timeline.gaps import NEVER, Gaps, Pieces
 from bubblefinder.timeline.launches import (
     blocking_copies,
     classify_calls,
@@ -40,6 +39,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from bubblefinder.timeline.gaps import Gaps, Pieces
     from bubblefinder.trace.model import Trace
 
 PROFILER_NAMES: Final = re.compile(r"CUDA profiling|CUPTI:? ?buffer flush", re.IGNORECASE)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bubblefinder.intervals import Bools, Cover, Ints, every_position, inside, split
+from bubblefinder.intervals import LONG_AGO, NEVER, Bools, Cover, Ints, every_position, inside, split
 from bubblefinder.lookup import changes
 from bubblefinder.timeline.model import IdleClass
 
@@ -18,9 +18,6 @@ if TYPE_CHECKING:
 
     CallTimes = Callable[[Ints], Ints]
     """From positions of operations to a time of their launch calls, NEVER where it is unknown."""
-
-NEVER = np.iinfo(np.int64).max
-LONG_AGO = np.iinfo(np.int64).min
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
-from bubblefinder.intervals import one_of
+from bubblefinder.intervals import LONG_AGO, one_of
 from bubblefinder.lookup import again, column_of, joint_keys, places, positions, repeated, taken
 from bubblefinder.timeline.apis import CallRole, call_roles
-from bubblefinder.timeline.gaps import LONG_AGO
 from bubblefinder.trace.model import MEMCPY
 
 if TYPE_CHECKING:

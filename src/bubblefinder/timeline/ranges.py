@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 import polars as pl
 
-from bubblefinder.intervals import distinct, last_before, places_of
+from bubblefinder.intervals import NEVER, distinct, last_before, places_of
 from bubblefinder.lookup import ByThread, nullable, places
 
 if TYPE_CHECKING:
     from bubblefinder.intervals import Bools, Ints
 
-NEVER_CLOSED: Final = np.iinfo(np.int64).max
 TOOL_DOMAINS: Final = frozenset(
     {
         "GIL Trace",
@@ -46,7 +45,7 @@ def user_ranges(nvtx: pl.DataFrame) -> pl.DataFrame:
         nvtx.filter(
             ~pl.col("domain").is_in(TOOL_DOMAINS).fill_null(value=False) & (pl.col("text") != ""),
         )
-        .with_columns(pl.col("end_ns").fill_null(NEVER_CLOSED), pl.col("text").str.replace(_COUNTED, ""))
+        .with_columns(pl.col("end_ns").fill_null(NEVER), pl.col("text").str.replace(_COUNTED, ""))
         .filter(pl.col("end_ns") > pl.col("start_ns"))
     )
 
@@ -140,7 +139,7 @@ class Ranges:
         still = np.ones(len(lows), np.bool_)
         for level in self._levels(thread) if thread in self.by_thread.positions else ():
             last = last_before(lows, level.starts)
-            ends = np.append(level.ends, NEVER_CLOSED)[last]
+            ends = np.append(level.ends, NEVER)[last]
             still &= last_before(highs, level.starts) == last
             still &= (last < 0) | (ends <= lows) | (ends > highs)
         return still

@@ -4,7 +4,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bubblefinder.timeline.gaps import LONG_AGO, NEVER, find_gaps, running_end
+from bubblefinder.intervals import LONG_AGO, NEVER
+from bubblefinder.timeline.gaps import find_gaps, running_end
 
 TIMES = st.integers(0, 12)
 # start, length, and when the launch call began

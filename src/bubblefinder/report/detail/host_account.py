@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from bubblefinder.causes.places import general
-from bubblefinder.intervals import Bools, Ints, begin_and_end, held_by, last_before, outermost, split
+from bubblefinder.intervals import LONG_AGO, Bools, Ints, begin_and_end, held_by, last_before, outermost, split
 from bubblefinder.lookup import (
     NOWHERE,
     ByThread,
@@ -165,7 +165,7 @@ def _outermost(rows: ByThread, name: str, parts: pl.DataFrame) -> pl.Series:
     outer = kept(ordered, outermost(ordered["thread"].to_numpy(), *begin_and_end(ordered)))
     times = parts["start_ns"].to_numpy()
     last = Timetable.of(outer, ("thread",), "start_ns").last(parts[["thread"]], times)
-    ended = np.append(outer["end_ns"].to_numpy(), np.iinfo(np.int64).min)[last]
+    ended = np.append(outer["end_ns"].to_numpy(), LONG_AGO)[last]
     return outer[name].cast(pl.Categorical)[nullable(np.where(times < ended, last, NOWHERE))]
 
 
