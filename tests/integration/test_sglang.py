@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING
@@ -216,7 +217,8 @@ def test_so_it_is_on_a_second_machine_and_beside_busy_processes(
 ) -> None:
     """The process of `slow_host.graph` took 14.6 ms traced and 9.05 untraced; 8.25 took another one of that machine.
 
-    Beside the busy processes plan()'s reads alone gave nothing, and are said to give half a millisecond.
+    Beside the busy processes plan()'s reads alone gave nothing, and are said to give half a millisecond: on a host that
+    is as much slower everywhere. Its work varies by a fifth from step to step, and the range reaches what they took.
     """
     (lane,) = analysis(name).study.ranks
     untraced = analysis(name).study.at_untraced(lane, step * MS, mean=True)
@@ -224,6 +226,9 @@ def test_so_it_is_on_a_second_machine_and_beside_busy_processes(
     removed = {site for link, wait in held if link.rule in gone for site in wait.site.sites}
     then = predict(untraced.model, [RemoveWaits(frozenset(removed))])[lane]
     assert low * MS * 0.965 <= then.step_ns <= high * MS * 1.03
+    shortest, longest = then.range_ns
+    assert shortest <= high * MS
+    assert low * MS <= longest
 
 
 def test_another_process_of_that_machine_is_told_the_same() -> None:
@@ -313,7 +318,7 @@ def test_what_a_slowed_host_hides_of_the_waits_lies_within_what_is_said_of_them(
     assert shortest <= most_without <= longest
     assert told.verdict
     assert "5 waits in a row" in told.verdict.blame + told.verdict.gain
-    assert "Together they would give between" in told.verdict.gain
+    assert re.search("(Together they|The waits together) would give between", told.verdict.gain)
 
 
 def test_a_host_that_bounds_the_step_without_the_waits_is_told_by_its_range() -> None:

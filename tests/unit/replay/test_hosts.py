@@ -86,3 +86,14 @@ def test_a_gains_range_is_no_wider_than_what_hosts_differ_by(trace: Trace) -> No
         least, most = then.gain_range_ns
         assert most - least <= max(before) - min(before) + max(after) - min(after)
         assert least <= then.recoverable_ns <= most
+
+
+def test_a_host_whose_work_varies_may_be_as_unlike_itself_in_another_run_and_as_alike_as_any() -> None:
+    steady, varying = model_drawn(READ), model_drawn(READ)
+    vars(varying)["host_spread"] = 0.2
+    assert {one.speed for one in hosts_of(steady, [ALL])} == {1 - HOST_NOISE, 1, 1 + HOST_NOISE}
+    assert {one.speed for one in hosts_of(varying, [ALL])} == {0.6, 1 - HOST_NOISE, 1, 1 + HOST_NOISE, 1.4}
+    (narrow,), (wide,) = (predict(model, [ALL]).values() for model in (steady, varying))
+    assert wide.step_ns == narrow.step_ns
+    assert wide.gain_range_ns[0] < narrow.gain_range_ns[0]
+    assert narrow.gain_range_ns[1] < wide.gain_range_ns[1]
