@@ -76,6 +76,11 @@ def union(starts: Ints, ends: Ints) -> Cover:
     return Cover(starts[first], reach[last])
 
 
+def either(one: Cover, other: Cover) -> Cover:
+    """Return when one cover lasts or the other."""
+    return union(np.concatenate([one.starts, other.starts]), np.concatenate([one.ends, other.ends]))
+
+
 def union_of(rows: pl.DataFrame) -> Cover:
     """Return when any row of a frame with start_ns and end_ns lasts."""
     return union(*begin_and_end(rows))

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import polars as pl
 
-from bubblefinder.intervals import last_before
+from bubblefinder.intervals import LONG_AGO, last_before
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -289,6 +289,11 @@ class Timetable:
             place = last_before(times[mine], self.times[low:high])
             found[mine] = np.where(place >= 0, self.rows[low:high][place], NOWHERE)
         return found
+
+    def holding(self, points: pl.DataFrame, times: Ints, ends: Ints) -> Ints:
+        """Return the same where that row has not ended by then; `ends` says when each row of the frame does."""
+        last = self.last(points, times)
+        return np.where(times < np.append(ends, LONG_AGO)[last], last, NOWHERE)
 
     def first(self, points: pl.DataFrame, times: Ints) -> Ints:
         """Return for each point the first row at or after a time, NOWHERE if there is none."""

@@ -11,7 +11,7 @@ import numpy as np
 from bubblefinder import intervals
 from bubblefinder.causes.evidence import Evidence
 from bubblefinder.intervals import begin_and_end, inside, last_before, median, split, union_of
-from bubblefinder.lookup import column_of, kept, places, taken
+from bubblefinder.lookup import kept, places, taken
 from bubblefinder.steps.model import HEAD, NO_LOAD, OTHER_WORK, PREFILL, SET_UP
 from bubblefinder.timeline.model import on_gpu
 from bubblefinder.timeline.rank import Rank
@@ -106,7 +106,7 @@ class RankSteps:
 
     def rows_of(self, rows: pl.DataFrame) -> pl.DataFrame:
         """Return the rank's rows of a frame with columns gpu and process."""
-        return kept(rows, (column_of(rows, "gpu") == self.gpu) & (column_of(rows, "process") == self.process))
+        return kept(rows, self.rank.is_of(rows))
 
     def windows(self, times: Ints) -> Ints:
         """Return the number of the window that each time lies in, -1 before the first."""

@@ -102,5 +102,4 @@ def _hole(
 
 def _pauses_too(causes: Causes, lane: RankSteps, reason: str | None) -> bool:
     alike = pl.col("reason").eq_missing(pl.lit(reason))
-    mine = (pl.col("gpu") == lane.gpu) & (pl.col("process") == lane.process)
-    return not causes.pauses.filter(mine & alike).is_empty()
+    return not causes.pauses.filter(lane.rank.mine & alike).is_empty()

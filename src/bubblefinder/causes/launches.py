@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
-from bubblefinder.intervals import LONG_AGO, one_of
+from bubblefinder.intervals import one_of
 from bubblefinder.lookup import NOWHERE, Timetable, changes, column_of, nullable, order_of, places, taken
 from bubblefinder.timeline.launches import LAUNCHES
 
@@ -49,9 +49,8 @@ def window_of(steps: Steps, rows: pl.DataFrame, times: Ints) -> pl.Series:
     """Return the position in `steps.windows` of each row's (gpu, process) at a time; null outside them."""
     windows = steps.windows[[*_RANK, "start_ns", "end_ns"]].with_row_index("window_index")
     windows = windows.sort(*_RANK, "start_ns", maintain_order=True)
-    found = Timetable.of(windows, _RANK, "start_ns").last(rows[list(_RANK)], times)
-    inside = (found != NOWHERE) & (times < np.append(windows["end_ns"].to_numpy(), LONG_AGO)[found])
-    return windows["window_index"][nullable(np.where(inside, found, NOWHERE))]
+    ends = windows["end_ns"].to_numpy()
+    return windows["window_index"][nullable(Timetable.of(windows, _RANK, "start_ns").holding(rows, times, ends))]
 
 
 def _phases(submitted: pl.DataFrame, steps: Steps) -> list[pl.Series]:

@@ -9,7 +9,7 @@ import polars as pl
 
 from bubblefinder.causes.stalls import late_idle
 from bubblefinder.causes.thresholds import COVERS, FEWEST, HOLE_FACTOR, HOLE_NS, PAUSE_NS
-from bubblefinder.intervals import Cover, begin_and_end, overlap_with, union, union_of
+from bubblefinder.intervals import Cover, begin_and_end, either, overlap_with, union_of
 from bubblefinder.lookup import changes, column_of, each_once, kept, places, positions, taken
 from bubblefinder.timeline.model import on_gpu
 
@@ -82,10 +82,7 @@ def _of_thread(
             reason=pl.lit(reason), detail="text"
         )
         yield found
-        taken = union(
-            np.concatenate([taken.starts, found["start_ns"].to_numpy()]),
-            np.concatenate([taken.ends, found["end_ns"].to_numpy()]),
-        )
+        taken = either(taken, union_of(found))
 
 
 def _stretches(timeline: Timeline, submitted: pl.DataFrame, gpu: int, thread: int) -> pl.DataFrame:

@@ -11,6 +11,7 @@ from bubblefinder.intervals import NEVER, last_before
 from bubblefinder.lookup import NOWHERE, column_of, kept, nullable, place_among, places, taken
 from bubblefinder.timeline.ledger import cover_of
 from bubblefinder.timeline.model import IdleClass, on_gpu
+from bubblefinder.timeline.rank import Rank
 
 if TYPE_CHECKING:
     from bubblefinder.causes.model import Causes
@@ -124,7 +125,7 @@ def span_of_steps(timeline: Timeline, steps: Steps, causes: Causes) -> tuple[int
         return min(device.start_ns for device in timeline.devices), max(
             device.end_ns for device in timeline.devices
         ) + 1
-    lane = kept(windows, (windows["gpu"] == windows["gpu"][0]) & (windows["process"] == windows["process"][0]))
+    lane = kept(windows, Rank(*windows[["gpu", "process"]].row(0)).is_of(windows))
     first = max(0, (len(lane) - most) // 2)
     last = min(first + most, len(lane)) - 1
     return int(lane["start_ns"][first]), int(lane["end_ns"][last])

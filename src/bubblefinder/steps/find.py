@@ -25,7 +25,6 @@ from bubblefinder.steps.model import (
 )
 from bubblefinder.steps.windows import lane_windows
 from bubblefinder.timeline.model import CaptureMode
-from bubblefinder.timeline.rank import Rank
 from bubblefinder.trace.model import QualityNote
 from bubblefinder.trace.programs import is_llm
 
@@ -70,7 +69,7 @@ def find_steps(timeline: Timeline, step_by: str | None = None) -> Steps:
     confidence = _least_sure(found)
     told = (_detection(steps, confidence, mine.requests_from) for steps, mine in zip(found, of_lane, strict=True))
     return Steps(
-        detections={Rank(steps.lane.gpu, steps.lane.process): one for steps, one in zip(found, told, strict=True)},
+        detections={steps.lane.rank: one for steps, one in zip(found, told, strict=True)},
         windows=windows,
         replays=_replay_frame(timeline, found, windows),
         notes=_notes(found),

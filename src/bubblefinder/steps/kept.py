@@ -96,13 +96,13 @@ def _with_requests(timeline: Timeline, windows: pl.DataFrame, part: Part) -> tup
         return windows, replace(part, ranks=part.ranks.with_columns(requests_from=pl.lit("nvtx")))
     numbers, said = [], {}
     for lane in lanes(timeline):
-        mine = kept(windows, (windows["gpu"] == lane.gpu) & (windows["process"] == lane.process))
+        mine = kept(windows, lane.rank.is_of(windows))
         signatures = replay_signatures(timeline, lane) if len(lane.replays) else None
         events = lane_events(timeline, lane, signatures)
         told = requests_of(timeline, lane, events, mine["start_ns"].to_numpy())
         numbers.append(mine.with_columns(requests=told.numbers))
-        said[lane.gpu, lane.process] = told.told_by or _NOTHING
-    names = [said.get((gpu, process), _NOTHING) for gpu, process in part.ranks[[*_RANK]].iter_rows()]
+        said[lane.rank] = told.told_by or _NOTHING
+    names = [said.get(Rank(gpu, process), _NOTHING) for gpu, process in part.ranks[[*_RANK]].iter_rows()]
     ranks = part.ranks.with_columns(requests_from=pl.Series(names, dtype=pl.String))
     return pl.concat(numbers), replace(part, ranks=ranks)
 

@@ -14,6 +14,7 @@ from bubblefinder.steps import thresholds
 from bubblefinder.timeline.apis import CallRole
 from bubblefinder.timeline.launches import blocked_calls
 from bubblefinder.timeline.model import on_gpu
+from bubblefinder.timeline.rank import Rank
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -46,6 +47,11 @@ class RankWork:
     end_ns: int
     operations: pl.DataFrame
     replays: pl.DataFrame
+
+    @property
+    def rank(self) -> Rank:
+        """The process and the GPU."""
+        return Rank(self.gpu, self.process)
 
     @cached_property
     def passes(self) -> pl.DataFrame:

@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 
 from bubblefinder.errors import CannotAnswerError, InternalError
-from bubblefinder.intervals import NEVER, Cover, Ints, begin_and_end, empty, union, union_of
+from bubblefinder.intervals import NEVER, Cover, Ints, begin_and_end, either, empty, union_of
 from bubblefinder.lookup import ByThread, column_of, each_once, kept
 from bubblefinder.timeline import gaps as gaps_module
 from bubblefinder.timeline.launches import (
@@ -199,7 +199,7 @@ def _analyse(gpu: int, trace: Trace, operations: pl.DataFrame, launches: Launche
         ended,
         profiler=profiler_windows(trace.overheads, processes),
         replays=_measured(spans),
-        lost=_both(_tainted(gaps, launches, lost, offset), beyond),
+        lost=either(_tainted(gaps, launches, lost, offset), beyond),
     )
     device = _device(gpu, processes, busy, spans, launches, lost)
     _check_ledger(device, busy, pieces)
@@ -217,10 +217,6 @@ def _measured(replays: pl.DataFrame) -> Cover:
     """Return the spans of the replays recorded node by node; between two blocks of one launch nothing was measured."""
     spans = replays.filter(pl.col("nodes").is_not_null())
     return union_of(spans)
-
-
-def _both(one: Cover, other: Cover) -> Cover:
-    return union(np.concatenate([one.starts, other.starts]), np.concatenate([one.ends, other.ends]))
 
 
 def _tainted(gaps: Gaps, launches: Launches, lost: pl.DataFrame, offset: int) -> Cover:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple, Self
 
 import polars as pl
 
+from bubblefinder.lookup import column_of
 from bubblefinder.trace.model import pid_of
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ class Rank(NamedTuple):
 
     def is_of(self, rows: pl.DataFrame) -> pl.Series:
         """Tell the rank's rows of such a frame."""
-        return (rows["gpu"] == self.gpu) & (rows["process"] == self.process)
+        return (column_of(rows, "gpu") == self.gpu) & (column_of(rows, "process") == self.process)
 
     @classmethod
     def in_rows(cls, rows: pl.DataFrame) -> list[Self]:

@@ -63,7 +63,7 @@ def _steps(steps: Steps) -> Iterator[tuple[int, int, int]]:
     rank = next(iter(steps.detections), None)
     if rank is None:
         return
-    mine = steps.windows.filter((pl.col("gpu") == rank.gpu) & (pl.col("process") == rank.process))
+    mine = steps.windows.filter(rank.mine)
     number = 0
     for start, end, excluded in mine.select("start_ns", "end_ns", "excluded").iter_rows():
         number += excluded is None

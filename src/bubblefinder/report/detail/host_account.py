@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from bubblefinder.causes.places import general
-from bubblefinder.intervals import LONG_AGO, Bools, Ints, begin_and_end, held_by, last_before, outermost, split
+from bubblefinder.intervals import Bools, Ints, begin_and_end, held_by, last_before, outermost, split
 from bubblefinder.lookup import (
     NOWHERE,
     ByThread,
@@ -164,9 +164,8 @@ def _outermost(rows: ByThread, name: str, parts: pl.DataFrame) -> pl.Series:
     ordered = pl.concat([rows.of(None, "thread", *_SIDES, name), *mine], rechunk=True)
     outer = kept(ordered, outermost(ordered["thread"].to_numpy(), *begin_and_end(ordered)))
     times = parts["start_ns"].to_numpy()
-    last = Timetable.of(outer, ("thread",), "start_ns").last(parts[["thread"]], times)
-    ended = np.append(outer["end_ns"].to_numpy(), LONG_AGO)[last]
-    return outer[name].cast(pl.Categorical)[nullable(np.where(times < ended, last, NOWHERE))]
+    held = Timetable.of(outer, ("thread",), "start_ns").holding(parts, times, outer["end_ns"].to_numpy())
+    return outer[name].cast(pl.Categorical)[nullable(held)]
 
 
 def _open_at(rows: pl.DataFrame, times: Ints) -> pl.DataFrame:
@@ -181,12 +180,9 @@ def _waits(causes: Causes, charges: pl.DataFrame, parts: pl.DataFrame) -> pl.Ser
         return pl.Series([None] * len(parts), dtype=pl.Categorical)
     told = taken(causes.waits[["api", "copy_kind", "nvtx"]], charges["wait_index"].cast(pl.UInt32))
     named = told.select(name=wait_name(general(pl.col("nvtx"))).cast(pl.Categorical))["name"]
-    begun, until = (np.append(charges[side].to_numpy(), 0) for side in ("start_ns", "end_ns"))
-    times = parts["start_ns"].to_numpy()
-    last = last_before(times, begun[:-1])
-    mine = np.append(charges["piece_index"].to_numpy(), 0)[last] == parts["piece_index"].to_numpy()
-    under = (last >= 0) & (times < until[last]) & mine
-    return named[nullable(np.where(under, last, NOWHERE))]
+    charge = held_by(parts["start_ns"].to_numpy(), *begin_and_end(charges))
+    mine = charges["piece_index"].to_numpy()[charge] == parts["piece_index"].to_numpy()
+    return named[nullable(np.where(mine, charge, NOWHERE))]
 
 
 def wait_name(place: pl.Expr) -> pl.Expr:
