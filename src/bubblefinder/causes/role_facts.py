@@ -153,7 +153,7 @@ def _operations_of(timeline: Timeline, lane: RankSteps, spans: pl.DataFrame) -> 
     if spans["eager"][0]:
         at = np.unique(at)
         span = held_by(starts[at], begins, ends)
-        mine = (span != NOWHERE) & (here["process"].to_numpy()[at] == lane.process)
+        mine = (span != NOWHERE) & (column_of(here, "process").to_numpy()[at] == lane.process)
     else:
         mine = places(here["replay_index"][at]) == spans["replay_index"].to_numpy()[span]
     at, span = at[mine], span[mine]

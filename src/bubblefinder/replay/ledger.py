@@ -80,13 +80,25 @@ def recorded_steps(timeline: Timeline, model: Model, rows: pl.DataFrame) -> Reco
 
 def _idle_before(timeline: Timeline, model: Model, gpu: int) -> Ints:
     """Return the idle before each block that its operations ended on a GPU, by class; idle inside it is its own."""
-    mine = on_gpu(timeline.pieces, gpu)
+    mine = _pieces_before(timeline, model, gpu)
     pieces = mine.select("idle_class", "end_ns", idle_ns=pl.col("end_ns") - pl.col("start_ns"))
     rows = by_block(timeline.operations, model.blocks, pieces, timeline.gaps["after_index"][mine["gap_index"]])
     rows = kept(rows, rows["end_ns"] <= model.blocks["start_ns"][rows["block"]])
     result = np.zeros((len(model.blocks), len(IdleClass)), np.int64)
     np.add.at(result, (rows["block"].to_numpy(), rows["idle_class"].to_numpy()), rows["idle_ns"].to_numpy())
     return result
+
+
+def _pieces_before(timeline: Timeline, model: Model, gpu: int) -> pl.DataFrame:
+    """Return the pieces of the gaps that end while there are blocks: of a long capture few."""
+    pieces, gaps = on_gpu(timeline.pieces, gpu), on_gpu(timeline.gaps, gpu)["end_ns"].to_numpy()
+    if pieces.is_empty() or model.blocks.is_empty():
+        return pieces.clear()
+    low = np.searchsorted(gaps, model.blocks["start_ns"].to_numpy().min())
+    high = np.searchsorted(gaps, model.blocks["end_ns"].to_numpy().max(), side="right")
+    number = pieces["gap_index"].to_numpy()
+    first, last = np.searchsorted(number, (number[0] + np.array((low, high))).astype(number.dtype))
+    return pieces[int(first) : int(last)]
 
 
 def ledger_of(model: Model, recorded: Recorded, times: Ints, removed: RemoveTracing) -> pl.DataFrame:

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
-from bubblefinder.intervals import NEVER, last_before
+from bubblefinder.intervals import NEVER, begin_and_end
 from bubblefinder.lookup import NOWHERE, column_of, kept, nullable, place_among, places, taken
-from bubblefinder.timeline.ledger import cover_of
 from bubblefinder.timeline.model import IdleClass, on_gpu
 from bubblefinder.timeline.rank import Rank
 
@@ -66,12 +65,12 @@ def _idle_inside(timeline: Timeline) -> pl.Series:
     """Return the idle inside each replay."""
     idle = [np.zeros(0, np.int64)]
     for device in timeline.devices:
-        pieces = on_gpu(timeline.pieces, device.gpu).select("start_ns", "end_ns", "idle_class")
-        inner = cover_of(kept(pieces, pieces["idle_class"] == int(IdleClass.INTRA_GRAPH)))
+        pieces = on_gpu(timeline.pieces, device.gpu)
+        starts, ends = begin_and_end(pieces)
+        inner = pieces["idle_class"].to_numpy() == IdleClass.INTRA_GRAPH
+        summed = np.append(0, np.cumsum((ends - starts) * inner))
         replays = on_gpu(timeline.replays, device.gpu)["start_ns"].to_numpy()
-        owner = last_before(inner.starts, replays)
-        summed = np.bincount(owner + 1, weights=inner.ends - inner.starts, minlength=len(replays) + 1)
-        idle.append(summed[1:].astype(np.int64))
+        idle.append(np.diff(summed[np.searchsorted(starts, replays)], append=summed[-1]))
     return pl.Series(np.concatenate(idle))
 
 
