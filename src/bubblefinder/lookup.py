@@ -142,6 +142,11 @@ def kept(rows: pl.DataFrame, mask: pl.Series | Bools) -> pl.DataFrame:
     return first.filter(chosen).to_frame().hstack([column.filter(chosen) for column in others])
 
 
+def where(rows: pl.DataFrame, condition: pl.Expr | pl.Series) -> pl.DataFrame:
+    """Return the rows for which a condition holds, as `kept` does: ``frame.pipe(where, condition)``."""
+    return kept(rows, rows.select(condition).to_series() if isinstance(condition, pl.Expr) else condition)
+
+
 def taken(rows: pl.DataFrame, at: pl.Series | Ints) -> pl.DataFrame:
     """Return rows by their positions, null for NOWHERE; of a small frame quicker than by its own index."""
     index = nullable(at) if isinstance(at, np.ndarray) else at

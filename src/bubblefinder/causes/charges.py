@@ -45,7 +45,7 @@ def find_charges(timeline: Timeline, waits: pl.DataFrame, pauses: pl.DataFrame) 
     found = kept(shared, (shared["wait_index"] != NOBODY) | (shared["pause_index"] != NOBODY))
     found = _no_longer_than_the_call(found, waits)
     known = pl.col("wait_index", "pause_index")
-    return found.sort("piece_index", "start_ns").select(
+    return found.sort("piece_index", "start_ns").select_seq(
         "piece_index", "start_ns", "end_ns", pl.when(known != NOBODY).then(known), "opened"
     )
 
@@ -69,10 +69,10 @@ def _blamed(timeline: Timeline, waits: pl.DataFrame) -> pl.DataFrame:
 
 def _claims(waits: pl.DataFrame, pauses: pl.DataFrame) -> pl.DataFrame:
     """Return when a launching thread was held up by something other than a wait: calls that are busy, then pauses."""
-    busy = kept(waits, ~waits["awaits"]).select(
+    busy = kept(waits, ~waits["awaits"]).select_seq(
         "gpu", "start_ns", "end_ns", wait_index=pl.col("wait_index").cast(pl.Int64), thread="launcher"
     )
-    held = pauses.with_row_index("pause_index").select(
+    held = pauses.with_row_index("pause_index").select_seq(
         "gpu", "thread", "start_ns", "end_ns", pl.col("pause_index").cast(pl.Int64)
     )
     return pl.concat([busy, held], how="diagonal").sort("start_ns")

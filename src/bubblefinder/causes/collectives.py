@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from bubblefinder.intervals import begin_and_end
-from bubblefinder.lookup import NOWHERE, nullable
+from bubblefinder.lookup import NOWHERE, nullable, where
 from bubblefinder.trace.model import KERNEL
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def find_joint_replays(timeline: Timeline, roles: pl.Series) -> pl.DataFrame:
         roles: the role of every replay.
     """
     blocks = timeline.replays[["gpu", "process", "start_ns", "end_ns", "nodes"]].with_row_index("replay_index")
-    blocks = blocks.with_columns(role=roles).filter(pl.col("nodes").is_null() & pl.col("role").is_not_null())
+    blocks = blocks.with_columns(role=roles).pipe(where, pl.col("nodes").is_null() & pl.col("role").is_not_null())
     found = [_paired(same.drop("nodes")) for same in blocks.partition_by("role", maintain_order=True)]
     joint = [pairs for pairs in found if _leave_together(pairs)]
     return (
@@ -91,7 +91,7 @@ def _paired(events: pl.DataFrame) -> pl.DataFrame:
     rest = [rank.with_columns(collective=_partners(rank, first)) for rank in ranks[1:]]
     joined = pl.concat([first, *rest]).drop_nulls("collective")
     complete = pl.col("gpu").n_unique().over("collective") == len(ranks)
-    return joined.filter(complete).sort("collective", "gpu")
+    return joined.pipe(where, complete).sort("collective", "gpu")
 
 
 def _partners(rank: pl.DataFrame, first: pl.DataFrame) -> pl.Series:

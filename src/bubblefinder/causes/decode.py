@@ -11,7 +11,7 @@ import numpy as np
 from bubblefinder import intervals
 from bubblefinder.causes.evidence import Evidence
 from bubblefinder.intervals import begin_and_end, inside, last_before, median, split, union_of
-from bubblefinder.lookup import column_of, kept, places, taken
+from bubblefinder.lookup import column_of, kept, places, taken, where
 from bubblefinder.steps.model import HEAD, NO_LOAD, OTHER_WORK, PREFILL, SET_UP
 from bubblefinder.timeline.model import on_gpu
 from bubblefinder.timeline.rank import Rank
@@ -160,7 +160,7 @@ def _idle_pieces(timeline: Timeline, charges: pl.DataFrame, gpu: int, starts: In
     pieces, first = on_gpu(timeline.pieces, gpu), int(column_of(timeline.pieces, "gpu").search_sorted(gpu))
     low, high = np.searchsorted(charges["piece_index"].to_numpy(), (first, first + len(pieces)))
     charges = charges[int(low) : int(high)]
-    charged, awaited = union_of(charges), union_of(charges.filter(charges["wait_index"].is_not_null()))
+    charged, awaited = union_of(charges), union_of(charges.pipe(where, charges["wait_index"].is_not_null()))
     cuts = np.concatenate([starts, charged.starts, charged.ends, awaited.starts, awaited.ends])
     lower, upper, piece = split(*begin_and_end(pieces), cuts)
     return IdlePieces(

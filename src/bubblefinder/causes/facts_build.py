@@ -20,7 +20,7 @@ from bubblefinder.causes.site_facts import facts_of_sites, site_facts
 from bubblefinder.causes.skew_facts import Met, find_met, skew_facts
 from bubblefinder.causes.thresholds import OWN_COPY_NS
 from bubblefinder.intervals import inside, split, union_of
-from bubblefinder.lookup import column_of, kept
+from bubblefinder.lookup import column_of, kept, where
 from bubblefinder.timeline.apis import CallRole
 from bubblefinder.timeline.launches import LAUNCHES
 from bubblefinder.timeline.model import INTER, LATE, CaptureMode, IdleClass, on_gpu
@@ -136,7 +136,7 @@ def _copies_alone(timeline: Timeline, lane: RankSteps) -> dict[str, Any]:
     rows = on_gpu(timeline.operations[["gpu", "kind", "copy_kind", "start_ns", "end_ns"]], lane.gpu)
     moves = (pl.col("kind") == MEMCPY) & pl.col("copy_kind").is_in(_HOST_COPIES)
     long = pl.col("end_ns") - pl.col("start_ns") >= OWN_COPY_NS
-    copies = rows.filter(moves & long)
+    copies = rows.pipe(where, moves & long)
     if copies.is_empty() or not lane.steps:
         return {}
     cover, others = union_of(copies), union_of(rows.filter(~moves))

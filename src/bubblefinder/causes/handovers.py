@@ -57,7 +57,7 @@ def _pairs(calls: pl.DataFrame, launchers: pl.DataFrame) -> pl.DataFrame:
     short waits a busy thread always makes some call.
     """
     pairs = kept(calls, calls["awaits"]).join(
-        launchers.select("process", "gpu", launcher="thread"), on="process", maintain_order="left"
+        launchers.select_seq("process", "gpu", launcher="thread"), on="process", maintain_order="left"
     )
     pairs = kept(pairs, pairs["thread"] != pairs["launcher"])
     if pairs.is_empty():

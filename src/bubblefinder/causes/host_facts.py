@@ -49,7 +49,9 @@ def _under(starts: Ints, ends: Ints, calls: pl.DataFrame) -> int:
 
 def hole_facts(timeline: Timeline, causes: Causes, lane: RankSteps, others: list[RankSteps]) -> Iterator[HoleFacts]:
     """Yield the pauses of a lane's launching threads that cost idle time, one record a thread, reason and call."""
-    charged = causes.charges.select("pause_index", "start_ns", idle=pl.col("end_ns") - pl.col("start_ns")).drop_nulls()
+    charged = causes.charges.select_seq(
+        "pause_index", "start_ns", idle=pl.col("end_ns") - pl.col("start_ns")
+    ).drop_nulls()
     numbered = causes.pauses.with_row_index("pause_index").with_columns(pl.col("pause_index").cast(pl.Int64))
     mine = lane.rows_of(numbered)
     for pauses in mine.partition_by("thread", "reason", "detail", maintain_order=True):

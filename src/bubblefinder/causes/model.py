@@ -50,7 +50,7 @@ class Causes:
     @cached_property
     def on_every_rank(self) -> dict[int, frozenset[int]]:
         """Each site, and the same of other ranks."""
-        _, kind = numbered(self.sites.select(*_ALIKE, place=general(pl.col("nvtx"))))
+        _, kind = numbered(self.sites.select_seq(*_ALIKE, place=general(pl.col("nvtx"))))
         alike: dict[int, set[int]] = {}
         for site, number in zip(self.sites["site"], kind.tolist(), strict=True):
             alike.setdefault(number, set()).add(site)

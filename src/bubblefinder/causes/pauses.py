@@ -10,7 +10,7 @@ import polars as pl
 from bubblefinder.causes.stalls import late_idle
 from bubblefinder.causes.thresholds import COVERS, FEWEST, HOLE_FACTOR, HOLE_NS, PAUSE_NS
 from bubblefinder.intervals import Cover, begin_and_end, either, overlap_with, union_of
-from bubblefinder.lookup import changes, column_of, each_once, kept, places, positions, taken
+from bubblefinder.lookup import changes, column_of, each_once, kept, places, positions, taken, where
 from bubblefinder.timeline.model import on_gpu
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def find_pauses(timeline: Timeline, submitted: pl.DataFrame, waits: pl.DataFrame
         for part in _of_thread(timeline, submitted, waits, (gpu, process, thread))
     ]
     columns = [pl.col(name).cast(kind) for name, kind in _SHAPE.items()]
-    return pl.concat([pl.DataFrame(schema=_SHAPE), *(part.select(columns) for part in parts)]).sort(
+    return pl.concat([pl.DataFrame(schema=_SHAPE), *(part.select_seq(columns) for part in parts)]).sort(
         "gpu", "thread", "start_ns"
     )
 
@@ -64,14 +64,14 @@ def _of_thread(
     stretches = _stretches(timeline, submitted, gpu, thread)
     if stretches.is_empty() or not len(idle):
         return
-    stretches = stretches.with_columns(gpu=pl.lit(gpu), process=pl.lit(process), thread=pl.lit(thread))
+    stretches = stretches.with_columns_seq(gpu=pl.lit(gpu), process=pl.lit(process), thread=pl.lit(thread))
     handed = kept(waits, (waits["launcher"] == thread) & (waits["thread"] != thread) & (waits["gpu"] == gpu))
     given = np.sort(handed["end_ns"].to_numpy())
     shown = [(reason, _unexplained(_idle_under(rows, idle), given)) for reason, rows in _sources(timeline, thread)]
     holes = _idle_under(_holes(stretches), idle)
     starts, ends = begin_and_end(holes)
     free = ~_ended_by(starts, ends, given)
-    holes = holes.with_columns(_reasons(shown, starts, ends)).filter(pl.Series(free))
+    holes = holes.with_columns_seq(_reasons(shown, starts, ends)).pipe(where, pl.Series(free))
     yield holes
     taken = union_of(holes)
     for reason, rows in shown:
@@ -102,7 +102,7 @@ def _stretches(timeline: Timeline, submitted: pl.DataFrame, gpu: int, thread: in
     calls = taken(timeline.calls[["start_ns", "end_ns", "api"]], index)
     behind, api = (places(column.to_physical()) for column in (launched["role"][last], calls["api"]))
     reach = calls["end_ns"].cum_max().shift(1)
-    stretches = calls.select(
+    stretches = calls.select_seq(
         call_index=index,
         place=pl.Series((made * (behind.max() + 2) + behind) * (api.max() + 2) + api),
         start_ns=reach,
@@ -114,11 +114,11 @@ def _stretches(timeline: Timeline, submitted: pl.DataFrame, gpu: int, thread: in
 def _holes(stretches: pl.DataFrame) -> pl.DataFrame:
     """Return the stretches that are far longer than the median at their place, where that is of enough of them."""
     length = pl.col("end_ns") - pl.col("start_ns")
-    long = stretches.filter(length > HOLE_NS)
-    alike = stretches.filter(pl.col("place").is_in(long["place"].unique().implode()))
+    long = stretches.pipe(where, length > HOLE_NS)
+    alike = stretches.pipe(where, pl.col("place").is_in(long["place"].unique().implode()))
     usual = alike.group_by("place").agg(usual=length.median(), alike=pl.len())
     far = (pl.col("alike") >= FEWEST) & (length > HOLE_FACTOR * pl.col("usual") + HOLE_NS)
-    return long.join(usual, on="place", maintain_order="left").filter(far)
+    return long.join(usual, on="place", maintain_order="left").pipe(where, far)
 
 
 def _sources(timeline: Timeline, thread: int) -> Iterator[tuple[str, pl.DataFrame]]:

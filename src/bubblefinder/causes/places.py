@@ -37,7 +37,7 @@ def with_places(waits: pl.DataFrame, timeline: Timeline, steps: Steps, submitted
     """
     position = timeline.ranges.innermost(waits["thread"].to_numpy(), waits["start_ns"].to_numpy())
     frames = frame_names(timeline, waits["call_index"])
-    placed = waits.with_columns(
+    placed = waits.with_columns_seq(
         range_index=nullable(position),
         nvtx=timeline.ranges.rows["text"][nullable(position)],
         size_class=size_class(pl.col("bytes")),
@@ -108,7 +108,7 @@ def _with_roles(waits: pl.DataFrame, submitted: pl.DataFrame) -> pl.DataFrame:
     """
     roles = submitted["role"]
     known = roles.is_not_null()
-    placed = waits.with_columns(
+    placed = waits.with_columns_seq(
         after_role=roles[last_submission(submitted, waits, known)],
         before_role=roles[next_submission(submitted, waits, known)],
     )
@@ -116,7 +116,7 @@ def _with_roles(waits: pl.DataFrame, submitted: pl.DataFrame) -> pl.DataFrame:
     for missing, other in (("before_role", "after_role"), ("after_role", "before_role")):
         if placed[missing].null_count():
             usual = pl.col(missing).drop_nulls().mode().sort().first().over([*alike, other])
-            placed = placed.with_columns(pl.coalesce(missing, usual))
+            placed = placed.with_columns_seq(pl.coalesce(missing, usual))
     return placed
 
 

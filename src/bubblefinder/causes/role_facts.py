@@ -12,7 +12,7 @@ from bubblefinder.causes.fallbacks import where_it_runs
 from bubblefinder.causes.role_kernels import inside_facts
 from bubblefinder.causes.step_parts import RoleFacts, SeamFacts
 from bubblefinder.intervals import begin_and_end, every_position, held_by, last_before, one_of
-from bubblefinder.lookup import NOWHERE, changes, column_of, kept, places, taken
+from bubblefinder.lookup import NOWHERE, changes, column_of, kept, places, taken, where
 from bubblefinder.timeline.apis import CallRole
 from bubblefinder.timeline.model import INTER, IdleClass, on_gpu
 from bubblefinder.trace.model import KERNEL
@@ -46,8 +46,8 @@ def find_spans(timeline: Timeline, causes: Causes, lane: RankSteps) -> pl.DataFr
     starts, ends = begin_and_end(taken(timeline.operations[["start_ns", "end_ns"]], submitted["op_index"][mine]))
     first = np.flatnonzero(changes(submitted["phase"][mine].to_numpy()))
     firsts = taken(submitted[["thread", "role", "replay_index", "call_index"]], mine[first])
-    replays = timeline.replays.select(replay_start_ns="start_ns", replay_end_ns="end_ns", nodes="nodes")
-    spans = firsts.hstack(replays[firsts["replay_index"]]).select(
+    replays = timeline.replays.select_seq(replay_start_ns="start_ns", replay_end_ns="end_ns", nodes="nodes")
+    spans = firsts.hstack(replays[firsts["replay_index"]]).select_seq(
         "thread",
         pl.col("role").cast(pl.String),
         "replay_index",
@@ -62,7 +62,7 @@ def find_spans(timeline: Timeline, causes: Causes, lane: RankSteps) -> pl.DataFr
         first_call="call_index",
     ).sort("start_ns", maintain_order=True)  # fmt: skip
     windows = pl.Series(lane.windows(spans["start_ns"].to_numpy()), dtype=pl.Int64)
-    return spans.with_columns(window=windows, waits=_waits_among(causes, spans))
+    return spans.with_columns_seq(window=windows, waits=_waits_among(causes, spans))
 
 
 def _waits_among(causes: Causes, spans: pl.DataFrame) -> pl.Series:
@@ -179,7 +179,7 @@ def seam_facts(
     glue = _glue(timeline, causes, lane)
     idles = np.flatnonzero((owner < 0) & ~lane.pieces.charged & one_of(lane.pieces.idle_class, INTER))
     free = idles[_between_glue(timeline, lane.pieces.index[idles], glue)]
-    seams = spans.select(after_role="role", before_role=pl.col("role").shift(-1)).with_row_index("seam")
+    seams = spans.select_seq(after_role="role", before_role=pl.col("role").shift(-1)).with_row_index("seam")
     starts = spans["start_ns"].to_numpy()
     at_piece = last_before(lane.pieces.starts[free], starts)
     at_glue = last_before(glue["start_ns"].to_numpy(), starts)
@@ -219,7 +219,8 @@ def _between_glue(timeline: Timeline, pieces: Ints, glue: pl.DataFrame) -> Bools
 
 def _glue(timeline: Timeline, causes: Causes, lane: RankSteps) -> pl.DataFrame:
     """Return the short kernels of a lane that belong to no replay and no eager phase."""
-    loose = causes.submitted.filter(
+    loose = causes.submitted.pipe(
+        where,
         (pl.col("gpu") == lane.gpu)
         & (pl.col("process") == lane.process)
         & pl.col("role").is_null()

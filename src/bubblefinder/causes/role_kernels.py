@@ -124,7 +124,7 @@ def _added(operations: pl.DataFrame) -> Ints:
     """Return the busy time that each operation adds to its span: launched early it runs beside another and waits."""
     reach = pl.col("end_ns").cum_max().shift(1).over("span")
     added = (pl.col("end_ns") - pl.max_horizontal("start_ns", reach)).clip(0)
-    return operations.select(added).to_series().to_numpy()
+    return operations.select_seq(added).to_series().to_numpy()
 
 
 def _long_kernels(timeline: Timeline, names: pl.Series, added: Ints) -> tuple[str, ...]:

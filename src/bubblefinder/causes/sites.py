@@ -42,7 +42,7 @@ def with_sites(waits: pl.DataFrame, timeline: Timeline, submitted: pl.DataFrame)
     heads = kept(told, ~joined)
     kind = [name for name in _SITE if name != "order"]
     earlier = pl.int_range(pl.len()).over(*kind, "seam", "window_index")  # of which each step has one
-    order = heads.select(order=earlier.clip(upper_bound=MOST_ALIKE - 1)).to_series()
+    order = heads.select_seq(order=earlier.clip(upper_bound=MOST_ALIKE - 1)).to_series()
     heads = heads.hstack([order, _group_place(heads, timeline, submitted)])
     site, group = (numbered(heads[list(key)])[1] for key in (_SITE, _GROUP))
     found = pl.DataFrame({"order": order, "site": site, "group": group})
@@ -79,7 +79,9 @@ def _joined(waits: pl.DataFrame, submitted: pl.DataFrame) -> pl.Series:
     nothing = (pl.col("issued_ns") < pl.col("end_ns").shift(1).over(own)).fill_null(value=False)
     leads = ~pl.col("synchronises") | pl.col("drained")
     root = pl.when(~follows | ~nothing).then(leads)
-    return latest.select(joined=(follows & nothing & root.forward_fill().over(own)).fill_null(value=False)).to_series()
+    return latest.select_seq(
+        joined=(follows & nothing & root.forward_fill().over(own)).fill_null(value=False)
+    ).to_series()
 
 
 def _seams(waits: pl.DataFrame, submitted: pl.DataFrame) -> pl.Series:

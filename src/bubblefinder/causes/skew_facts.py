@@ -10,6 +10,7 @@ import polars as pl
 from bubblefinder.causes.collectives import find_collectives, find_joint_replays
 from bubblefinder.causes.decode import operation_rows, p50
 from bubblefinder.causes.step_parts import SkewFacts
+from bubblefinder.lookup import where
 from bubblefinder.timeline.model import LATE
 from bubblefinder.trace.model import GRAPH
 
@@ -64,7 +65,7 @@ def _late(met: pl.DataFrame) -> pl.DataFrame:
     met = met.with_columns(length=pl.col("end_ns") - pl.col("start_ns"))
     longest = met.sort("length", descending=True).unique("collective", keep="first", maintain_order=True)
     shortest = met.sort("length").unique("collective", keep="first", maintain_order=True)
-    waiting = longest.select("collective", waiting_gpu="gpu", longest="length")
+    waiting = longest.select_seq("collective", waiting_gpu="gpu", longest="length")
     pairs = met.join(shortest[["collective", "gpu"]], on=["collective", "gpu"]).join(waiting, on="collective")
     return pairs.with_columns(skew=pl.col("longest") - pl.col("length")).sort("start_ns")
 
@@ -72,7 +73,7 @@ def _late(met: pl.DataFrame) -> pl.DataFrame:
 def _with_rows(timeline: Timeline, replays: pl.DataFrame) -> pl.DataFrame:
     """Return replays with the position of the operation that stands for each."""
     rows = timeline.operations[["kind", "replay_index"]].with_row_index("op_index")
-    blocks = rows.filter((pl.col("kind") == GRAPH) & pl.col("replay_index").is_not_null())
+    blocks = rows.pipe(where, (pl.col("kind") == GRAPH) & pl.col("replay_index").is_not_null())
     return replays.join(blocks[["op_index", "replay_index"]], on="replay_index")
 
 

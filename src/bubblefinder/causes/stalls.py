@@ -19,7 +19,7 @@ from bubblefinder.causes.thresholds import (
     USUALLY,
 )
 from bubblefinder.intervals import Cover, begin_and_end, one_of, overlap_with, union
-from bubblefinder.lookup import kept, positions, taken
+from bubblefinder.lookup import kept, positions, taken, where
 from bubblefinder.timeline.apis import CallRole
 from bubblefinder.timeline.launches import LAUNCHES
 from bubblefinder.timeline.model import LATE, on_gpu
@@ -49,9 +49,11 @@ def find_polls(timeline: Timeline) -> pl.DataFrame:
     if not (calls["role"] == CallRole.QUERY).any():
         return _none(timeline)
     asks = pl.col("role") == CallRole.QUERY
-    numbered = calls.with_row_index("call_index").with_columns(run=(~asks).cum_sum().over("thread")).filter(asks)
+    numbered = (
+        calls.with_row_index("call_index").with_columns_seq(run=(~asks).cum_sum().over("thread")).pipe(where, asks)
+    )
     done = pl.col("return_value").fill_null(0) == 0
-    runs = numbered.with_columns(
+    runs = numbered.with_columns_seq(
         attempt=done.cast(pl.Int64).shift(1, fill_value=0).cum_sum().over("thread"), done=done
     ).group_by("process", "thread", "run", "attempt", "api", maintain_order=True)
     polls = runs.agg(pl.col("start_ns").first(), pl.col("end_ns", "call_index", "done").last(), asked=pl.len())
@@ -91,7 +93,7 @@ def find_long_calls(timeline: Timeline, threads: pl.DataFrame) -> pl.DataFrame:
     """
     calls = timeline.calls[["process", "thread", "start_ns", "end_ns", "api", "role"]].with_row_index("call_index")
     long = (calls["end_ns"] - calls["start_ns"]).to_numpy() >= STALL_NS
-    calls = kept(calls, long).filter(pl.col("thread").is_in(threads["thread"].unique().implode()))
+    calls = kept(calls, long).pipe(where, pl.col("thread").is_in(threads["thread"].unique().implode()))
     working = kept(calls, one_of(calls["role"].to_numpy(), _WORKS))
     found = [part for part in (working, _slow_launches(timeline, calls)) if len(part)]
     parts = [
@@ -109,13 +111,15 @@ def _slow_launches(timeline: Timeline, calls: pl.DataFrame) -> pl.DataFrame:
     launching = one_of(made["role"].to_numpy(), LAUNCHES)
     if not (launching & (length.to_numpy() >= SLOW_LAUNCH_NS)).any():
         return calls.clear()
-    launches = made.with_columns(length=length).filter(pl.Series(launching))
+    launches = made.with_columns(length=length).pipe(where, pl.Series(launching))
     replays = timeline.replays[["call_index", "graph"]].drop_nulls("call_index")
     replays = replays.unique("call_index", keep="first", maintain_order=True)
     graph = positions(replays["call_index"].to_numpy(), launches["call_index"].to_numpy(), len(timeline.calls))
     kind = ("thread", "role", "graph")
     told = launches.with_columns(replays["graph"][graph])
-    usual = told.group_by(kind).agg(usual=pl.col("length").median(), alike=pl.len()).filter(pl.col("alike") >= FEWEST)
+    usual = (
+        told.group_by(kind).agg(usual=pl.col("length").median(), alike=pl.len()).pipe(where, pl.col("alike") >= FEWEST)
+    )
     slow = kept(told, told["length"] >= SLOW_LAUNCH_NS).join(usual, on=kind, nulls_equal=True)
     slow = kept(slow, slow["length"] >= SLOW_LAUNCH * slow["usual"])
     return calls.join(slow[["call_index"]], on="call_index", how="semi", maintain_order="left")
@@ -136,7 +140,7 @@ def _judged(timeline: Timeline, calls: pl.DataFrame, gpu: int) -> pl.DataFrame:
     )
     judged = judged.with_columns(idle_ns=overlap_with(starts, ends, idle))
     notable = pl.col("idle_ns").sum().over("thread", "api") >= NOTABLE_SHARE * idle.total_ns
-    return _shaped(judged.filter((pl.col("idle_ns") > 0) & notable))
+    return _shaped(judged.pipe(where, (pl.col("idle_ns") > 0) & notable))
 
 
 def late_idle(timeline: Timeline, gpu: int) -> Cover:
@@ -149,11 +153,11 @@ def late_idle(timeline: Timeline, gpu: int) -> Cover:
 def _shaped(calls: pl.DataFrame, *, synchronises: bool = True) -> pl.DataFrame:
     """Return calls in the columns of a wait; where nothing else is given they wait, for no operation in particular."""
     given = calls.columns
-    return calls.with_columns(
+    return calls.with_columns_seq(
         pl.lit(synchronises).alias("synchronises"),
         pl.col("copy_index").cast(pl.UInt32) if "copy_index" in given else pl.lit(None, pl.UInt32).alias("copy_index"),
         pl.col("awaits") if "awaits" in given else pl.lit(value=True).alias("awaits"),
-    ).select(COLUMNS)
+    ).select_seq(COLUMNS)
 
 
 def _none(timeline: Timeline) -> pl.DataFrame:

@@ -10,7 +10,7 @@ import polars as pl
 from bubblefinder.causes.handovers import held_up_by_others
 from bubblefinder.causes.stalls import COLUMNS, find_long_calls, find_polls, find_synchronous_launches
 from bubblefinder.intervals import begin_and_end, one_of, outermost
-from bubblefinder.lookup import NOWHERE, Timetable, changes, column_of, kept, nullable, places, taken
+from bubblefinder.lookup import NOWHERE, Timetable, changes, column_of, kept, nullable, places, taken, where
 from bubblefinder.timeline.apis import CallRole
 from bubblefinder.timeline.launches import LAUNCHES
 from bubblefinder.trace.model import COPY_KINDS, MEMCPY, MEMORY_KINDS
@@ -56,7 +56,7 @@ def _launchers(submitted: pl.DataFrame) -> pl.DataFrame:
     first = np.flatnonzero(changes(*(column_of(submitted, name).to_numpy() for name in ("gpu", "thread"))))
     launches = np.logical_or.reduceat(one_of(submitted["api_role"].to_numpy(), LAUNCHES), first)
     pairs = submitted[["process", "thread", "gpu"]][first].with_columns(launches=pl.Series(launches))
-    return pairs.filter(pl.col("launches") | ~pl.col("launches").any().over("process", "gpu")).drop("launches")
+    return pairs.pipe(where, pl.col("launches") | ~pl.col("launches").any().over("process", "gpu")).drop("launches")
 
 
 def _waiting_calls(timeline: Timeline) -> pl.DataFrame:
@@ -72,13 +72,13 @@ def _waiting_calls(timeline: Timeline) -> pl.DataFrame:
     copy[np.searchsorted(index, copying)] = copies
     return (
         taken(calls[["process", "thread", "start_ns", "end_ns", "api"]], index)
-        .with_columns(
+        .with_columns_seq(
             call_index=pl.Series(index, dtype=pl.UInt32),
             copy_index=nullable(copy),
             synchronises=pl.Series(copy == NOWHERE),
             awaits=pl.lit(value=True),
         )
-        .select(COLUMNS)
+        .select_seq(COLUMNS)
     )
 
 
@@ -99,7 +99,7 @@ def _with_copies(waits: pl.DataFrame, timeline: Timeline, submitted: pl.DataFram
         waits = waits.with_columns(copy_index=pl.coalesce("copy_index", nullable(awaited)))
     copies = taken(timeline.operations[["copy_kind", "src_kind", "dst_kind", "bytes"]], waits["copy_index"])
     host_side = pl.when(pl.col("copy_kind").is_in([1, 3])).then("src_kind").otherwise("dst_kind")
-    return waits.hstack(copies).select(
+    return waits.hstack(copies).select_seq(
         *waits.columns,
         copy_kind=pl.col("copy_kind").replace_strict(COPY_KINDS, default=None, return_dtype=pl.String),
         memory_kind=host_side.replace_strict(MEMORY_KINDS, default=None, return_dtype=pl.String),
@@ -113,21 +113,21 @@ def _awaited_copies(waits: pl.DataFrame, timeline: Timeline, submitted: pl.DataF
     For an event the copy precedes its record; a copy between device memories moves no result and is no reason to wait.
     """
     copying = submitted["api_role"] == CallRole.COPY
-    issued = submitted[["thread", "gpu", "op_index", "end_ns"]].filter(copying)
+    issued = submitted[["thread", "gpu", "op_index", "end_ns"]].pipe(where, copying)
     issued = issued.hstack(taken(timeline.operations[["kind", "copy_kind", "stream"]], issued["op_index"]))
     host = (pl.col("kind") == MEMCPY) & pl.col("copy_kind").is_in([1, 2, 3, 4])
-    copied = issued.filter(host).select(
+    copied = issued.pipe(where, host).select_seq(
         "thread", "gpu", at="end_ns", awaited_stream="stream", copied_ns="end_ns", awaited="op_index"
     )
     copied = copied.sort("at")
-    launched = submitted.select("thread", "gpu", at="end_ns").filter(~copying).sort("thread", "gpu", "at")
-    points = waits.select("thread", "gpu", "awaited_stream", at=pl.coalesce("recorded_ns", "start_ns"))
+    launched = submitted.select_seq("thread", "gpu", at="end_ns").pipe(where, ~copying).sort("thread", "gpu", "at")
+    points = waits.select_seq("thread", "gpu", "awaited_stream", at=pl.coalesce("recorded_ns", "start_ns"))
     points = points.with_row_index("point").sort("at")
     on_stream = points.join_asof(copied, on="at", by=["thread", "gpu", "awaited_stream"], check_sortedness=False)
     anywhere = points.join_asof(copied.drop("awaited_stream"), on="at", by=["thread", "gpu"], check_sortedness=False)
     known = pl.col("awaited_stream").is_not_null()
     before = Timetable.of(launched, ("thread", "gpu"), "at").last(points, points["at"].to_numpy())
-    either = on_stream.select(
+    either = on_stream.select_seq(
         "point",
         awaited=pl.when(known).then("awaited").otherwise(anywhere["awaited"]),
         copied_ns=pl.when(known).then("copied_ns").otherwise(anywhere["copied_ns"]),
@@ -142,10 +142,10 @@ def _awaited_streams(waits: pl.DataFrame, timeline: Timeline) -> pl.DataFrame:
     if timeline.trace.syncs.is_empty():
         unknown = timeline.trace.syncs["stream"].clear(len(waits)), waits["start_ns"].clear(len(waits))
         return pl.DataFrame(dict(zip(("awaited_stream", "recorded_ns"), unknown, strict=True)))
-    syncs = timeline.trace.syncs.select("process", "correlation", "event", "event_sync", awaited_stream="stream")
-    syncs = syncs.filter(pl.col("correlation").is_not_null()).unique(["process", "correlation"], keep="first")
+    syncs = timeline.trace.syncs.select_seq("process", "correlation", "event", "event_sync", awaited_stream="stream")
+    syncs = syncs.pipe(where, pl.col("correlation").is_not_null()).unique(["process", "correlation"], keep="first")
     found = (
-        waits.select("process", "api", correlation=timeline.calls["correlation"][waits["call_index"]])
+        waits.select_seq("process", "api", correlation=timeline.calls["correlation"][waits["call_index"]])
         .join(syncs, on=["process", "correlation"], how="left", maintain_order="left")
         .join(recorded_events(timeline), on=["process", "event", "event_sync"], how="left", maintain_order="left")
     )
@@ -156,7 +156,7 @@ def _awaited_streams(waits: pl.DataFrame, timeline: Timeline) -> pl.DataFrame:
         .when(api.str.contains("Event"))
         .then("recorded_stream")
     )
-    return found.select(
+    return found.select_seq(
         awaited_stream=pl.when(stream.is_not_null() & (stream != _ANY_STREAM)).then(stream),
         recorded_ns=pl.when(api.str.contains("Event")).then("recorded_ns"),
     )
@@ -165,12 +165,12 @@ def _awaited_streams(waits: pl.DataFrame, timeline: Timeline) -> pl.DataFrame:
 def recorded_events(timeline: Timeline) -> pl.DataFrame:
     """Return the last record of each event: process, event, event_sync, recorded_stream, and recorded_ns if known."""
     recorded = kept(timeline.calls, timeline.calls["role"] == CallRole.EVENT_RECORD)
-    times = recorded.select("process", "correlation", recorded_ns="start_ns").drop_nulls()
+    times = recorded.select_seq("process", "correlation", recorded_ns="start_ns").drop_nulls()
     return (
-        timeline.trace.events.filter(pl.col("event_sync").is_not_null())
+        timeline.trace.events.pipe(where, pl.col("event_sync").is_not_null())
         .unique(["process", "event", "event_sync"], keep="last", maintain_order=True)
         .join(
             times.unique(["process", "correlation"]), on=["process", "correlation"], how="left", maintain_order="left"
         )
-        .select("process", "event", "event_sync", "recorded_ns", recorded_stream="stream")
+        .select_seq("process", "event", "event_sync", "recorded_ns", recorded_stream="stream")
     )

@@ -9,7 +9,7 @@ import polars as pl
 
 from bubblefinder.causes.collectives import find_collectives, find_joint_replays
 from bubblefinder.intervals import begin_and_end
-from bubblefinder.lookup import NOWHERE, Timetable, kept
+from bubblefinder.lookup import NOWHERE, Timetable, kept, where
 from bubblefinder.replay.device_edges import device_edges, inside_edges
 from bubblefinder.replay.host_edges import host_edges, place_waits
 from bubblefinder.replay.model import Model
@@ -43,7 +43,7 @@ def build_model(timeline: Timeline, steps: Steps, causes: Causes) -> Model:
     usual, seen = device_edges(nodes, timeline, calls, blocks)
     inside_edges(nodes, blocks, meets)
     recorded, place, edges = nodes.ordered()
-    blocks = blocks.with_columns(
+    blocks = blocks.with_columns_seq(
         begin=place[nodes.blocks.begin],
         end=place[nodes.blocks.end],
         latency_ns=usual.latency,
@@ -52,7 +52,7 @@ def build_model(timeline: Timeline, steps: Steps, causes: Causes) -> Model:
     return Model(
         recorded=recorded,
         edges=edges,
-        calls=calls.with_columns(begin=place[nodes.calls.begin], end=place[nodes.calls.end]),
+        calls=calls.with_columns_seq(begin=place[nodes.calls.begin], end=place[nodes.calls.end]),
         blocks=blocks,
         windows=_windows(timeline, steps, blocks),
         waits=waits,
@@ -76,12 +76,12 @@ def _meets(timeline: Timeline, steps: Steps, blocks: pl.DataFrame) -> pl.DataFra
     joint = find_joint_replays(timeline, steps.replays["role"])
     numbered = blocks[["op_index", "replay_index"]].with_row_index("block")
     replayed = found.join(numbered.drop("op_index").drop_nulls(), on="replay_index")
-    eager = found.filter(pl.col("replay_index").is_null()).join(numbered.drop("replay_index"), on="op_index")
+    eager = found.pipe(where, pl.col("replay_index").is_null()).join(numbered.drop("replay_index"), on="op_index")
     whole = joint.join(numbered.drop("op_index").drop_nulls(), on="replay_index")
     whole = whole.with_columns(pl.col("collective") + len(timeline.operations))
     meets = pl.concat([part[["collective", "block", "start_ns", "end_ns"]] for part in (replayed, eager, whole)])
     several = pl.len().over("collective") > 1
-    return meets.filter(several).sort("block", "start_ns")
+    return meets.pipe(where, several).sort("block", "start_ns")
 
 
 def _windows(timeline: Timeline, steps: Steps, blocks: pl.DataFrame) -> pl.DataFrame:
@@ -98,7 +98,7 @@ def _windows(timeline: Timeline, steps: Steps, blocks: pl.DataFrame) -> pl.DataF
         _with_gpu_time(timeline, kept(blocks, blocks["gpu"] == mine["gpu"][0]), int(mine["gpu"][0]), mine)
         for mine in timed.partition_by("gpu", maintain_order=True)
     ]
-    empty = timed.clear().with_columns(occupied_ns=pl.lit(0, pl.Int64), alone_ns=pl.lit(0, pl.Int64))
+    empty = timed.clear().with_columns_seq(occupied_ns=pl.lit(0, pl.Int64), alone_ns=pl.lit(0, pl.Int64))
     found = pl.concat([empty, *parts])
     lengths = (found["end_ns"] - found["start_ns"]).rename("recorded_ns")
     return found[[*_RANK, "begin", "end"]].hstack([lengths, *found[["occupied_ns", "alone_ns"]]])
@@ -116,6 +116,6 @@ def _beginning(blocks: pl.DataFrame, moments: pl.DataFrame) -> Ints:
 def _with_gpu_time(timeline: Timeline, blocks: pl.DataFrame, gpu: int, windows: pl.DataFrame) -> pl.DataFrame:
     """Return the windows of a GPU with how long it is occupied, and how long by a side stream alone."""
     starts, ends = begin_and_end(windows)
-    return windows.with_columns(
+    return windows.with_columns_seq(
         occupied_ns=occupied_ns(timeline, gpu, starts, ends), alone_ns=alone_ns(blocks, starts, ends)
     )

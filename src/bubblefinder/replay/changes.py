@@ -350,7 +350,7 @@ def _launches_of(model: Model, role: str) -> tuple[Ints, Ints, Ints]:
     named = model.blocks[["gpu", "process", "role", "phase", "replay_index", "call"]].with_row_index("block")
     mine = kept(named, (named["role"] == role) & named["replay_index"].is_null())
     launched = kept(mine, mine["call"].is_not_null() & mine["phase"].is_not_null())
-    first = launched.select(pl.col("call").min().over("gpu", "process", "phase")).to_series()
+    first = launched.select_seq(pl.col("call").min().over("gpu", "process", "phase")).to_series()
     rest = kept(launched, launched["call"] != first)
     return places(first.unique()), places(rest["call"]), places(rest["block"])
 

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from bubblefinder.intervals import begin_and_end, held_by
-from bubblefinder.lookup import NOWHERE, kept
+from bubblefinder.lookup import NOWHERE, kept, where
 from bubblefinder.replay.changes import HostSpeed, edit
 from bubblefinder.replay.ledger import Recorded, ledger_of, recorded_steps
 from bubblefinder.replay.run import replay
@@ -92,7 +92,7 @@ def replays_in(timeline: Timeline, steps: Steps, rows: pl.DataFrame, process: in
     """Return start_ns, end_ns, role and step (position in `rows`) of the process's replays in the steps."""
     rank = Rank(int(rows["gpu"][0]), process)
     named = timeline.replays.with_row_index("replay_index").hstack(steps.replays[["role", "position"]])
-    mine = named.filter(rank.mine & pl.col("role").is_not_null())
+    mine = named.pipe(where, rank.mine & pl.col("role").is_not_null())
     step = held_by(mine["start_ns"].to_numpy(), *begin_and_end(rows))
     return kept(mine.hstack([pl.Series("step", step)]), step != NOWHERE)
 

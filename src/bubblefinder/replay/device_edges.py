@@ -10,7 +10,7 @@ import polars as pl
 
 from bubblefinder.causes.waits import recorded_events
 from bubblefinder.intervals import LONG_AGO, NEVER, begin_and_end, distinct, median
-from bubblefinder.lookup import changes, numbered, places
+from bubblefinder.lookup import changes, numbered, places, where
 from bubblefinder.replay.model import EdgeKind
 from bubblefinder.timeline.apis import CallRole
 
@@ -132,7 +132,7 @@ def _event_ties(timeline: Timeline, waiting: pl.DataFrame) -> pl.DataFrame:
     return (
         waiting.join(syncs, on=["process", "correlation"])
         .join(recorded_events(timeline).drop_nulls("recorded_ns"), on=["process", "event", "event_sync"])
-        .filter(pl.col("stream") != pl.col("recorded_stream"))
+        .pipe(where, pl.col("stream") != pl.col("recorded_stream"))
     )
 
 
@@ -142,7 +142,7 @@ def _event_pairs(timeline: Timeline, calls: pl.DataFrame, blocks: pl.DataFrame) 
     if not asking.any():
         return np.empty(0, np.int64), np.empty(0, np.int64)
     ties = _event_ties(
-        timeline, timeline.calls.select("process", "correlation", asked_ns="start_ns").filter(pl.Series(asking))
+        timeline, timeline.calls.select("process", "correlation", asked_ns="start_ns").pipe(where, pl.Series(asking))
     )
     submitted = blocks.select("process", "stream", at=calls["start_ns"][blocks["call"]]).with_row_index("block")
     submitted = submitted.drop_nulls("at").sort("at")

@@ -28,7 +28,7 @@ def graph_nodes(timeline: Timeline, replays: Ints) -> pl.DataFrame:
     wanted[replays] = True
     asked = wanted[operations["replay_index"].fill_null(len(timeline.replays)).to_numpy()]
     nodes = kept(operations, asked & (operations["kind"].to_numpy() != GRAPH))
-    return nodes.select("replay_index", node_kind=_node_kinds(nodes))
+    return nodes.select_seq("replay_index", node_kind=_node_kinds(nodes))
 
 
 def _node_kinds(nodes: pl.DataFrame) -> pl.Series:

@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 
 from bubblefinder.intervals import LONG_AGO
-from bubblefinder.lookup import changes, kept
+from bubblefinder.lookup import changes, kept, where
 from bubblefinder.replay.model import EdgeKind
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def place_waits(causes: Causes, calls: pl.DataFrame, blocks: pl.DataFrame) -> pl
         "api", "awaited_stream", "recorded_ns", "start_ns", "end_ns",
     )  # fmt: skip
     return (
-        causes.waits.select(*wanted)
+        causes.waits.select_seq(*wanted)
         .with_row_index("wait_index")
         .join(numbered, on="call_index", how="inner", maintain_order="left")
         .join(copies, on="copy_index", how="left", maintain_order="left")
@@ -86,31 +86,33 @@ def _handovers(calls: pl.DataFrame, waits: pl.DataFrame) -> tuple[Ints, Ints, In
 def _awaited(calls: pl.DataFrame, blocks: pl.DataFrame, waits: pl.DataFrame) -> tuple[pl.DataFrame, int]:
     """Return which blocks each wait waits for (call, block), and how many waits were told by the order seen alone."""
     unique = waits.unique("call", keep="first", maintain_order=True)
-    copied = kept(unique, ~unique["synchronises"]).select("call", block="copy_block").drop_nulls()
+    copied = kept(unique, ~unique["synchronises"]).select_seq("call", block="copy_block").drop_nulls()
     if unique["synchronises"].not_().all():
         return copied, 0
-    submitted = blocks.select(
+    submitted = blocks.select_seq(
         "process", "gpu", "stream", "end_ns", at=pl.coalesce(calls["start_ns"][blocks["call"]], "start_ns")
     )
     submitted = submitted.with_row_index("block").sort("at")
-    syncs = kept(unique, unique["synchronises"]).with_columns(
+    syncs = kept(unique, unique["synchronises"]).with_columns_seq(
         stream="awaited_stream", at=pl.coalesce("recorded_ns", "start_ns")
     )
     whole = pl.col("api").cast(pl.String).str.contains("Device|Ctx|Thread")
     event = pl.col("api").cast(pl.String).str.contains("Event")
     streams = submitted[["process", "stream"]].unique()
-    everything = syncs.filter(whole).drop("stream").join(streams, on="process")
+    everything = syncs.pipe(where, whole).drop("stream").join(streams, on="process")
     told = pl.concat(
         [
             everything,
-            syncs.filter(~whole & pl.col("stream").is_not_null() & (~event | pl.col("recorded_ns").is_not_null())),
+            syncs.pipe(where, ~whole & pl.col("stream").is_not_null() & (~event | pl.col("recorded_ns").is_not_null())),
         ],
         how="diagonal",
     )
     told = _last_before(told, submitted, ["process", "stream"])
-    unknown = syncs.join(told[["call"]].unique(), on="call", how="anti").filter(pl.col("end_ns") > pl.col("start_ns"))
+    unknown = syncs.join(told[["call"]].unique(), on="call", how="anti").pipe(
+        where, pl.col("end_ns") > pl.col("start_ns")
+    )
     guessed = _guessed(unknown, submitted)
-    found = [rows.select("call", pl.col("block").cast(pl.UInt32)) for rows in (copied, told, guessed)]
+    found = [rows.select_seq("call", pl.col("block").cast(pl.UInt32)) for rows in (copied, told, guessed)]
     return pl.concat(found), len(guessed)
 
 
@@ -124,7 +126,7 @@ def _guessed(waits: pl.DataFrame, submitted: pl.DataFrame) -> pl.DataFrame:
 
 def _last_before(waits: pl.DataFrame, submitted: pl.DataFrame, by: list[str]) -> pl.DataFrame:
     """Return the last block submitted to the same stream before each wait, if it ended by the wait's return."""
-    candidates = submitted.select("at", "block", *by, block_end_ns="end_ns").with_columns(pl.col("at"))
+    candidates = submitted.select_seq("at", "block", *by, block_end_ns="end_ns").with_columns(pl.col("at"))
     found = waits.sort("at").join_asof(candidates, on="at", by=by, check_sortedness=False)
     return kept(found, found["block_end_ns"] <= found["end_ns"])
 

@@ -81,7 +81,7 @@ def recorded_steps(timeline: Timeline, model: Model, rows: pl.DataFrame) -> Reco
 def _idle_before(timeline: Timeline, model: Model, gpu: int) -> Ints:
     """Return the idle before each block that its operations ended on a GPU, by class; idle inside it is its own."""
     mine = _pieces_before(timeline, model, gpu)
-    pieces = mine.select("idle_class", "end_ns", idle_ns=pl.col("end_ns") - pl.col("start_ns"))
+    pieces = mine.select_seq("idle_class", "end_ns", idle_ns=pl.col("end_ns") - pl.col("start_ns"))
     rows = by_block(timeline.operations, model.blocks, pieces, timeline.gaps["after_index"][mine["gap_index"]])
     rows = kept(rows, rows["end_ns"] <= model.blocks["start_ns"][rows["block"]])
     result = np.zeros((len(model.blocks), len(IdleClass)), np.int64)

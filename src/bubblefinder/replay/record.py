@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 
 from bubblefinder.intervals import NEVER, begin_and_end
-from bubblefinder.lookup import NOWHERE, column_of, kept, nullable, place_among, places, taken
+from bubblefinder.lookup import NOWHERE, column_of, kept, nullable, place_among, places, taken, where
 from bubblefinder.timeline.model import IdleClass, on_gpu
 from bubblefinder.timeline.rank import Rank
 
@@ -38,7 +38,7 @@ def find_blocks(timeline: Timeline, causes: Causes, span: tuple[int, int]) -> pl
     replays = kept(replays, replays["start_ns"].is_between(*span, closed="left"))
     blocks = pl.concat([singles, replays], how="diagonal")
     launched = pl.col("call_index").is_between(blocks["call_index"].min(), blocks["call_index"].max())
-    roles = causes.submitted[["gpu", "call_index", "role", "phase"]].filter(launched)
+    roles = causes.submitted[["gpu", "call_index", "role", "phase"]].pipe(where, launched)
     return blocks.sort("start_ns", "end_ns", maintain_order=True).join(
         roles, on=["gpu", "call_index"], how="left", maintain_order="left"
     )
@@ -96,7 +96,7 @@ def find_calls(timeline: Timeline, causes: Causes, blocks: pl.DataFrame) -> pl.D
     submit = submit[submit != NOWHERE]
     begun = timeline.calls["start_ns"].to_numpy()[submit].min(initial=NEVER if len(submit) else 0)
     late = causes.waits["start_ns"].is_between(int(begun), blocks["end_ns"].max())
-    waiting = causes.waits[["call_index", "start_ns", "awaits"]].filter(late)
+    waiting = causes.waits[["call_index", "start_ns", "awaits"]].pipe(where, late)
     waited, first = np.unique(waiting["call_index"].to_numpy(), return_index=True)
     index = np.union1d(submit, waited)
     calls = taken(timeline.calls[["thread", "process", "start_ns", "end_ns", "role"]], index)

@@ -11,7 +11,7 @@ import polars as pl
 from bubblefinder.causes.facts import SiteFacts, StepFacts
 from bubblefinder.causes.step_parts import HoleFacts, QueueFacts, RoleFacts, SkewFacts
 from bubblefinder.intervals import percentile
-from bubblefinder.lookup import kept, places
+from bubblefinder.lookup import kept, places, where
 from bubblefinder.replay.doubt import Doubt
 from bubblefinder.report.chains import chain_words, in_turn
 from bubblefinder.report.found import Benign, DeviceRef, Expected, Finding, Joint, Quantiles, Site
@@ -121,7 +121,7 @@ def benign(analysis: Analysis) -> list[Benign]:
     fed = kept(waits, waits["awaits"] & ~pl.Series(costly))
     if fed.is_empty():
         return []
-    counts = Counter(windows[["gpu", "process"]].filter(decode).iter_rows())
+    counts = Counter(windows[["gpu", "process"]].pipe(where, decode).iter_rows())
     groups = fed.group_by(*_SITE, "process", maintain_order=True)
     entries = [_benign(analysis.timeline, rows, counts) for _, rows in groups]
     return sorted(entries, key=lambda entry: -(entry.host_blocked_ns.p50 or 0))

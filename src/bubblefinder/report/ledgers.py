@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from bubblefinder.intervals import begin_and_end, covered_before, percentile
-from bubblefinder.lookup import NOWHERE, kept, places
+from bubblefinder.lookup import NOWHERE, kept, places, where
 from bubblefinder.report.model import DeviceReport, InterGraph, Launches, Regime, Role, Stats, StepRow
 from bubblefinder.steps.model import REGIME, Steps
 from bubblefinder.timeline.ledger import COLUMNS, cover_of, device_ledger, window_ledger
@@ -116,7 +116,7 @@ def step_rows(windows: pl.DataFrame) -> list[StepRow]:
 def regimes(timeline: Timeline, steps: Steps, windows: pl.DataFrame, rank: Rank) -> list[Regime]:
     """Return the regimes of a rank's steps with their own figures, if there are several."""
     counted = pl.col("excluded").is_null() | (pl.col("excluded") == REGIME)
-    mine = windows.filter(rank.mine & pl.col("regime").is_not_null() & counted)
+    mine = windows.pipe(where, rank.mine & pl.col("regime").is_not_null() & counted)
     parts = mine.partition_by("regime", maintain_order=True)
     replays = not on_gpu(timeline.replays, rank.gpu).is_empty()
     return [

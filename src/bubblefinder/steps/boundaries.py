@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from bubblefinder.intervals import NEVER, begin_and_end, distinct
-from bubblefinder.lookup import NOWHERE, column_of, kept
+from bubblefinder.lookup import NOWHERE, column_of, kept, where
 from bubblefinder.steps import thresholds
 from bubblefinder.steps.events import REPLAY, WAIT
 
@@ -44,7 +44,7 @@ def seam_boundaries(timeline: Timeline, lane: RankWork, starts: Ints) -> Ints:
     inside = (
         kept(candidates, candidates["gap_ns"] > 0)
         .join(seams, on="cycle")
-        .filter(pl.col("start_ns") >= pl.col("opened_ns"))
+        .pipe(where, pl.col("start_ns") >= pl.col("opened_ns"))
         .sort("gap_ns", "start_ns", descending=[True, False])
     )
     cuts = _where_most_are(inside)
@@ -68,7 +68,7 @@ def _where_most_are(inside: pl.DataFrame) -> pl.DataFrame:
     usual = widest.group_by(parts).agg(seams=pl.len(), first=pl.col("cycle").min())
     usual = usual.sort("seams", "first", descending=[True, False]).head(1)
     wide = pl.col("gap_ns") >= thresholds.COMPARABLE * pl.col("gap_ns").max().over("cycle")
-    likely = inside.filter(wide).join(usual[parts], on=parts, how="semi", nulls_equal=True, maintain_order="left")
+    likely = inside.pipe(where, wide).join(usual[parts], on=parts, how="semi", nulls_equal=True, maintain_order="left")
     return pl.concat([likely, widest]).unique("cycle", keep="first", maintain_order=True)
 
 
@@ -89,24 +89,26 @@ def _seam_operations(timeline: Timeline, lane: RankWork, starts: Ints) -> pl.Dat
     """
     firsts = lane.replays[starts]["replay_index"]
     replay = column_of(timeline.operations, "replay_index")
-    gaps = kept(timeline.gaps, timeline.gaps["gpu"] == lane.gpu).select(
+    gaps = kept(timeline.gaps, timeline.gaps["gpu"] == lane.gpu).select_seq(
         op_index="after_index",
         gap_ns=pl.col("end_ns") - pl.col("start_ns"),
         start_ns="end_ns",
         before_index="before_index",
     )
     ended_by = replay[gaps["op_index"]]
-    outside = gaps.with_columns(ended_by).filter(ended_by.ne_missing(replay[gaps["before_index"]]) | ended_by.is_null())
-    eager = lane.operations.filter(pl.col("replay_index").is_null()).select("op_index", "start_ns")
+    outside = gaps.with_columns(ended_by).pipe(
+        where, ended_by.ne_missing(replay[gaps["before_index"]]) | ended_by.is_null()
+    )
+    eager = lane.operations.pipe(where, pl.col("replay_index").is_null())[["op_index", "start_ns"]]
     eager = eager.join(
         outside[["op_index", "gap_ns", "before_index"]], on="op_index", how="left", maintain_order="left"
     )
-    replays = outside.filter(pl.col("replay_index").is_in(firsts.implode()))
+    replays = outside.pipe(where, pl.col("replay_index").is_in(firsts.implode()))
     parts = ("op_index", "before_index", "start_ns")
     found = pl.concat(
         [
-            eager.select(*parts, pl.col("gap_ns").fill_null(0), eager=pl.lit(value=True)),
-            replays.select(*parts, "gap_ns", eager=pl.lit(value=False)),
+            eager.select_seq(*parts, pl.col("gap_ns").fill_null(0), eager=pl.lit(value=True)),
+            replays.select_seq(*parts, "gap_ns", eager=pl.lit(value=False)),
         ]
     )
     called = timeline.operations[["kind", "name"]]

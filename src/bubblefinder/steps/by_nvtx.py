@@ -11,7 +11,7 @@ import polars as pl
 
 from bubblefinder.errors import UsageError
 from bubblefinder.intervals import outermost
-from bubblefinder.lookup import kept, order_of
+from bubblefinder.lookup import kept, order_of, where
 from bubblefinder.steps import thresholds
 from bubblefinder.steps.boundaries import Marks, launches_of
 
@@ -123,7 +123,7 @@ def _candidates(ranges: pl.DataFrame) -> list[tuple[str, Ints, bool]]:
     A known name is called as most of its ranges are, of several texts the first in order.
     """
     lengths = pl.col("end_ns").clip(upper_bound=pl.col("start_ns").max()) - pl.col("start_ns")
-    texts = ranges.select("text", length=lengths).group_by("text").agg(pl.len(), pl.col("length").sum())
+    texts = ranges.select_seq("text", length=lengths).group_by("text").agg(pl.len(), pl.col("length").sum())
     texts = texts.with_columns(pl.col("text").cast(pl.String))
     hits = [kept(texts, texts["text"].str.contains(pattern)) for pattern in KNOWN]
     known = [hit.sort("len", "text", descending=[True, False]) for hit in hits]
@@ -137,7 +137,7 @@ def _candidates(ranges: pl.DataFrame) -> list[tuple[str, Ints, bool]]:
 
 def _rows_of(texts: pl.Series, wanted: list[str]) -> dict[str, Ints]:
     """Return the positions of some texts in a column, by text."""
-    rows = texts.to_frame().with_row_index("row").filter(pl.col("text").is_in(wanted))
+    rows = texts.to_frame().with_row_index("row").pipe(where, pl.col("text").is_in(wanted))
     found = rows.group_by("text").agg("row")
     return dict(zip(found["text"].to_list(), (row.to_numpy().astype(np.int64) for row in found["row"]), strict=True))
 

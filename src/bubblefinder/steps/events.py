@@ -15,7 +15,7 @@ import numpy as np
 import polars as pl
 
 from bubblefinder.intervals import LONG_AGO, NEVER, distinct, last_before, median, one_of
-from bubblefinder.lookup import NOWHERE, kept, order_of, previous, taken
+from bubblefinder.lookup import NOWHERE, kept, order_of, previous, taken, where
 from bubblefinder.steps import thresholds
 from bubblefinder.steps.lane import eager_operations
 from bubblefinder.timeline.apis import CallRole
@@ -115,10 +115,10 @@ def lane_events(timeline: Timeline, lane: RankWork, signatures: Signatures | Non
     parts = [_eager(lane), *([_replays(lane, signatures)] if signatures else [])]
     work = pl.concat(parts)
     launched = taken(calls[["launch_ns", "returned_ns", "thread"]], work["call_index"])
-    work = work.hstack(launched).with_columns(
+    work = work.hstack(launched).with_columns_seq(
         pl.col("launch_ns").fill_null(pl.col("start_ns")), pl.col("returned_ns", "thread").fill_null(NOWHERE)
     )
-    events = pl.concat([work.select(_COLUMNS), _waits(lane, calls, work)], rechunk=True)
+    events = pl.concat([work.select_seq(_COLUMNS), _waits(lane, calls, work)], rechunk=True)
     order = order_of([events[name].to_numpy() for name in ("launch_ns", "start_ns")])
     columns = {column.name: column.to_numpy() for column in (events if order is None else events[order])}
     returned_ns = columns.pop("returned_ns")
@@ -155,8 +155,8 @@ def _eager(lane: RankWork) -> pl.DataFrame:
     size = pl.when(pl.col("kind") == MEMCPY).then(pl.col("bytes"))
     same = ("kind", "name", "copy_kind", "blocking")
     replayed = pl.col("replay_index").is_not_null()
-    in_graphs = lane.operations.select(pl.col("name").filter(replayed).unique().drop_nulls()).to_series()
-    return work.select(
+    in_graphs = lane.operations.select_seq(pl.col("name").filter(replayed).unique().drop_nulls()).to_series()
+    return work.select_seq(
         "call_index",
         "start_ns",
         "end_ns",
@@ -170,7 +170,7 @@ def _eager(lane: RankWork) -> pl.DataFrame:
 
 def _replays(lane: RankWork, signatures: Signatures) -> pl.DataFrame:
     """Return the replays, each pass of a WHILE body by itself."""
-    whole = lane.replays.select(
+    whole = lane.replays.select_seq(
         "replay_index",
         "call_index",
         "start_ns",
@@ -193,8 +193,8 @@ def _replays(lane: RankWork, signatures: Signatures) -> pl.DataFrame:
 def _waits(lane: RankWork, calls: pl.DataFrame, work: pl.DataFrame) -> pl.DataFrame:
     """Return the waits of the threads that launched the lane's work."""
     mine = (pl.col("role") == CallRole.WAIT) & pl.col("thread").is_in(work["thread"].unique().implode())
-    waits = calls.filter((pl.col("process") == lane.process) & mine)
-    return waits.select(
+    waits = calls.pipe(where, (pl.col("process") == lane.process) & mine)
+    return waits.select_seq(
         "launch_ns", "returned_ns", "thread", start_ns="launch_ns", end_ns="returned_ns", what=pl.lit(WAIT, pl.Int8),
         exact=pl.struct(wait="call").hash(4), alike=pl.struct(wait="call").hash(5), inside=pl.lit(value=False),
         size=pl.lit(0, pl.Int64),

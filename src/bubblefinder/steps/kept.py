@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from bubblefinder.errors import NotATraceError
-from bubblefinder.lookup import kept
+from bubblefinder.lookup import kept, where
 from bubblefinder.steps.events import lane_events
 from bubblefinder.steps.lane import lanes
 from bubblefinder.steps.model import (
@@ -76,7 +76,7 @@ def take_up(timeline: Timeline, part: Part) -> Steps:
     _check(part)
     devices = {device.gpu: device for device in timeline.devices}
     ranks = [rank for rank in Rank.in_rows(part.ranks) if rank.gpu in devices]
-    found = [_windows(rows, devices[rank.gpu]) for rank in ranks if len(rows := part.steps.filter(rank.mine))]
+    found = [_windows(rows, devices[rank.gpu]) for rank in ranks if len(rows := part.steps.pipe(where, rank.mine))]
     windows = pl.concat([pl.DataFrame(schema=WINDOWS), *(one[list(WINDOWS)] for one in found)])
     if part.ranks["requests_from"].null_count():
         windows, part = _with_requests(timeline, windows, part)
@@ -122,10 +122,10 @@ def _windows(rows: pl.DataFrame, device: Device) -> pl.DataFrame:
     rows = rows.sort("start_ns")
     ends = np.append(rows["start_ns"].to_numpy()[1:], device.end_ns)
     whole = rows.with_columns(end_ns=pl.Series(ends).clip(upper_bound=device.end_ns))
-    clipped = whole.with_columns(
+    clipped = whole.with_columns_seq(
         excluded=pl.when(pl.col("start_ns") < device.start_ns).then(pl.lit(HEAD)).otherwise("excluded"),
         start_ns=pl.col("start_ns").clip(lower_bound=device.start_ns),
-    ).filter(pl.col("start_ns") < pl.col("end_ns"))
+    ).pipe(where, pl.col("start_ns") < pl.col("end_ns"))
     last = pl.int_range(pl.len()) == pl.len() - 1
     return clipped.with_columns(excluded=pl.when(last).then(pl.lit(TAIL)).otherwise("excluded"))
 
@@ -135,4 +135,4 @@ def _replays(timeline: Timeline, part: Part, windows: pl.DataFrame) -> pl.DataFr
     moment = [*_RANK, "start_ns"]
     known = part.roles.unique(moment, keep="first", maintain_order=True)
     roles = timeline.replays[moment].join(known, on=moment, how="left", maintain_order="left")
-    return roles.select(window_of_replays(timeline, windows), "role", "position")
+    return roles.select_seq(window_of_replays(timeline, windows), "role", "position")

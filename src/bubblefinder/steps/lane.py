@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
-from bubblefinder.lookup import kept, taken
+from bubblefinder.lookup import kept, taken, where
 from bubblefinder.steps import thresholds
 from bubblefinder.timeline.apis import CallRole
 from bubblefinder.timeline.launches import blocked_calls
@@ -59,11 +59,13 @@ class RankWork:
 
         So does a graph with a WHILE node; one launch of it is several steps.
         """
-        one_each = self.replays.filter(pl.col("nodes").is_not_null()).unique("graph", keep="first", maintain_order=True)
+        one_each = self.replays.pipe(where, pl.col("nodes").is_not_null()).unique(
+            "graph", keep="first", maintain_order=True
+        )
         nodes = self.operations[["replay_index", "graph_node", "start_ns", "end_ns"]]
-        sampled = nodes.filter(pl.col("replay_index").is_in(one_each["replay_index"].implode()))
+        sampled = nodes.pipe(where, pl.col("replay_index").is_in(one_each["replay_index"].implode()))
         counted = sampled.group_by("replay_index").agg(pl.len(), different=pl.col("graph_node").n_unique())
-        several = counted.filter(counted["len"] >= thresholds.PASSES * counted["different"])["replay_index"]
+        several = counted.pipe(where, counted["len"] >= thresholds.PASSES * counted["different"])["replay_index"]
         if several.is_empty():
             return nodes.clear().drop("graph_node")
         graphs = one_each.filter(pl.col("replay_index").is_in(several.implode()))["graph"]
@@ -92,7 +94,7 @@ def lanes(timeline: Timeline) -> Iterator[RankWork]:
 
 def eager_operations(lane: RankWork, chosen: pl.Expr) -> pl.DataFrame:
     """Return those of the lane's operations outside any replay for which something else holds."""
-    return lane.operations.filter(pl.col("replay_index").is_null() & chosen)
+    return lane.operations.pipe(where, pl.col("replay_index").is_null() & chosen)
 
 
 def host_work_before(timeline: Timeline, lane: RankWork) -> Ints:

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from bubblefinder.intervals import NEVER
-from bubblefinder.lookup import kept
+from bubblefinder.lookup import kept, where
 from bubblefinder.steps.lane import eager_operations
 from bubblefinder.trace.model import KERNEL
 from bubblefinder.trace.request_kernels import Counts, request_kernels
@@ -38,14 +38,14 @@ def by_blocks(timeline: Timeline, lane: RankWork, starts: Ints) -> Ints:
         return np.full(len(starts), UNTOLD, np.int64)
     kernels = kernels.with_columns(
         window=pl.Series(np.searchsorted(starts, kernels["start_ns"].to_numpy(), side="right").astype(np.int64) - 1)
-    ).filter(pl.col("window") >= 0)
+    ).pipe(where, pl.col("window") >= 0)
     slots = kept(kernels, kernels["counts"] == Counts.SLOTS).group_by("window").agg(most=pl.col("number").min())
-    plain = kernels.filter(pl.col("counts").is_in([Counts.SLOTS, Counts.NOTHING]))["window"].unique()
+    plain = kernels.pipe(where, pl.col("counts").is_in([Counts.SLOTS, Counts.NOTHING]))["window"].unique()
     counting = (pl.col("counts") == Counts.REQUESTS) | (
         (pl.col("counts") == Counts.ROWS) & pl.col("window").is_in(plain.implode())
     )
     before, behind = (
-        _agreed(kernels.filter(counting & (pl.col("side") == side)), len(starts)) for side in ("before", "behind")
+        _agreed(kernels.pipe(where, counting & (pl.col("side") == side)), len(starts)) for side in ("before", "behind")
     )
     told = np.where(before == UNTOLD, behind, before)
     sure = (before == behind) | _alone(before, behind, 1) | _alone(behind, before, -1)
@@ -84,12 +84,12 @@ def _kernels(timeline: Timeline, lane: RankWork) -> pl.DataFrame:
     counting = (pl.col("kind") == KERNEL) & pl.col("name").is_in(told["name"].implode())
     eager = eager_operations(lane, counting).join(told, on="name")
     if eager.is_empty() or timeline.trace.grids is None:
-        return told.select(pl.lit(0).alias("start_ns"), "counts", "side", number="beside").clear()
+        return told.select_seq(pl.lit(0).alias("start_ns"), "counts", "side", number="beside").clear()
     found = (
         eager.with_columns(row=timeline.operations["row"][eager["op_index"]])
         .join(timeline.trace.grids, on="row")
-        .filter((pl.col("y") > 1) | ~pl.col("split"))
-        .select("start_ns", "counts", "side", number=pl.col("x") - pl.col("beside"))
+        .pipe(where, (pl.col("y") > 1) | ~pl.col("split"))
+        .select_seq("start_ns", "counts", "side", number=pl.col("x") - pl.col("beside"))
     )
     return kept(found, found["counts"] != Counts.ROWS) if _drafts(timeline, lane) else found
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 import polars as pl
 
+from bubblefinder.lookup import where
 from bubblefinder.steps.boundaries import launches_of, mark_boundaries
 from bubblefinder.steps.request_blocks import UNTOLD, by_blocks
 
@@ -45,7 +46,7 @@ def _by_ranges(timeline: Timeline, lane: RankWork, events: Events, starts: Ints)
     for text in _TEXTS:
         marks = (
             timeline.ranges.named(text)
-            .filter(pl.col("process") == lane.process)
+            .pipe(where, pl.col("process") == lane.process)
             .with_columns(
                 requests=sum((pl.col("text").str.extract(text, group).cast(pl.Int64) for group in (1, 2)), pl.lit(0)),
             )

@@ -104,7 +104,7 @@ def _around_several(levels: Sequence[Ints], phases: Ints, texts: pl.Series) -> B
     names = texts[used].str.replace_all(_NUMBER.pattern, "#")
     around = pl.DataFrame({"name": names, "several": high[used] > low[used]})
     wide = np.zeros(len(texts), bool)
-    wide[used] = around.select(
+    wide[used] = around.select_seq(
         pl.col("several") | (pl.col("several").mean().over("name") > thresholds.MOSTLY)
     ).to_series()
     return wide

@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 
 from bubblefinder.intervals import begin_and_end
-from bubblefinder.lookup import places
+from bubblefinder.lookup import places, where
 from bubblefinder.steps import thresholds
 from bubblefinder.steps.lane import eager_operations, host_work_before
 from bubblefinder.trace.model import KERNEL, MEMCPY
@@ -92,7 +92,7 @@ def _sizes(lane: RankWork) -> tuple[Ints, bool]:
     """Return the median size of each replay's graph and whether that is a count of nodes."""
     counted = not lane.replays["nodes"].null_count()
     size = pl.col("nodes") if counted else pl.col("end_ns") - pl.col("start_ns")
-    medians = lane.replays.select(size=size.median().over(pl.col("graph").fill_null(-1)))
+    medians = lane.replays.select_seq(size=size.median().over(pl.col("graph").fill_null(-1)))
     return medians["size"].round().cast(pl.Int64).to_numpy(), counted
 
 
@@ -112,7 +112,7 @@ def _split_by_names(lane: RankWork, kinds: Ints, ids: Ints) -> Ints:
     order = np.lexsort((replays, -nodes, ids))
     fullest = order[np.unique(ids[order], return_index=True)[1]]
     graph_of = dict(zip(replays[fullest].tolist(), ids[fullest].tolist(), strict=True))
-    mine = lane.operations.filter(pl.col("replay_index").is_in(list(graph_of)))
+    mine = lane.operations.pipe(where, pl.col("replay_index").is_in(list(graph_of)))
     contents: dict[int, dict[int, int]] = {}
     for replay, name, count in mine.group_by("replay_index", "name").len().iter_rows():
         contents.setdefault(graph_of[replay], {})[name] = count

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from bubblefinder.intervals import begin_and_end, distinct, last_before, median
-from bubblefinder.lookup import NOWHERE, column_of, kept, nullable, numbered, order_of
+from bubblefinder.lookup import NOWHERE, column_of, kept, nullable, numbered, order_of, where
 from bubblefinder.steps import thresholds
 from bubblefinder.steps.boundaries import launches_of, mark_boundaries
 from bubblefinder.steps.content import content_of
@@ -134,8 +134,8 @@ def _waiting(timeline: Timeline, lane: RankWork) -> Waiting:
 
 
 def _prefill_by_nvtx(timeline: Timeline, lane: RankWork, events: Events, starts: Ints) -> Bools:
-    marks = timeline.ranges.named(_PREFILL_TEXT).filter(
-        (pl.col("process") == lane.process) & own_name(pl.col("text")).str.contains(_PREFILL_TEXT)
+    marks = timeline.ranges.named(_PREFILL_TEXT).pipe(
+        where, (pl.col("process") == lane.process) & own_name(pl.col("text")).str.contains(_PREFILL_TEXT)
     )
     hit = np.zeros(len(starts), np.bool_)
     if len(marks):

@@ -12,7 +12,7 @@ import polars as pl
 
 from bubblefinder.errors import CannotAnswerError, InternalError
 from bubblefinder.intervals import NEVER, Cover, Ints, begin_and_end, either, empty, union_of
-from bubblefinder.lookup import ByThread, column_of, each_once, kept
+from bubblefinder.lookup import ByThread, column_of, each_once, kept, where
 from bubblefinder.timeline import gaps as gaps_module
 from bubblefinder.timeline.launches import (
     blocking_copies,
@@ -215,7 +215,7 @@ def _analyse(gpu: int, trace: Trace, operations: pl.DataFrame, launches: Launche
 
 def _measured(replays: pl.DataFrame) -> Cover:
     """Return the spans of the replays recorded node by node; between two blocks of one launch nothing was measured."""
-    spans = replays.filter(pl.col("nodes").is_not_null())
+    spans = replays.pipe(where, pl.col("nodes").is_not_null())
     return union_of(spans)
 
 
@@ -230,14 +230,14 @@ def _tainted(gaps: Gaps, launches: Launches, lost: pl.DataFrame, offset: int) ->
 
 
 def _lost_calls(calls: pl.DataFrame, processes: Sequence[int]) -> pl.DataFrame:
-    return calls.filter(~pl.col("recorded") & pl.col("process").is_in(processes))
+    return calls.pipe(where, ~pl.col("recorded") & pl.col("process").is_in(processes))
 
 
 def profiler_windows(overheads: pl.DataFrame, processes: Sequence[int]) -> Cover:
     """Return the time the profiler itself took in any of these processes; it stops all their GPUs."""
     by_name = (pl.col("table") != OVERHEAD_TABLE) & pl.col("name").str.contains(f"(?i)^(?:{PROFILER_NAMES.pattern})")
     by_type = (pl.col("table") == OVERHEAD_TABLE) & pl.col("overhead_type").is_in(PROFILER_TYPES)
-    rows = overheads.filter(pl.col("process").is_in(processes) & (by_name | by_type).fill_null(value=False))
+    rows = overheads.pipe(where, pl.col("process").is_in(processes) & (by_name | by_type).fill_null(value=False))
     return union_of(rows)
 
 
@@ -289,7 +289,7 @@ def _piece_frame(gpu: int, pieces: Pieces) -> pl.DataFrame:
 
 def _on(gpu: int, **columns: NDArray[np.integer] | pl.Series) -> pl.DataFrame:
     """Return a frame of what was found on a GPU; while that is the only one its number takes no memory."""
-    return pl.DataFrame(columns).select(pl.lit(gpu, pl.Int32).alias("gpu"), pl.all())
+    return pl.DataFrame(columns).select_seq(pl.lit(gpu, pl.Int32).alias("gpu"), pl.all())
 
 
 def _concat_pieces(found: Sequence[_Gpu]) -> pl.DataFrame:

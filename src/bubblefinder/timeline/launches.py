@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from bubblefinder.intervals import LONG_AGO, one_of
-from bubblefinder.lookup import again, column_of, joint_keys, places, positions, repeated, taken
+from bubblefinder.lookup import again, column_of, joint_keys, places, positions, repeated, taken, where
 from bubblefinder.timeline.apis import CallRole, call_roles
 from bubblefinder.trace.model import MEMCPY
 
@@ -68,7 +68,7 @@ def _captured(calls: pl.DataFrame, graph_nodes: pl.DataFrame) -> Bools:
     hits = (
         graph_nodes.sort("start_ns")
         .join_asof(made.sort("start_ns"), left_on="start_ns", right_on="start_ns", by="thread", check_sortedness=False)
-        .filter(pl.col("start_ns") <= pl.col("end_ns"))["index"]
+        .pipe(where, pl.col("start_ns") <= pl.col("end_ns"))["index"]
         .unique()
         .to_numpy()
     )
@@ -159,7 +159,7 @@ def blocking_copies(operations: pl.DataFrame, calls: pl.DataFrame) -> pl.Series:
     ahead = pl.col("reach").clip(upper_bound="start_ns")
     waited = pl.when(ahead - pl.col("called_ns") >= QUEUED_NS).then(pl.col("returned_ns") >= pl.col("start_ns"))
     usually = waited.mean().over("api", "copy_kind", "src_kind", "dst_kind") > USUALLY
-    blocked = copies.filter(named | (waited & usually).fill_null(value=False))
+    blocked = copies.pipe(where, named | (waited & usually).fill_null(value=False))
     blocking = np.zeros(len(operations), np.bool_)
     blocking[blocked["op_index"].to_numpy()] = True
     return pl.Series("blocking", blocking)
@@ -208,7 +208,7 @@ def launch_leads(running_end: Ints, runs: pl.DataFrame, calls: pl.DataFrame) -> 
     known = (
         runs.select("gpu", "call_index", "blocking", op_index=pl.col("first").cast(pl.UInt32))
         .with_columns(running=pl.Series(running_end))
-        .filter(pl.col("call_index").is_not_null())
+        .pipe(where, pl.col("call_index").is_not_null())
     )
     alone = not again(known["call_index"].to_numpy(), len(calls))
     firsts = known if alone else known.unique(["gpu", "call_index"], keep="first", maintain_order=True)

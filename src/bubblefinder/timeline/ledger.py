@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 
 from bubblefinder.intervals import Cover, Ints, begin_and_end, covered_before
+from bubblefinder.lookup import where
 from bubblefinder.timeline.model import IdleClass, on_gpu
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ def busy_ns(timeline: Timeline, gpu: int, starts: Ints, ends: Ints) -> Ints:
 def occupied_ns(timeline: Timeline, gpu: int, starts: Ints, ends: Ints) -> Ints:
     """Return how long the GPU is busy or inside a replay in each window, or may have worked without a record."""
     taken = (int(IdleClass.UNRECORDED), int(IdleClass.INTRA_GRAPH))
-    pieces = on_gpu(timeline.pieces, gpu).filter(pl.col("idle_class").is_in(taken))
+    pieces = on_gpu(timeline.pieces, gpu).pipe(where, pl.col("idle_class").is_in(taken))
     return busy_ns(timeline, gpu, starts, ends) + _inside(cover_of(pieces), starts, ends)
 
 

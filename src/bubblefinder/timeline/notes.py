@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from bubblefinder.lookup import column_of
+from bubblefinder.lookup import column_of, where
 from bubblefinder.timeline.apis import CallRole
 from bubblefinder.timeline.launches import LAUNCHES
 from bubblefinder.timeline.model import CaptureMode
@@ -133,8 +133,8 @@ def _coverage(operations: pl.DataFrame, calls: pl.DataFrame, mode: CaptureMode) 
 
 def _copies(operations: pl.DataFrame, calls: pl.DataFrame) -> Iterator[QualityNote]:
     """Say that copies were asked for and none is on record; one lost copy among others can't be told."""
-    asked = calls.filter(
-        (pl.col("role") == CallRole.COPY) & (pl.col("return_value").fill_null(0) == 0) & ~pl.col("captured")
+    asked = calls.pipe(
+        where, (pl.col("role") == CallRole.COPY) & (pl.col("return_value").fill_null(0) == 0) & ~pl.col("captured")
     )
     if len(asked) and not (operations["kind"] == MEMCPY).any() and not asked["recorded"].any():
         yield QualityNote(

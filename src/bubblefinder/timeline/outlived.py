@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 
 from bubblefinder.intervals import Cover, begin_and_end, empty, union, union_of
-from bubblefinder.lookup import column_of, kept
+from bubblefinder.lookup import column_of, kept, where
 from bubblefinder.timeline.apis import CallRole
 
 if TYPE_CHECKING:
@@ -35,17 +35,18 @@ def outlived(operations: pl.DataFrame, calls: pl.DataFrame, processes: Sequence[
         calls: with api and role.
         processes: those that use the GPU in question.
     """
-    waits = calls.filter(
+    waits = calls.pipe(
+        where,
         (pl.col("role") == CallRole.WAIT)
         & (pl.col("return_value").fill_null(0) == 0)
-        & pl.col("process").is_in(processes)
-    ).select("process", "thread", "api", "start_ns", "end_ns")
+        & pl.col("process").is_in(processes),
+    )[["process", "thread", "api", "start_ns", "end_ns"]]
     if waits.is_empty():
         return empty()
     parts = [_beyond(operations, mine, int(process)) for (process,), mine in waits.group_by("process")]
     late = pl.concat(parts)
     length = pl.col("end_ns") - pl.col("over_ns")
-    found = late.filter(length >= BEYOND_NS)
+    found = late.pipe(where, length >= BEYOND_NS)
     return union(found["over_ns"].to_numpy(), found["end_ns"].to_numpy())
 
 
@@ -57,4 +58,4 @@ def _beyond(operations: pl.DataFrame, waits: pl.DataFrame, process: int) -> pl.D
     position = np.searchsorted(busy.starts, ends, side="left") - 1
     known = position >= 0
     over = np.where(known, busy.ends[np.maximum(position, 0)] if len(busy) else ends, ends)
-    return waits.with_columns(over_ns=np.maximum(over, starts)).filter(pl.Series(known & (over < ends)))
+    return waits.with_columns(over_ns=np.maximum(over, starts)).pipe(where, pl.Series(known & (over < ends)))

@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from bubblefinder.intervals import NEVER, distinct, last_before, places_of
-from bubblefinder.lookup import ByThread, nullable, places
+from bubblefinder.lookup import ByThread, nullable, places, where
 
 if TYPE_CHECKING:
     from bubblefinder.intervals import Bools, Ints
@@ -42,11 +42,12 @@ _COUNTED: Final = r", (?:seq|op_id) = \d+.*$"
 def user_ranges(nvtx: pl.DataFrame) -> pl.DataFrame:
     """Return the named ranges that the program or its framework opened, not those of tools and libraries."""
     return (
-        nvtx.filter(
+        nvtx.pipe(
+            where,
             ~pl.col("domain").is_in(TOOL_DOMAINS).fill_null(value=False) & (pl.col("text") != ""),
         )
         .with_columns(pl.col("end_ns").fill_null(NEVER), pl.col("text").str.replace(_COUNTED, ""))
-        .filter(pl.col("end_ns") > pl.col("start_ns"))
+        .pipe(where, pl.col("end_ns") > pl.col("start_ns"))
     )
 
 
@@ -55,8 +56,8 @@ def function_edges(nvtx: pl.DataFrame) -> pl.DataFrame:
 
     They are told by their names: ``module.Class.method`` has at least three parts and nothing else.
     """
-    ranges = nvtx.filter(pl.col("text").str.contains(r"^\w+(?:\.\w+){2,}$")).drop_nulls("end_ns")
-    sides = [ranges.select("thread", time_ns=side) for side in ("start_ns", "end_ns")]
+    ranges = nvtx.pipe(where, pl.col("text").str.contains(r"^\w+(?:\.\w+){2,}$")).drop_nulls("end_ns")
+    sides = [ranges.select_seq("thread", time_ns=side) for side in ("start_ns", "end_ns")]
     return pl.concat(sides).sort("time_ns")
 
 
@@ -98,7 +99,7 @@ class Ranges:
     def named(self, pattern: str) -> pl.DataFrame:
         """Return the rows whose text a regular expression is found in."""
         hits = self._texts.filter(self._texts.str.contains(pattern))
-        return self.rows.filter(pl.col("text").is_in(hits.implode())) if len(hits) else self.rows.clear()
+        return self.rows.pipe(where, pl.col("text").is_in(hits.implode())) if len(hits) else self.rows.clear()
 
     @cached_property
     def names(self) -> pl.Series:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from bubblefinder.lookup import NOWHERE, column_of, kept, nullable, taken
+from bubblefinder.lookup import NOWHERE, column_of, kept, nullable, taken, where
 from bubblefinder.timeline.apis import CallRole
 from bubblefinder.timeline.model import CaptureMode
 from bubblefinder.trace.model import GRAPH, KERNEL
@@ -21,11 +21,11 @@ _LAUNCH = ("process", "correlation")
 
 def drop_doubled_graphs(operations: pl.DataFrame) -> pl.DataFrame:
     """Leave out GRAPH_TRACE rows whose launch has its nodes recorded too: the nodes tell more."""
-    graphs = kept(operations, operations["kind"] == GRAPH).select("kind", "row", *_LAUNCH)
+    graphs = kept(operations, operations["kind"] == GRAPH).select_seq("kind", "row", *_LAUNCH)
     if graphs.is_empty():
         return operations
     nodes = operations[["graph_node", *_LAUNCH]].filter(pl.col("graph_node").is_not_null())
-    doubled = graphs.join(nodes.select(_LAUNCH).unique(), on=_LAUNCH, how="semi").select("kind", "row")
+    doubled = graphs.join(nodes[[*_LAUNCH]].unique(), on=_LAUNCH, how="semi")[["kind", "row"]]
     if doubled.is_empty():
         return operations
     return operations.join(doubled, on=["kind", "row"], how="anti", maintain_order="left")
@@ -86,7 +86,7 @@ def find_replays(runs: pl.DataFrame) -> tuple[pl.DataFrame, pl.Series]:
     (gpu, start_ns).
     """
     key = ("gpu", "process", "correlation", "call_index", "single")
-    replayed = runs.with_row_index("run").filter("replayed")
+    replayed = runs.with_row_index("run").pipe(where, pl.col("replayed"))
     replayed = replayed.with_columns(single=pl.when(pl.col("correlation").is_null()).then("run"))
     replays = (
         replayed.group_by(key, maintain_order=True)

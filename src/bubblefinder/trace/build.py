@@ -76,7 +76,7 @@ def build_trace(source: Source, name: str) -> Trace:
         events=frames.read_events(source, tally),
         os_calls=_with_text(os_calls, "name_id", texts, "name").drop("name_id"),
         off_cpu=frames.read_off_cpu(source, tally, calls),
-        frames=_with_text(chains, "symbol_id", texts, "symbol").select("callchain", "symbol", "depth"),
+        frames=_with_text(chains, "symbol_id", texts, "symbol")[["callchain", "symbol", "depth"]],
         names={number: strings[number] for number in named if number in strings},
         thread_names=_thread_names(threads, strings),
         grids=read_grids(source, operations, strings),
@@ -150,6 +150,6 @@ def _thread_names(threads: pl.DataFrame, texts: Mapping[int, str]) -> dict[int, 
     """Return each thread's last name; a thread may have been named several times."""
     return {
         thread: texts[number][:_LONGEST_LABEL]
-        for thread, number in threads.select("thread", "name_id").iter_rows()
+        for thread, number in threads[["thread", "name_id"]].iter_rows()
         if number in texts
     }

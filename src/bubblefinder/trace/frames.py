@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
-from bubblefinder.lookup import column_of, joint_keys, order_of, repeated
+from bubblefinder.lookup import column_of, joint_keys, order_of, repeated, where
 from bubblefinder.trace import schema
 from bubblefinder.trace.columns import FRAMES
 
@@ -63,7 +63,7 @@ def in_time_order(frame: pl.DataFrame, *, within: str | None = None) -> pl.DataF
         else:
             laid.append(_laid(column, order))
     ordered = pl.DataFrame(laid)
-    return (ordered.with_columns(alike) if alike else ordered)[names]
+    return (ordered.with_columns_seq(alike) if alike else ordered)[names]
 
 
 def _laid(column: pl.Series, order: Ints | None) -> pl.Series:
@@ -141,9 +141,9 @@ def _operations_of(kind: int, table: Table, source: Source, tally: Tally) -> pl.
         derived.append(pl.coalesce("graph", "graph_id").alias("graph"))
     if "short_name" in rows.columns:
         derived.append(pl.coalesce("name", "short_name").alias("name"))
-    rows = rows.with_columns(derived)
+    rows = rows.with_columns_seq(derived)
     absent = [pl.lit(None, dtype=dtype).alias(name) for name, dtype in _OPERATION.items() if name not in rows.columns]
-    return rows.with_columns(absent).select(*_OPERATION)
+    return rows.with_columns_seq(absent)[[*_OPERATION]]
 
 
 def read_calls(source: Source, tally: Tally) -> pl.DataFrame:
@@ -183,8 +183,8 @@ def read_nvtx(source: Source, tally: Tally) -> tuple[pl.DataFrame, pl.DataFrame]
     """Read the NVTX ranges, and the rows that name a domain of a process."""
     rows = read(source, schema.NVTX, tally).with_columns(process_key("thread"))
     tally.nvtx_rows = rows.height
-    domains = rows.filter(pl.col("event_type") == DOMAIN_NAMED)
-    ranges = timed(rows.filter(pl.col("event_type").is_in(_RANGES)), schema.NVTX, tally, open_end=True)
+    domains = rows.pipe(where, pl.col("event_type") == DOMAIN_NAMED)
+    ranges = timed(rows.pipe(where, pl.col("event_type").is_in(_RANGES)), schema.NVTX, tally, open_end=True)
     return in_time_order(ranges), domains
 
 
@@ -205,7 +205,7 @@ def read_graph_nodes(source: Source, tally: Tally) -> pl.DataFrame:
     """Read when each graph node was made; before 2024 the table of graphs held them."""
     holds_nodes = "graphNodeId" in source.columns(schema.GRAPH_EVENTS)
     tables = [schema.GRAPH_NODES, *([schema.GRAPH_EVENTS] if holds_nodes else [])]
-    parts = [read(source, table, tally).select("start_ns", "thread") for table in tables]
+    parts = [read(source, table, tally)[["start_ns", "thread"]] for table in tables]
     return pl.concat(parts).drop_nulls("start_ns").sort("start_ns")
 
 
@@ -234,9 +234,9 @@ def read_events(source: Source, tally: Tally) -> pl.DataFrame:
 
 def read_os_calls(source: Source, tally: Tally, calls: pl.DataFrame) -> pl.DataFrame:
     """Read the outermost operating system calls of threads that call CUDA; those inside another would count twice."""
-    rows = read(source, schema.OS_CALLS, tally).filter(pl.col("nesting").fill_null(0) == 0)
-    theirs = timed(rows, schema.OS_CALLS, tally).filter(of_threads(calls))
-    return in_time_order(theirs).select("row", "start_ns", "end_ns", "thread", "name_id")
+    rows = read(source, schema.OS_CALLS, tally).pipe(where, pl.col("nesting").fill_null(0) == 0)
+    theirs = timed(rows, schema.OS_CALLS, tally).pipe(where, of_threads(calls))
+    return in_time_order(theirs)[["row", "start_ns", "end_ns", "thread", "name_id"]]
 
 
 def of_threads(calls: pl.DataFrame) -> pl.Expr:

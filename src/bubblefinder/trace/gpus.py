@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
-from bubblefinder.lookup import numbered
+from bubblefinder.lookup import numbered, where
 from bubblefinder.trace import schema
 from bubblefinder.trace.model import pid_of
 
@@ -96,7 +96,7 @@ def _devices_of_contexts(source: Source) -> dict[tuple[int, int | None], int]:
     rows = source.read(schema.CONTEXTS).frame.drop_nulls(["hw", "vm", "pid", "device", "context"])
     return {
         ((hw << 32) | (vm << 24) | pid, context): device
-        for hw, vm, pid, device, context in rows.select("hw", "vm", "pid", "device", "context").iter_rows()
+        for hw, vm, pid, device, context in rows[["hw", "vm", "pid", "device", "context"]].iter_rows()
         if _usable(device)
     }
 
@@ -108,12 +108,12 @@ def _gpus_of_devices(source: Source, processes: list[int], tally: Tally) -> dict
     containers may share: then each of them gets one of the entries, in order, and that is a guess.
     """
     listed = source.read(schema.GPUS).frame.drop_nulls("gpu")
-    by_uuid = dict(listed.drop_nulls("uuid").select("uuid", "gpu").iter_rows())
-    cut = set(listed.filter(pl.col("name").str.contains(_NAMED_SLICE))["gpu"])
+    by_uuid = dict(listed.drop_nulls("uuid")[["uuid", "gpu"]].iter_rows())
+    cut = set(listed.pipe(where, pl.col("name").str.contains(_NAMED_SLICE))["gpu"])
     rows = source.read(schema.CUDA_DEVICES).frame.drop_nulls(["pid", "device"])
     entries = defaultdict[tuple[int, int], list[int]](list)
     slices = defaultdict[int, set[str]](set)
-    for pid, device, gpu, uuid in rows.select("pid", "device", "gpu", "uuid").iter_rows():
+    for pid, device, gpu, uuid in rows[["pid", "device", "gpu", "uuid"]].iter_rows():
         found = by_uuid.get(uuid, -1) if gpu is None else gpu
         if _usable(found):
             entries[pid, device].append(found)

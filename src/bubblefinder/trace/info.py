@@ -61,13 +61,13 @@ def read_info(
 def gpu_names(source: Source) -> dict[int, str | None]:
     """Return the name of every GPU that the capture lists, by Nsight Systems' index."""
     rows = source.read(schema.GPUS).frame.drop_nulls("gpu")
-    return {gpu: _short(name, _LONGEST_NAME) for gpu, name in rows.select("gpu", "name").iter_rows()}
+    return {gpu: _short(name, _LONGEST_NAME) for gpu, name in rows[["gpu", "name"]].iter_rows()}
 
 
 def _pairs(source: Source, table: schema.Table) -> dict[str, str]:
     """Return a name/value table; of a name that repeats, the first value."""
     rows = source.read(table).frame.drop_nulls(["name", "value"]).unique("name", keep="first", maintain_order=True)
-    return dict(rows.select("name", "value").iter_rows())
+    return dict(rows[["name", "value"]].iter_rows())
 
 
 def _known(version: str | None) -> str | None:
@@ -102,7 +102,7 @@ def _gpus(source: Source, used: Iterable[int]) -> tuple[Gpu, ...]:
     rows = source.read(schema.GPUS).frame.drop_nulls("gpu")
     known = {
         gpu: (_short(name, _LONGEST_NAME), bandwidth or None)
-        for gpu, name, bandwidth in rows.select("gpu", "name", "bandwidth").rows()
+        for gpu, name, bandwidth in rows[["gpu", "name", "bandwidth"]].rows()
     }
     return tuple(Gpu(gpu, *known.get(gpu, (None, None))) for gpu in sorted(used))
 
@@ -110,7 +110,7 @@ def _gpus(source: Source, used: Iterable[int]) -> tuple[Gpu, ...]:
 def _processes(source: Source, used: Iterable[int]) -> tuple[Process, ...]:
     """Return the processes with events, named by their program without its folder."""
     rows = source.read(schema.PROCESSES).frame.drop_nulls("global_id")
-    names = {process_of(number): name for number, name in rows.select("global_id", "name").iter_rows()}
+    names = {process_of(number): name for number, name in rows[["global_id", "name"]].iter_rows()}
     return tuple(Process(key, pid_of(key), _program(names.get(key))) for key in sorted(used))
 
 

@@ -83,7 +83,7 @@ def read_part(source: Source) -> Part | None:
     ranks = source.read(PART_RANKS).frame.drop("row").drop_nulls(["gpu", "process", "method", "confidence"])
     steps = source.read(PART_STEPS).frame.drop("row").drop_nulls(["gpu", "process", "index", "start_ns"])
     roles = source.read(PART_ROLES).frame.drop("row").drop_nulls(["gpu", "process", "start_ns"])
-    mode, origin_ns, left_out_ns = said.select("mode", "origin_ns", "left_out_ns").row(0)
+    mode, origin_ns, left_out_ns = said[["mode", "origin_ns", "left_out_ns"]].row(0)
     if mode not in MODES:
         raise NotATraceError("the slice names no capture mode that there is", hint="slice the capture again")
     return Part(mode, origin_ns, left_out_ns, ranks, steps, roles)

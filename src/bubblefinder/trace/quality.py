@@ -137,7 +137,7 @@ def diagnostic_notes(source: Source, diagnostics: pl.DataFrame, nvtx_rows: int |
     others = 0
     collected = [int(found[1]) for text in diagnostics["text"].drop_nulls() if (found := _NVTX_COLLECTED.search(text))]
     whole = nvtx_rows is None or (bool(collected) and sum(collected) == nvtx_rows)
-    for severity, text in diagnostics.select("severity", "text").drop_nulls().iter_rows():
+    for severity, text in diagnostics[["severity", "text"]].drop_nulls().iter_rows():
         code = _diagnostic_code(severity, text)
         if code == "other-diagnostics":
             others += 1

@@ -155,6 +155,8 @@ def _grids(drawn: pl.DataFrame, names: Mapping[int, str]) -> pl.DataFrame:
     """Return what `trace.shapes.read_grids` would read of an export of these operations."""
     import polars as pl
 
+    if drawn["grid"].null_count() == len(drawn):
+        return pl.DataFrame(schema={"row": pl.UInt32, "x": pl.Int64, "y": pl.Int64})
     counting = pl.col("name").is_in(list(request_kernels(names))) & pl.col("graph_node").is_null()
     counted = drawn.filter(counting).drop_nulls("grid")
     return counted.select("row", x=pl.col("grid").arr.get(0), y=pl.col("grid").arr.get(1))

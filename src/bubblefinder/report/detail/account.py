@@ -98,7 +98,7 @@ def _work(timeline: Timeline, steps: Steps, rank: Rank, seen: pl.DataFrame) -> p
     shown = np.flatnonzero(counted | (own > 0) | (gaps > 0))
     frame = operations[list(_TOLD_BY)][at[shown]]
     replays = timeline.replays[["graph", "start_ns"]].hstack([steps.roles])[frame["replay_index"]]
-    return frame.with_columns(
+    return frame.with_columns_seq(
         replays["role"],
         replays["graph"],
         count=pl.Series(counted[shown].astype(np.int64)),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
-from bubblefinder.lookup import NOWHERE, column_of, kept, numbered, taken
+from bubblefinder.lookup import NOWHERE, column_of, kept, numbered, taken, where
 from bubblefinder.report.charts import TimelineBar
 from bubblefinder.report.detail.kernels import kernel_name
 from bubblefinder.report.detail.tables import class_name
@@ -137,7 +137,7 @@ def _gap_bars(timeline: Timeline, steps: Steps, rank: Rank, span: tuple[int, int
     inner = pieces["idle_class"] == int(IdleClass.INTRA_GRAPH)
     outer = longest(kept(pieces, ~inner), MAX_GAPS)
     run = pl.Series("run", np.cumsum(~inner.to_numpy()))
-    thin = merged(pieces.select("start_ns", "end_ns", run, label="gap_index").filter(inner), ["run"], span)
+    thin = merged(pieces.select_seq("start_ns", "end_ns", run, label="gap_index").pipe(where, inner), ["run"], span)
     track = f"GPU {rank.gpu} · idle"
     bars = [
         TimelineBar(track=track, kind=class_name(idle_class), name=seam, start_ns=start, end_ns=end)

@@ -20,6 +20,7 @@ from bubblefinder.lookup import (
     numbered,
     positions,
     taken,
+    where,
 )
 from bubblefinder.report.account import CallAccount, IdleAccount
 from bubblefinder.report.detail.tables import class_name, labels
@@ -56,7 +57,7 @@ def idle_of(
     charges = _charges(causes, pieces)
     parts = _parts(timeline, pieces, np.concatenate([starts, *begin_and_end(charges)]))
     window = last_before(parts["start_ns"].to_numpy(), starts)
-    parts = parts.hstack([pl.Series("window", window)]).filter(pl.Series((window >= 0) & decode[window]))
+    parts = parts.hstack([pl.Series("window", window)]).pipe(where, pl.Series((window >= 0) & decode[window]))
     told = _told(timeline, steps, parts).with_columns(wait=_waits(causes, charges, parts))
     per_step = told.group_by(*_KEY, "window", maintain_order=True).agg(pl.col("ns").sum())
     keys, number = numbered(per_step[list(_KEY)])
@@ -97,7 +98,7 @@ def _charges(causes: Causes, pieces: pl.DataFrame) -> pl.DataFrame:
     if pieces.is_empty():
         return causes.charges.clear()
     first, last = pieces["piece_index"][0], pieces["piece_index"][-1]
-    return causes.charges.filter(pl.col("piece_index").is_between(first, last)).sort("start_ns")
+    return causes.charges.pipe(where, pl.col("piece_index").is_between(first, last)).sort("start_ns")
 
 
 def _parts(timeline: Timeline, pieces: pl.DataFrame, starts: Ints) -> pl.DataFrame:
@@ -140,7 +141,7 @@ def _told(timeline: Timeline, steps: Steps, parts: pl.DataFrame) -> pl.DataFrame
     thread = parts["thread"] if known.all() else parts["thread"].fill_null(NOWHERE)
     inside = timeline.ranges.innermost(thread.to_numpy(), parts["start_ns"].to_numpy())
     classes = {int(idle_class): class_name(int(idle_class)) for idle_class in IdleClass}
-    return parts.select(
+    return parts.select_seq(
         "window",
         "ns",
         gap_class=pl.col("idle_class").replace_strict(classes, return_dtype=pl.Enum(list(classes.values()))),
@@ -217,7 +218,7 @@ def _calls(timeline: Timeline, steps: Steps, rank: Rank, made: dict[int, pl.Data
     firsts = _first_operations(timeline, steps, rank)
     calls = pl.concat(made.values())
     launched = positions(firsts["call_index"].to_numpy(), calls["call_index"].to_numpy(), len(timeline.calls))
-    return calls.hstack(taken(firsts[["on", "blocking"]], launched)).select(
+    return calls.hstack(taken(firsts[["on", "blocking"]], launched)).select_seq(
         "api",
         "on",
         waits=(pl.col("role") == CallRole.WAIT) | pl.col("blocking").fill_null(value=False),
@@ -228,18 +229,18 @@ def _calls(timeline: Timeline, steps: Steps, rank: Rank, made: dict[int, pl.Data
 def _summed(calls: pl.DataFrame) -> pl.DataFrame:
     """Return how many calls do the same, and how long they take."""
     sums = calls.group_by("api", "on", "waits").agg(count=pl.len(), p50_ns=pl.col("ns").median(), ns=pl.col("ns").sum())
-    return sums.with_columns(pl.col("api").cast(pl.String).fill_null("unnamed"), pl.col("on").cast(pl.String))
+    return sums.with_columns_seq(pl.col("api").cast(pl.String).fill_null("unnamed"), pl.col("on").cast(pl.String))
 
 
 def _first_operations(timeline: Timeline, steps: Steps, rank: Rank) -> pl.DataFrame:
     """Return call_index, blocking and `on`, what it replays or in which direction it copies, of a rank's launches."""
     leads = on_gpu(timeline.leads, rank.gpu)
     firsts = timeline.operations[["process", "copy_kind", "replay_index", "blocking"]][leads["op_index"]]
-    firsts = firsts.with_columns(leads["call_index"]).filter(pl.col("process") == rank.process)
+    firsts = firsts.with_columns(leads["call_index"]).pipe(where, pl.col("process") == rank.process)
     roles = steps.replays["role"].cast(pl.Categorical)[firsts["replay_index"]]
     directions = pl.Series([COPY_KINDS.get(kind) for kind in range(1 << 7)], dtype=pl.Categorical)
     copied = directions[firsts["copy_kind"].cast(pl.UInt32, strict=False)]
-    return firsts.select("call_index", "blocking", on=roles.zip_with(roles.is_not_null(), copied))
+    return firsts.select_seq("call_index", "blocking", on=roles.zip_with(roles.is_not_null(), copied))
 
 
 def _between(timeline: Timeline, made: dict[int, pl.DataFrame]) -> pl.DataFrame:
@@ -252,7 +253,7 @@ def _between(timeline: Timeline, made: dict[int, pl.DataFrame]) -> pl.DataFrame:
         lower, upper, _ = split(ended, np.maximum(starts[1:], ended), cuts)
         inside = timeline.ranges.innermost(np.full(len(lower), thread), lower)
         cut.append(pl.DataFrame({"on": _places(timeline, inside), "ns": upper - lower}))
-    return pl.concat(cut).with_columns(api=pl.lit(HOST_WORK), waits=pl.lit(value=False))
+    return pl.concat(cut).with_columns_seq(api=pl.lit(HOST_WORK), waits=pl.lit(value=False))
 
 
 def _places(timeline: Timeline, inside: Ints) -> pl.Series:

@@ -57,7 +57,7 @@ def gap_rows(timeline: Timeline, steps: Steps, pieces: pl.DataFrame, count: int)
     )
     gaps = pl.concat([inside[outer.columns], outer])
     around = taken(timeline.gaps[["before_index", "after_index", "call_index", "start_ns"]], gaps["gap_index"])
-    sides = gaps.hstack([around["start_ns"]]).with_columns(
+    sides = gaps.hstack([around["start_ns"]]).with_columns_seq(
         after_role=labels(timeline, steps, around["before_index"]),
         before_role=labels(timeline, steps, around["after_index"]),
         ended_by=timeline.calls["api"][around["call_index"]],
@@ -72,7 +72,7 @@ def gap_rows(timeline: Timeline, steps: Steps, pieces: pl.DataFrame, count: int)
         total_ns=length.sum(),
         longest_start_ns=pl.col("start_ns").sort_by("length", pl.col("start_ns"), descending=[True, False]).first(),
     )
-    texts = grouped.with_columns(pl.col(_AROUND).cast(pl.String)).drop("inner")
+    texts = grouped.with_columns_seq(pl.col(_AROUND).cast(pl.String)).drop("inner")
     return [
         GapRow(gap_class=class_name(row.pop("idle_class")), per_step_count=row["count"] / count, **row)
         for row in texts.sort("total_ns", *_AROUND, descending=[True, *[False] * len(_AROUND)])
