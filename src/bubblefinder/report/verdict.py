@@ -44,7 +44,7 @@ def verdict(report: Report) -> Verdict:
     elif chain:
         blame, gains = (
             f"{blame} Beside it, {row_words(chain)}.",
-            [_gain(report), _without_row(chain, whose="The waits together")],
+            [_gain(report, "the first"), _without_row(chain, whose="The waits together")],
         )
     elif finding is not None and is_handed_on(finding):
         gains = [_joint(report), _gain(report)]
@@ -166,12 +166,13 @@ def _blameless(report: Report) -> str:
     return "No host call is to blame for idle time."
 
 
-def _gain(report: Report) -> str:
+def _gain(report: Report, it: str = "it") -> str:
+    """Return what the cure of the leading finding gives, which is called so."""
     finding = leading_finding(report)
     if finding is None:
         return ""
     if finding.recoverable_ns is None:
-        return _at_most(finding, report) or _rare(finding, report)
+        return _at_most(finding, report, it) or _rare(finding, report, it)
     here = is_here(finding, report)
     where = "" if here else f" in process {finding.devices[0].pid} on GPU {finding.devices[0].gpu}"
     step = report.steps.per_step["duration"].p50 if here and "duration" in report.steps.per_step else None
@@ -184,7 +185,7 @@ def _gain(report: Report) -> str:
     if is_handed_on(finding):
         return f"{_in_turn(finding)}.{doubt}"
     gives = f"{most} {alone_words(finding)} a step{where}{part}"
-    return f"{_cure(finding)} would give {gives}.{bound}{doubt}"
+    return f"{_cure(finding, it)} would give {gives}.{bound}{doubt}"
 
 
 def is_here(finding: Finding, report: Report) -> bool:
@@ -193,11 +194,11 @@ def is_here(finding: Finding, report: Report) -> bool:
     return not finding.devices or any((device.gpu, device.pid) == shown for device in finding.devices)
 
 
-def _cure(finding: Finding) -> str:
+def _cure(finding: Finding, it: str) -> str:
     """Return what the prediction did away with: a wait or a pause, the launches of an eager phase, or all lateness."""
     if finding.site.role is not None:
-        return "Capturing it as a graph"
-    return "Removing it" if finding.occurrences is not None else "A host that is never late, waits apart,"
+        return f"Capturing {it} as a graph"
+    return f"Removing {it}" if finding.occurrences is not None else "A host that is never late, waits apart,"
 
 
 def _in_turn(finding: Finding) -> str:
@@ -210,7 +211,7 @@ def _in_turn(finding: Finding) -> str:
     return f"{gives}; alone {alone}, since another wait takes its place" if alone else gives
 
 
-def _at_most(finding: Finding, report: Report) -> str:
+def _at_most(finding: Finding, report: Report, it: str) -> str:
     """Return the range of what removing a finding may give, where the profiler's part of the step can't be told."""
     spread, traced = finding.recoverable_range_ns, report.overhead.untold_ns
     if spread is None:
@@ -218,7 +219,7 @@ def _at_most(finding: Finding, report: Report) -> str:
     doubt = doubt_words(traced)
     if is_handed_on(finding):
         return f"{_in_turn(finding)}: {doubt}."
-    return f"{_cure(finding)} would give {between(spread)} a step: {doubt}."
+    return f"{_cure(finding, it)} would give {between(spread)} a step: {doubt}."
 
 
 def is_fed(report: Report) -> bool:
@@ -286,7 +287,7 @@ def _busy_with(report: Report) -> str:
     return f" Kernel time goes into {goes}."
 
 
-def _rare(finding: Finding, report: Report) -> str:
+def _rare(finding: Finding, report: Report, it: str) -> str:
     """Return what a cause without a predicted gain costs; one in few steps costs the median step nothing."""
     if finding.bubble_ns.p50 is None or is_fed(report):
         return ""
@@ -295,7 +296,7 @@ def _rare(finding: Finding, report: Report) -> str:
         return ""
     where = f"{duration(finding.bubble_ns.p50)} {few_words(affected, report)}"
     of = f", {share(finding.idle_share)} of the decode time" if finding.idle_share is not None else ""
-    return f"It costs {where}{of}; the median step doesn't have it."
+    return f"{it.capitalize()} costs {where}{of}; the median step doesn't have it."
 
 
 def _few_steps(finding: Finding, report: Report) -> int:

@@ -6,12 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from bubblefinder.report.found import DeviceRef, Joint, Site
+from bubblefinder.report.found import DeviceRef, Finding, Joint, Site
 from bubblefinder.report.model import Stats, StepsReport
 from bubblefinder.report.verdict import idle_per_step_ns, leading_finding, verdict
 from bubblefinder.timeline.shares import BubbleShare
 from bubblefinder.trace.model import QualityNote
 from tests.unit.report.sample import finding, graph_report, healthy_report, sample_report, unseen_report
+from tests.unit.report.test_row_of_waits import CHAIN
 
 
 def without_steps(base: StepsReport) -> StepsReport:
@@ -229,3 +230,22 @@ def test_a_low_wait_leads_a_fed_gpu_only_if_the_usual_step_has_it(affected: int,
     wait = finding(severity="low", steps_affected=affected)
     fed = replace(report, steps=replace(report.steps, bubble_share=share), findings=[wait])
     assert verdict(fed).blame.startswith(said)
+
+
+@pytest.mark.parametrize(
+    ("leader", "gain"),
+    [
+        (finding(site=Site(), occurrences=3), "Removing the first would give about 1.65 ms"),
+        (finding(site=Site(role="eager"), occurrences=3), "Capturing the first as a graph would give about 1.65 ms"),
+        (finding(site=Site(), occurrences=None), "A host that is never late, waits apart, would give about 1.65 ms"),
+    ],
+)
+def test_where_waits_in_a_row_are_told_beside_the_leading_finding_each_gain_says_whose_it_is(
+    leader: Finding, gain: str
+) -> None:
+    report = sample_report(findings=[leader])
+    row = replace(CHAIN, gpu=report.steps.gpu or 0, pid=report.steps.pid or 0)
+    said = verdict(replace(report, wait_chains=[row]))
+    assert ". Beside it, 3 waits in a row: 1. Lengths" in said.blame
+    assert said.gain.startswith(gain)
+    assert " The waits together would give 1.60 ms" in said.gain
