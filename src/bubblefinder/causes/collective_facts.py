@@ -14,6 +14,7 @@ from bubblefinder.units import kernel_name
 
 if TYPE_CHECKING:
     from bubblefinder.causes.decode import RankSteps
+    from bubblefinder.intervals import Ints
     from bubblefinder.timeline.model import Timeline
 
 _MOST_NAMED: Final = 4
@@ -51,11 +52,7 @@ def collective_costs(timeline: Timeline, lane: RankSteps, met: pl.DataFrame) -> 
     known = kernels.join(shortest, on="op_index", how="left", maintain_order="left")["own"]
     follows = known.is_not_null().to_numpy()
     own = np.minimum(alone, known.fill_null(0).to_numpy())
-    counts = kernels.with_columns(short=pl.col("name").replace_strict(names, return_dtype=pl.String), alone=alone)
-    most = (
-        counts.group_by("short").agg(pl.len(), pl.col("alone").sum()).sort("alone", "short", descending=[True, False])
-    )
-    told = {"collectives": tuple(f"{name} x {count / lane.steps:.4g}" for name, count, _ in most.rows()[:_MOST_NAMED])}
+    told = {"collectives": _costliest(kernels["name"].replace_strict(names, return_dtype=pl.String), alone, lane.steps)}
     if follows.mean() < _FOLLOWED:
         return {**told, "collective_most_share": lane.share(alone.sum())}
     return {
@@ -63,3 +60,10 @@ def collective_costs(timeline: Timeline, lane: RankSteps, met: pl.DataFrame) -> 
         "collective_share": lane.share(own.sum()),
         "collective_wait_share": lane.share((alone - own)[follows].sum()),
     }
+
+
+def _costliest(names: pl.Series, ns: Ints, steps: int) -> tuple[str, ...]:
+    """Return the kernels that take most, each with its number a step: ``name x 2``."""
+    each = pl.DataFrame({"name": names, "ns": ns}).group_by("name").agg(pl.len(), pl.col("ns").sum())
+    most = each.sort("ns", "name", descending=[True, False]).rows()[:_MOST_NAMED]
+    return tuple(f"{name} x {count / steps:.4g}" for name, count, _ in most)

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
     from bubblefinder.steps.detect import Detected
     from bubblefinder.steps.events import Events
-    from bubblefinder.steps.model import Confidence
 
 
 def less_sure(steps: Detected, windows: pl.DataFrame) -> Detected:
@@ -29,17 +28,14 @@ def less_sure(steps: Detected, windows: pl.DataFrame) -> Detected:
     length = (windows["end_ns"] - windows["start_ns"]).to_numpy()
     counted = np.array([reason not in (SET_UP, NO_LOAD, PREFILL, REGIME) for reason in reasons], np.bool_)
     closed = np.array([reason is None for reason in reasons], np.bool_)
-    if not closed.any():
+    if not closed.any() or _with_prompts(steps.events, windows):
         return replace(steps, confidence="low")
     excess = np.maximum(length[counted & ~closed] - median(length[closed]), 0.0)
     left_out = float(excess.sum()) > thresholds.LEFT_OUT * float(length[counted].sum())
-    if _with_prompts(steps.events, windows):
-        return replace(steps, confidence="low")
-    lower: Confidence = "medium" if steps.confidence == "high" else "low"
-    if left_out:
-        return replace(steps, confidence=lower)
-    odd = steps.confidence == "high" and _odd(steps.events, windows)
-    return replace(steps, confidence="medium") if odd else steps
+    sure = steps.confidence == "high"
+    if left_out or (sure and _odd(steps.events, windows)):
+        return replace(steps, confidence="medium" if sure else "low")
+    return steps
 
 
 def _with_prompts(events: Events, windows: pl.DataFrame) -> bool:
