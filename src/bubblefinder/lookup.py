@@ -28,6 +28,8 @@ _SPARSE: Final = 8
 _SMALL: Final = 1 << 16
 _FEW_ROWS: Final = 1 << 12
 """So few rows are numbered by parting them, quicker than by ranks; of each different row that makes a frame."""
+_FEW_VALUES: Final = 1 << 10
+"""Values that lie so close together are as good as their ranks, for which they would be sorted."""
 _FEW_GROUPS: Final = 16
 """So few groups are told apart by comparing all points with each of them, quicker than by a join."""
 
@@ -193,12 +195,16 @@ def _joint_number(rows: pl.DataFrame) -> tuple[Ints, int]:
     """Return a number for each row, the same for the same values, and how many numbers there may be."""
     key, size = np.zeros(len(rows), np.int64), 1
     for column in rows:
-        values = column.to_physical()
+        values = (column.cast(pl.Categorical) if column.dtype == pl.String else column).to_physical()
         if column.dtype == pl.Boolean:
             values = column.cast(pl.UInt8)
-        if values.null_count() in (0, len(values)) and values.min() == values.max():
+        low, high = values.min(), values.max()
+        if values.null_count() in (0, len(values)) and low == high:
             continue
-        number = values.rank("dense").fill_null(0).to_numpy()
+        if values.dtype.is_integer() and high - low < _FEW_VALUES:  # type: ignore[operator]
+            number = (values.cast(pl.Int64) - (low - 1)).fill_null(0).to_numpy()  # type: ignore[operator]
+        else:
+            number = values.rank("dense").fill_null(0).to_numpy()
         several = int(number.max()) + 1
         key, size = key * several + number, size * several
         if size > len(rows) + _SMALL:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -59,12 +58,11 @@ def idle_of(
     window = last_before(parts["start_ns"].to_numpy(), starts)
     parts = parts.hstack([pl.Series("window", window)]).pipe(where, pl.Series((window >= 0) & decode[window]))
     told = _told(timeline, steps, parts).with_columns(wait=_waits(causes, charges, parts))
-    per_step = told.group_by(*_KEY, "window", maintain_order=True).agg(pl.col("ns").sum())
-    keys, number = numbered(per_step[list(_KEY)])
-    order = np.argsort(number, kind="stable")
-    bounds = np.searchsorted(number[order], np.arange(len(keys) + 1)).tolist()
-    lengths = [per_step["ns"].to_numpy()[order[first:last]] for first, last in pairwise(bounds)]
-    rows = [_row(key, ns, int(decode.sum())) for key, ns in zip(keys, lengths, strict=True)]
+    keys, number = numbered(told[list(_KEY)])
+    cells, cell = np.unique(number * len(starts) + told["window"].to_numpy(), return_inverse=True)
+    per_step = np.bincount(cell, told["ns"].to_numpy()).astype(np.int64)
+    lengths = np.split(per_step, np.searchsorted(cells, np.arange(1, len(keys)) * len(starts)))
+    rows = [_row(key, ns, int(decode.sum())) for key, ns in zip(keys, lengths, strict=False)]
     ordered = sorted(rows, key=lambda row: (-row.ns, *(getattr(row, name) or "" for name in _KEY)))
     return _longest(ordered, int(decode.sum()))
 
@@ -180,7 +178,9 @@ def _waits(causes: Causes, charges: pl.DataFrame, parts: pl.DataFrame) -> pl.Ser
     if charges.is_empty():
         return pl.Series([None] * len(parts), dtype=pl.Categorical)
     told = taken(causes.waits[["api", "copy_kind", "nvtx"]], charges["wait_index"].cast(pl.UInt32))
-    named = told.select(name=wait_name(general(pl.col("nvtx"))).cast(pl.Categorical))["name"]
+    kinds, kind = numbered(told)
+    different = pl.DataFrame(kinds, schema=told.schema, orient="row")
+    named = different.select(name=wait_name(general(pl.col("nvtx"))).cast(pl.Categorical))["name"][kind]
     charge = held_by(parts["start_ns"].to_numpy(), *begin_and_end(charges))
     mine = charges["piece_index"].to_numpy()[charge] == parts["piece_index"].to_numpy()
     return named[nullable(np.where(mine, charge, NOWHERE))]
