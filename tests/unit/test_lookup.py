@@ -24,6 +24,7 @@ from bubblefinder.lookup import (
     previous,
     repeated,
     taken,
+    where,
 )
 
 GROUPS = st.none() | st.integers(0, 3)
@@ -122,6 +123,8 @@ def test_few_rows_are_kept_and_taken_as_many_are(small: int, monkeypatch: pytest
     rows = frame([(1, 4), (None, 5), (3, None)])
     assert kept(rows, pl.Series([True, None, True])).rows() == [(1, 4), (3, None)]
     assert kept(rows, np.array([False, True, False])).rows() == [(None, 5)]
+    assert rows.pipe(where, pl.col("number") > 4).rows() == [(None, 5)]
+    assert rows.pipe(where, rows["number"].is_null()).rows() == [(3, None)]
     assert taken(rows, np.array([2, NOWHERE, 0])).rows() == [(3, None), (None, None), (1, 4)]
     assert taken(rows.clear(), np.array([NOWHERE])).rows() == [(None, None)]
     assert places(rows["number"]).tolist() == [4, 5, NOWHERE]
