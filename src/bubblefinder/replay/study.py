@@ -144,7 +144,8 @@ class Study:
         if not found.reached:
             raise CannotAnswerError(
                 f"nothing known of this run gives a step of {milliseconds(step_ns)} ms: {found.nearest}",
-                hint=f"give the {'mean' if mean else 'median'} untraced step of this program and this batch",
+                hint=f"give the {'mean' if mean else 'median'} untraced step of this program and this batch; or ask "
+                "without it, if that is of another process: the GPU's own work differs by some 2 % between two",
             )
         return replace(self, model=rerun(self.model, found.changes(traced)), host_speed=found.host_speed)
 
