@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bubblefinder.steps import thresholds
-from bubblefinder.steps.contrast import Contrast, contrast
+from bubblefinder.steps.contrast import contrast
 from bubblefinder.steps.events import COMPUTE, REPLAY
 from bubblefinder.steps.passes import whole_passes
 from bubblefinder.steps.recurrence import counted, share_by_turns
@@ -67,7 +67,7 @@ def _margins(events: Events, levels: Sequence[Segmentation], linked: Sequence[bo
         for j, longer in enumerate(begins):
             apart = len(longer) and len(shorter) >= thresholds.LEVEL * len(longer)
             apart = apart and not _by_chance(levels[i], levels[j])
-            if apart and (compared := _either(stretch, shorter, longer)):
+            if apart and (compared := contrast(stretch, shorter, longer)):
                 margins[j] = min(margins[j], compared.points)
                 margins[i] = min(margins[i], -compared.points)
                 if margins[i] >= thresholds.HIGH and _as_layers(stretch, shorter, longer):
@@ -98,21 +98,6 @@ def _others_recur(events: Events, one: Segmentation) -> bool:
     """Tell whether anything is computed again and again, but seldom: the cycles may be layers."""
     counts = np.bincount(events.alike[events.what <= REPLAY])
     return bool(((counts > 1) & (counts < thresholds.MOSTLY * len(one))).any())
-
-
-def _either(events: Events, shorter: Ints, longer: Ints) -> Contrast | None:
-    """Compare boundaries; where cycles come by turns and all that sets them apart lies at the second, compare there.
-
-    A draft and its target with a read behind each are such: the host works longest in the middle of the step. Only
-    what makes steps sure counts: chores that come every other step look alike.
-    """
-    compared = contrast(events, shorter, longer)
-    shared = len(np.intersect1d(shorter, longer))
-    by_turns = shared >= thresholds.SAME * len(longer) and round(len(shorter) / len(longer)) == 2  # noqa: PLR2004
-    if compared is None or not by_turns or compared.kernels or compared.links > 0 or not compared.kernels_back:
-        return compared
-    other = contrast(events, shorter, np.setdiff1d(shorter, longer))
-    return other if other and other.points >= thresholds.HIGH else compared
 
 
 def _doubtful(one: Segmentation, found: Sequence[Segmentation]) -> bool:

@@ -102,6 +102,19 @@ def test_a_draft_model_and_its_target_make_one_step(drafts: int) -> None:
     assert len(step_begins(steps_of(machine.trace()))) == 20
 
 
+@pytest.mark.parametrize("layers", [10, 24])
+def test_layers_whose_pass_begins_with_a_kernel_that_they_have_as_well_are_doubted(layers: int) -> None:
+    machine = Machine()
+    host = machine.host()
+    for _ in range(20):
+        host.work(60)
+        host.kernel("norm", 6)
+        for name in ("norm", "qkv", "attention", "out", "mlp") * layers:
+            host.kernel(name, 6)
+    steps = steps_of(machine.trace())
+    assert len(step_begins(steps)) == 20 or steps.confidence == "low"
+
+
 @pytest.mark.parametrize("mask_us", [350, 900])
 def test_a_step_that_works_longest_in_its_middle_is_one_step(mask_us: float) -> None:
     machine = Machine()
