@@ -337,7 +337,7 @@ SURE_PERIOD: Final = 0.6
 
 SETTLED: Final = 0.8
 """Share of a graph's replays in one place of the cycle, for the others to belong there. Shown by
-test_alternating_pieces_have_their_place_though_nothing_precedes_the_first."""
+test_each_graph_of_a_piecewise_step_has_one_place_from_the_first_replay_on."""
 
 RARE_WEIGHT: Final = 0.25
 """Power of a symbol's count that weighs it: else the many alike pieces of a step would hide its end."""

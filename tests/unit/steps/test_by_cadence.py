@@ -10,6 +10,7 @@ import pytest
 from bubblefinder.steps.by_cadence import find_cadence
 from bubblefinder.steps.signatures import KERNELS, TO_DEVICE, TO_HOST, Signatures
 from bubblefinder.trace.model import MEMCPY
+from tests import samples
 from tests.loops import DRAFT, EXTEND, SPECULATIVE, US, VERIFY, Graph, Loop
 from tests.unit.steps.found import WITH_AND_WITHOUT, begins, reasons, step_begins, steps_of
 
@@ -179,6 +180,13 @@ def test_alternating_pieces_have_their_place_though_nothing_precedes_the_first(n
         loop.read()
     steps = steps_of(loop.sketch.trace(), nvtx=False)
     assert steps.replays.group_by("window_index").len()["len"].to_list() == [24] * 12
+
+
+def test_each_graph_of_a_piecewise_step_has_one_place_from_the_first_replay_on() -> None:
+    found = samples.analysis("torch_piecewise.node")
+    replays = found.steps.replays.with_columns(found.timeline.replays["graph"])
+    places = replays.drop_nulls("position").group_by("graph").agg(pl.col("position").n_unique())
+    assert places["position"].to_list() == [1] * len(places)
 
 
 @MODES
