@@ -76,7 +76,7 @@ def _keys(group: pl.Series, number: pl.Series, groups: Ints, low: int, width: in
     return keys
 
 
-def changes(*columns: NDArray[np.integer[Any]]) -> Bools:
+def changes(*columns: NDArray[Any]) -> Bools:
     """Tell which rows differ from the one before in any column; the first does."""
     new = np.ones(len(columns[0]), np.bool_)
     for number, column in enumerate(columns):

@@ -235,10 +235,8 @@ class SqliteSource:
         """
         taken = {name.lower() for name in present}
         table = _quoted(stored)
-        for name in ("rowid", "_rowid_", "oid"):
-            if name not in taken:
-                break
-        else:
+        name = next((name for name in ("rowid", "_rowid_", "oid") if name not in taken), None)
+        if name is None:
             raise PagesRefusedError
         try:
             ends = f"SELECT (SELECT min({name}) FROM {table}), (SELECT max({name}) FROM {table})"

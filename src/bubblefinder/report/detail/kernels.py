@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 
 from bubblefinder.intervals import begin_and_end
-from bubblefinder.lookup import NOWHERE, kept, places, previous
+from bubblefinder.lookup import NOWHERE, changes, kept, places, previous
 from bubblefinder.report.charts import KernelRow, KernelRun
 from bubblefinder.report.detail.windows import inside
 from bubblefinder.report.sentences import plain
@@ -69,7 +69,7 @@ def kernel_runs(work: pl.DataFrame, steps: int, names: Mapping[int, str]) -> lis
     rows = rows.sort("replay_index", maintain_order=True)
     starts, ends = begin_and_end(rows)
     small, replay = ends - starts <= SMALL_NS, rows["replay_index"].to_numpy()
-    first = np.flatnonzero(np.append(True, (small[1:] != small[:-1]) | (replay[1:] != replay[:-1]))[: len(rows)])
+    first = np.flatnonzero(changes(small, replay))
     count = np.diff(np.append(first, len(rows)))
     if not len(first):
         return []
