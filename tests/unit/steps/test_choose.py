@@ -115,6 +115,18 @@ def test_layers_whose_pass_begins_with_a_kernel_that_they_have_as_well_are_doubt
     assert len(step_begins(steps)) == 20 or steps.confidence == "low"
 
 
+@pytest.mark.parametrize("passes", [2, 3])
+def test_layers_of_so_few_passes_that_nothing_else_recurs_are_doubted(passes: int) -> None:
+    machine = Machine()
+    host = machine.host()
+    for _ in range(passes):
+        host.work(60)
+        for name in ("norm", "qkv", "attention", "out", "mlp") * 24:
+            host.kernel(name, 6)
+        host.kernel("head", 20)
+    assert steps_of(machine.trace()).confidence == "low"
+
+
 @pytest.mark.parametrize("mask_us", [350, 900])
 def test_a_step_that_works_longest_in_its_middle_is_one_step(mask_us: float) -> None:
     machine = Machine()
