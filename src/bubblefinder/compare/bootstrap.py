@@ -31,6 +31,8 @@ def interval(samples: Sequence[int], quantile: float | None) -> tuple[float, flo
     if count < 2:  # noqa: PLR2004 - one step has no spread
         return None
     steps = np.asarray(samples)
+    if (least := steps.min()) == steps.max():
+        return float(least), float(least)
     drawn = min(count, MOST_DRAWN)
     blocks = _blocks(count, drawn)
     values = np.mean(steps[blocks], axis=1) if quantile is None else _quantiles(steps, blocks, quantile)

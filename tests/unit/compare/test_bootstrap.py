@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -27,6 +28,11 @@ def test_more_steps_than_sixteen_bits_count_are_ranked_too() -> None:
     steps = np.random.default_rng(6).permutation(40_000) + 10**9
     drawn = np.arange(40_000).reshape(4, -1)
     assert (_quantiles(steps, drawn, 0.95) == np.quantile(steps[drawn], 0.95, axis=1)).all()
+
+
+@pytest.mark.parametrize("quantile", [0.5, 0.95, None])
+def test_steps_that_are_all_alike_pin_it_down(quantile: float | None) -> None:
+    assert interval([7_000_001] * 40, quantile) == (7_000_001.0, 7_000_001.0)
 
 
 def test_one_step_has_no_interval() -> None:
