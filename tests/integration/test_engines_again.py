@@ -59,6 +59,7 @@ KNOWN = {
     "sglang/tp2.node": Known(8, NEXTN, 1, (7.03, 7.21), 7.12),
     "vllm/piecewise_8.node": Known(12, ("decode",), 8, (8.09, 9.75), 8.71, by="nvtx"),
     "vllm/sync_logprob.graph": Known(30, ("decode",), 1, (3.64, 4.38), 3.64, by="nvtx"),
+    "vllm/ngram.graph": Known(22, ("decode",), 1, (4.36, 4.77), 4.43, by="nvtx"),
     "vllm/sync_chains.node": Known(12, ("decode",), 1, None, by="nvtx"),
     "workloads/vllm_piecewise.graph": Known(20, ("decode",), 1, (6.223, 6.224), 6.223, by="nvtx"),
     "workloads/vllm_piecewise.node": Known(14, ("decode",), 1, (9.216, 9.217), 9.216, by="nvtx"),
@@ -241,6 +242,21 @@ def test_log_probabilities_leave_the_wait_for_the_tokens_what_it_is() -> None:
     first, *others = report("vllm/sync_logprob.graph").findings
     assert (first.rule, first.severity, first.site.api) == ("VLLM002", "high", "cudaEventSynchronize")
     assert {finding.severity for finding in others} <= {"info", "low"}
+
+
+def test_with_drafts_of_the_host_vllm_waits_for_the_accepted_tokens() -> None:
+    first, *others = report("vllm/ngram.graph").findings
+    assert (first.rule, first.severity, first.site.api) == ("VLLM002", "high", "cudaMemcpyAsync")
+    assert {finding.severity for finding in others} <= {"info", "low"}
+
+
+def test_a_long_graph_beside_more_pieces_of_other_steps_has_a_role_and_a_regime_of_its_own() -> None:
+    steps = report("vllm/ngram.graph").steps
+    assert [(regime.count, round(regime.per_step["duration"].p50 / 1e6, 1)) for regime in steps.regimes] == [
+        (6, 11.7),
+        (22, 4.7),
+    ]
+    assert [(role.role, role.replays_per_step) for role in steps.roles] == [("decode", 1)]
 
 
 def test_walked_stacks_name_vllms_only_wait_and_price_nothing() -> None:

@@ -45,11 +45,14 @@ def replay_roles(timeline: Timeline, lane: RankWork, cadence: Cadence) -> list[s
     program's own ranges name the places, and the longest is the main one.
     """
     llm = is_llm(timeline.trace)
-    told = _by_nvtx(timeline, lane, cadence, _telling if llm else _innermost)
+    telling = _telling if llm else _innermost
+    stacks = _stacks(timeline, lane, cadence)
+    told = _by_nvtx(stacks, cadence, telling)
     shaped = _by_shape(lane, cadence) if llm else _by_length(lane, cadence)
     apart = cadence.period == 1 or len(set(told)) > 1
     names = [name or shape for name, shape in zip(told, shaped, strict=True)] if apart else shaped
-    return [FOREIGN_ROLE if phase == FOREIGN else names[phase] for phase in cadence.phases.tolist()]
+    foreign = iter(_of_foreign(stacks, telling) if llm else ())
+    return [next(foreign, FOREIGN_ROLE) if phase == FOREIGN else names[phase] for phase in cadence.phases.tolist()]
 
 
 def word_of(text: str) -> str | None:
@@ -70,24 +73,40 @@ def _spoken(text: str) -> str | None:
     return next((role for role, pattern in _WORDS if pattern.search(text)), None)
 
 
-def _by_nvtx(
-    timeline: Timeline, lane: RankWork, cadence: Cadence, telling: Callable[[Sequence[str]], str | None]
-) -> list[str]:
-    """Return what the ranges around the launch calls call each place of the cycle; empty where they don't."""
+def _stacks(timeline: Timeline, lane: RankWork, cadence: Cadence) -> pl.DataFrame:
+    """Return each replay's place as `phase` and the names of the ranges around its launch, outermost first.
+
+    Ranges around several places are left out. Without any range, or with a replay whose launch is unknown, no rows.
+    """
     ranges = timeline.ranges.rows
     index = lane.replays["call_index"]
     if ranges.is_empty() or index.null_count():
-        return [""] * cadence.period
+        return pl.DataFrame({"phase": cadence.phases[:0]})
     launches = timeline.calls[index]
-    votes = [Counter[str]() for _ in range(cadence.period)]
     levels = timeline.ranges.open_at(launches["thread"].to_numpy(), launches["start_ns"].to_numpy())
     wide = np.append(_around_several(levels, cadence.phases, ranges["text"]), True)  # NOWHERE's
     around = {str(depth): nullable(np.where(wide[level], NOWHERE, level)) for depth, level in enumerate(levels)}
-    stacks = pl.DataFrame({"phase": cadence.phases} | {name: ranges["text"][at] for name, at in around.items()})
+    return pl.DataFrame({"phase": cadence.phases} | {name: ranges["text"][at] for name, at in around.items()})
+
+
+def _by_nvtx(stacks: pl.DataFrame, cadence: Cadence, telling: Callable[[Sequence[str]], str | None]) -> list[str]:
+    """Return what the ranges around the launch calls call each place of the cycle; empty where they don't."""
+    votes = [Counter[str]() for _ in range(cadence.period)]
     alike = kept(stacks, stacks["phase"] != FOREIGN).group_by(pl.all(), maintain_order=True).len()
     for phase, *stack, count in alike.iter_rows():
         votes[phase][telling([text for text in stack if text is not None]) or ""] += count
     return [vote.most_common(1)[0][0] if vote else "" for vote in votes]
+
+
+def _of_foreign(stacks: pl.DataFrame, telling: Callable[[Sequence[str]], str | None]) -> list[str]:
+    """Return what the ranges around its own launch call each replay outside the cycle.
+
+    A few steps of many short graphs can make the cycle where most steps are one long graph: that one has a name too.
+    """
+    return [
+        telling([text for text in stack if text is not None]) or FOREIGN_ROLE
+        for _, *stack in kept(stacks, stacks["phase"] == FOREIGN).iter_rows()
+    ]
 
 
 def _around_several(levels: Sequence[Ints], phases: Ints, texts: pl.Series) -> Bools:
