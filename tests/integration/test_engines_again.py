@@ -252,11 +252,9 @@ def test_with_drafts_of_the_host_vllm_waits_for_the_accepted_tokens() -> None:
 
 def test_a_long_graph_beside_more_pieces_of_other_steps_has_a_role_and_a_regime_of_its_own() -> None:
     steps = report("vllm/ngram.graph").steps
-    assert [(regime.count, round(regime.per_step["duration"].p50 / 1e6, 1)) for regime in steps.regimes] == [
-        (6, 11.7),
-        (22, 4.7),
-    ]
-    assert [(role.role, role.replays_per_step) for role in steps.roles] == [("decode", 1)]
+    drafting = [(regime.count, regime.headline, regime.roles[0].replays_per_step) for regime in steps.regimes]
+    assert drafting == [(6, False, 29), (22, True, 1)]
+    assert {role.role for regime in steps.regimes for role in regime.roles} == {"decode"}
 
 
 def test_walked_stacks_name_vllms_only_wait_and_price_nothing() -> None:
