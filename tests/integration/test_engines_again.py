@@ -65,6 +65,7 @@ KNOWN = {
     "workloads/vllm_piecewise.node": Known(14, ("decode",), 1, (9.216, 9.217), 9.216, by="nvtx"),
     "workloads/sglang_plain.graph": Known(28, ("decode",), 1, (4.00, 4.75), 4.66, ahead=True),
     "workloads/sglang_plain.node": Known(12, ("decode",), 1, (3.98, 4.65), 4.48, ahead=True),
+    "workloads/sglang_triton.graph": Known(30, NEXTN, 1, (7.95, 8.26), 8.07),
     "workloads/slow_rank_2ms.graph": Known(17, NEXTN, None, (2.596, 2.597), 2.597, by="nvtx"),
     "workloads/slow_rank_2ms.node": Known(12, NEXTN, None, (2.679, 2.680), 2.680, by="nvtx"),
 }
@@ -242,6 +243,13 @@ def test_log_probabilities_leave_the_wait_for_the_tokens_what_it_is() -> None:
     first, *others = report("vllm/sync_logprob.graph").findings
     assert (first.rule, first.severity, first.site.api) == ("VLLM002", "high", "cudaEventSynchronize")
     assert {finding.severity for finding in others} <= {"info", "low"}
+
+
+def test_with_tritons_attention_nothing_is_found_above_low() -> None:
+    told = report("workloads/sglang_triton.graph")
+    assert {finding.severity for finding in told.findings} <= {"info", "low"}
+    assert told.verdict is not None
+    assert told.verdict.blame == "No host call is to blame for idle time."
 
 
 def test_with_drafts_of_the_host_vllm_waits_for_the_accepted_tokens() -> None:
