@@ -130,15 +130,15 @@ def plan(wish: Wish, nsys: Nsys | None) -> Plan:
     return Plan(recordings, _lacking(wish, nsys, known))
 
 
-def options_of(nsys: Nsys) -> frozenset[str]:
-    """Return the options that `nsys profile --help` names."""
+def options_of(nsys: Nsys) -> frozenset[str] | None:
+    """Return the options that `nsys profile --help` names; null where it doesn't answer: then nothing is known."""
     try:
         said = subprocess.run(
             [nsys.command, "profile", "--help"], capture_output=True, text=True, timeout=60, check=False
         ).stdout
     except (OSError, subprocess.TimeoutExpired):
-        return frozenset()
-    return frozenset(_OPTION.findall(said))
+        return None
+    return frozenset(_OPTION.findall(said)) or None
 
 
 def _options(wish: Wish, kind: Kind, stem: Path, known: Collection[str] | None) -> list[str]:

@@ -96,3 +96,10 @@ def test_versions_that_drop_whole_graphs_are_told(version: tuple[int, ...], fine
 def test_an_unknown_mode_is_refused() -> None:
     with pytest.raises(UsageError, match="not a mode"):
         asked("everything")
+
+
+def test_of_an_nsys_that_does_not_answer_nothing_is_said_to_be_lacking() -> None:
+    wish = Wish(PROGRAM, "node", Path("out/decode"))
+    silent, none = plan(wish, Nsys(Path("/bin/true"), None, ())), plan(wish, None)
+    assert not silent.lacking
+    assert silent.recordings[0].command[1:] == none.recordings[0].command[1:]
