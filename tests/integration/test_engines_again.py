@@ -169,6 +169,10 @@ def test_each_rank_of_sglang_waits_in_the_same_chain_as_on_one_gpu(mode: str) ->
 
 @pytest.mark.parametrize(("name", "expected"), FIRST_SKEW.items())
 def test_the_rank_that_is_waited_for_longest_is_told_first(name: str, expected: tuple[str, int, str]) -> None:
+    """Before it comes at most why that rank is late: its host."""
+    leading = report(name).findings[0]
+    assert leading.rule in {"CUDA101", expected[0]}
+    assert expected[1] in [one.gpu for one in leading.devices]
     first = next(finding for finding in report(name).findings if finding.rule in {"CUDA131", "CUDA132"})
     assert (first.rule, [one.gpu for one in first.devices], first.site.role) == (
         expected[0],
