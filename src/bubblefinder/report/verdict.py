@@ -39,7 +39,7 @@ def verdict(report: Report) -> Verdict:
     number, headline = _headline(report)
     finding, chain = leading_finding(report), _row(report)
     blame, gains = _blame(report), [_gain(report), _joint(report)]
-    if chain and finding and finding.in_turn_range_ns is not None:
+    if chain and row_leads(report):
         blame, gains = f"First to fix: {row_words(chain)}.", [_without_row(chain, report.overhead.untold_ns)]
     elif chain:
         blame, gains = (
@@ -66,6 +66,12 @@ def idle_per_step_ns(report: Report) -> tuple[float | None, bool]:
 def leading_finding(report: Report) -> Finding | None:
     """Return the finding to fix first: findings come ranked, informative ones lead nothing."""
     return next((finding for finding in report.findings if finding.severity != "info"), None)
+
+
+def row_leads(report: Report) -> WaitChainReport | None:
+    """Return the waits in a row that the leading finding is one of, where a report tells them before it."""
+    finding = leading_finding(report)
+    return _row(report) if finding is not None and finding.in_turn_range_ns is not None else None
 
 
 def names_only(report: Report) -> bool:

@@ -10,7 +10,7 @@ from bubblefinder.render.report.charts import ledger_known
 from bubblefinder.report.many import ranks_shown
 from bubblefinder.report.prediction_sentences import is_handed_on
 from bubblefinder.report.sentences import CLASS_MEANINGS, class_label, plain
-from bubblefinder.report.verdict import is_here, leading_finding
+from bubblefinder.report.verdict import is_here, leading_finding, row_leads
 from bubblefinder.timeline.model import LEDGER_CLASSES
 from bubblefinder.units import UNKNOWN, duration, share
 
@@ -65,8 +65,11 @@ def key_figures(report: Report) -> list[KeyFigure]:
 
 
 def _gain_figures(report: Report) -> list[KeyFigure]:
-    """Return what the first finding gives; a wait that only hands on to the next says it with all of them gone."""
-    finding, joint = leading_finding(report), report.joint
+    """Return what the verdict tells first: what the first finding gives, or all waits that it is one of together."""
+    finding, joint, row = leading_finding(report), report.joint, row_leads(report)
+    if row is not None and row.joint.recoverable_ns is not None:
+        together = f"a step, from the {len(row.links)} waits in a row together"
+        return [KeyFigure("To recover", duration(row.joint.recoverable_ns), together)]
     if finding is None or finding.recoverable_ns is None:
         return []
     if joint is not None and is_handed_on(finding) and is_here(finding, report):

@@ -11,6 +11,8 @@ from bubblefinder.render.kit.bars import WIDTH
 from bubblefinder.render.report import html_charts
 from bubblefinder.report.found import Joint
 from bubblefinder.report.model import Stats
+from bubblefinder.units import duration
+from tests import samples
 from tests.unit.report.sample import graph_report, sample_report, unseen_report
 
 
@@ -70,6 +72,16 @@ def test_a_wait_that_only_hands_on_to_the_next_recovers_what_all_of_them_give() 
     assert figure(None) == ("1.00 ms", "a step, from the first finding")
     assert figure(1_100_000) == ("1.00 ms", "a step, from the first finding")
     assert figure(1_500_000) == ("1.90 ms", "a step, from all 3 waits and pauses together")
+
+
+def test_waits_in_a_row_that_the_verdict_tells_first_recover_what_they_give_together() -> None:
+    report = samples.report("sglang/fi.graph")
+    row, figures = report.wait_chains[0], html_charts.key_figures(report)
+    assert [(one.value, one.note) for one in figures if one.name == "To recover"] == [
+        (duration(row.joint.recoverable_ns), f"a step, from the {len(row.links)} waits in a row together")
+    ]
+    assert report.verdict is not None
+    assert duration(row.joint.recoverable_ns) in report.verdict.gain
 
 
 def test_an_eager_loop_has_no_inside() -> None:
