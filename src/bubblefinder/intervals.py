@@ -133,6 +133,13 @@ def places_of(symbols: Ints) -> list[Ints]:
     return np.split(order, np.flatnonzero(np.diff(symbols[order])) + 1)
 
 
+def classes_of(known: Ints, values: Ints, ratio: float) -> Ints:
+    """Return the class of each value: one ends where the next of those known is larger by more than a ratio."""
+    inorder = np.sort(known)
+    upper = inorder[1:][inorder[1:] > ratio * inorder[:-1]]
+    return np.searchsorted(upper, values, side="right").astype(np.int64)
+
+
 def outermost(groups: Ints, starts: Ints, ends: Ints) -> Bools:
     """Tell which intervals begin when all before them in their group have ended; those of a group are in order."""
     order = np.argsort(groups, kind="stable")

@@ -65,9 +65,11 @@ def _margins(events: Events, levels: Sequence[Segmentation], linked: Sequence[bo
     begins, stretch = _stretch(events, levels)
     for i, shorter in enumerate(begins):
         for j, longer in enumerate(begins):
-            apart = len(longer) and len(shorter) >= thresholds.LEVEL * len(longer)
-            apart = apart and not _by_chance(levels[i], levels[j])
-            if apart and (compared := contrast(stretch, shorter, longer)):
+            if not len(longer) or len(shorter) < thresholds.LEVEL * len(longer):
+                continue
+            if _by_chance(levels[i], levels[j]):
+                margins[j] = min(margins[j], 0.0)
+            elif compared := contrast(stretch, shorter, longer):
                 margins[j] = min(margins[j], compared.points)
                 margins[i] = min(margins[i], -compared.points)
                 if margins[i] >= thresholds.HIGH and _as_layers(stretch, shorter, longer):

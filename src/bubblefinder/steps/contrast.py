@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from bubblefinder.intervals import distinct, tallied_in
+from bubblefinder.intervals import tallied_in
 from bubblefinder.steps import thresholds
 from bubblefinder.steps.events import COMPUTE, REPLAY
 from bubblefinder.steps.passes import Passes
 from bubblefinder.steps.recurrence import counted
+from bubblefinder.steps.turns import Turns, shares_work
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -42,12 +43,14 @@ class Contrast:
         kernels: kinds of kernels.
         kernels_back: those that the other boundaries have instead.
         passes: what runs there as a forward pass of its own.
+        turns: whether the shorter cycles do different work.
         work: host work before the boundary, in multiples of that at the others.
         linked: reads, uploads and waits at the other boundaries.
         graphs: kinds of graphs, where the other boundaries have no graphs, reads, uploads or waits.
         pieces: the shorter cycles are of different graphs, each of which comes once a longer cycle.
         cycles: how many longer cycles there are.
         replayed: graphs run at most of the other boundaries.
+        given_up: shorter cycles beside the boundaries have kernels for a graph of the others.
     """
 
     each: float
@@ -55,12 +58,14 @@ class Contrast:
     kernels: int
     kernels_back: int
     passes: Passes
+    turns: Turns
     work: float
     linked: float
     graphs: int
     pieces: bool
     cycles: int
     replayed: bool
+    given_up: bool
 
     @property
     def points(self) -> float:
@@ -72,9 +77,24 @@ class Contrast:
         work = float(np.clip(np.log(self.work), thresholds.LEAST_WORK, most))
         graphs = thresholds.GRAPH_POINTS * min(self.graphs, 1)
         whole = (thresholds.PREFILL_POINTS if self.prefill else 0) + (thresholds.PIECES_POINTS if self.pieces else 0)
-        whole += thresholds.TARGET_POINTS if self.passes.drafted(self.each) else 0
+        whole += thresholds.TARGET_POINTS if self.of_parts else 0
         points = thresholds.BASE_POINTS + links + graphs + kernels - lacking + work + whole
+        if self.untold:
+            points = float(np.clip(points, -thresholds.UNTOLD, thresholds.UNTOLD))
         return min(points, thresholds.DOUBTED) if self.short_prompt else points
+
+    @property
+    def of_parts(self) -> bool:
+        """Whether the shorter cycles are parts of a step, as a target and its drafts are."""
+        few = self.each <= thresholds.DRAFTS and not (self.passes.prompt or self.given_up)
+        return self.passes.drafted(self.each) or (few and self.turns.different)
+
+    @property
+    def untold(self) -> bool:
+        """Whether the shorter cycles may be parts of a step as well as steps of two batch sizes."""
+        few = self.each <= thresholds.DRAFTS and not (self.passes.prompt or self.given_up or self.passes.target)
+        alike = self.links <= 0 and self.linked > thresholds.LINKED
+        return few and alike and self.turns.untold
 
     @property
     def chore(self) -> bool:
@@ -125,9 +145,10 @@ def contrast(events: Events, shorter: Ints, longer: Ints) -> Contrast | None:
     linked = float(exact.theirs[to_the_byte].sum())
     host = np.maximum.reduceat(events.host_ns, edges[:-1])
     beside = _beside(events, shorter, major)
-    of_one_make = not ((alike.more | alike.fewer) & link).any() and _of_one_make(events, shorter)
-    by_turns = each <= thresholds.ALTERNATING and of_one_make
-    given_up = by_turns and _given_up(events, beside)
+    one_make = not ((alike.more | alike.fewer) & link).any() and shares_work(events, shorter)
+    by_turns = each <= thresholds.ALTERNATING and one_make
+    graph_less = _given_up(events, beside)
+    given_up = by_turns and graph_less
     links = max(_net(alike, link, by_turns=by_turns), _net(exact, to_the_byte, by_turns=by_turns))
     return Contrast(
         each=each,
@@ -135,12 +156,14 @@ def contrast(events: Events, shorter: Ints, longer: Ints) -> Contrast | None:
         kernels=0 if given_up else int((alike.more & kernel).sum()),
         kernels_back=_lacking(alike, beside, kernel) if by_turns else 0,
         passes=Passes.of(events, shorter, longer, 0 if given_up else _passes(events, beside)),
+        turns=Turns.of(events, shorter, longer),
         work=float((np.median(host[major]) + _HOST_NS) / (np.median(host[~major]) + _HOST_NS)),
         linked=linked,
         graphs=_graphs(events, alike, linked),
         pieces=_pieces(events, longer, each),
         cycles=len(longer),
         replayed=float(alike.theirs[_are(events.alike, events.what == REPLAY)].sum()) > thresholds.MOSTLY,
+        given_up=graph_less,
     )
 
 
@@ -183,23 +206,6 @@ def _given_up(events: Events, beside: list[_Present]) -> bool:
 def _lacking(present: _Present, beside: list[_Present], chosen: Bools) -> int:
     """Count what the boundaries lack, and a whole cycle beside them: what only lies further off isn't lacking."""
     return int((present.fewer & (beside[0].fewer | beside[1].fewer) & chosen).sum())
-
-
-def _of_one_make(events: Events, shorter: Ints) -> bool:
-    """Tell whether many a shorter cycle computes most of what the one before it does.
-
-    So do steps, of whatever batch size and with prefills between them, and layers. Parts of a step share little.
-    """
-    cycles = len(shorter) - 1
-    cycle = np.repeat(np.arange(cycles), np.diff(shorter))
-    first, last = shorter[0], shorter[-1]
-    computes = events.what[first:last] <= REPLAY
-    kinds = int(events.alike.max()) + 1
-    pairs = distinct((cycle * kinds + events.alike[first:last])[computes])
-    again = pairs[np.isin(pairs, pairs + kinds)]
-    had, shared = (np.bincount(found // kinds, minlength=cycles) for found in (pairs, again))
-    alike = shared[1:] / np.maximum(np.maximum(had[1:], had[:-1]), 1) >= thresholds.ONE_MAKE
-    return bool(np.mean(alike) > thresholds.RARE)
 
 
 def _middles(events: Events, begins: Ints) -> Ints:

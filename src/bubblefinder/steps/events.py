@@ -43,6 +43,7 @@ _COLUMNS: Final = (
     "alike",
     "inside",
     "size",
+    "nodes",
 )
 
 
@@ -61,6 +62,7 @@ class Events:
         host_ns: host time since its thread's event before and since any launch, without waits; -1 where unknown.
         inside: kernels of this name run inside graphs as well.
         size: bytes of a copy, 0 of anything else.
+        nodes: operations of a graph, 0 where they weren't recorded, and of anything else.
     """
 
     launch_ns: Ints
@@ -73,6 +75,7 @@ class Events:
     host_ns: Ints
     inside: Bools
     size: Ints
+    nodes: Ints
 
     def __len__(self) -> int:
         """Return the number of events."""
@@ -165,6 +168,7 @@ def _eager(lane: RankWork) -> pl.DataFrame:
         alike=pl.struct(*same).hash(1),
         inside=pl.col("name").is_in(in_graphs.implode()).fill_null(value=False),
         size=size.fill_null(0),
+        nodes=pl.lit(0, pl.Int64),
     )
 
 
@@ -180,6 +184,7 @@ def _replays(lane: RankWork, signatures: Signatures) -> pl.DataFrame:
         alike=pl.struct(kind=pl.Series(signatures.kinds)).hash(3),
         inside=pl.lit(value=False),
         size=pl.lit(0, pl.Int64),
+        nodes=pl.Series(signatures.sizes if signatures.counted else np.zeros_like(signatures.sizes)),
     )
     passes = lane.passes
     if passes.is_empty():
@@ -197,7 +202,7 @@ def _waits(lane: RankWork, calls: pl.DataFrame, work: pl.DataFrame) -> pl.DataFr
     return waits.select_seq(
         "launch_ns", "returned_ns", "thread", start_ns="launch_ns", end_ns="returned_ns", what=pl.lit(WAIT, pl.Int8),
         exact=pl.struct(wait="call").hash(4), alike=pl.struct(wait="call").hash(5), inside=pl.lit(value=False),
-        size=pl.lit(0, pl.Int64),
+        size=pl.lit(0, pl.Int64), nodes=pl.lit(0, pl.Int64),
     )  # fmt: skip
 
 

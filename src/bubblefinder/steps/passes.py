@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bubblefinder.intervals import distinct, median, places_of, tallied_in
+from bubblefinder.intervals import median, places_of, tallied_in
 from bubblefinder.steps import thresholds
 from bubblefinder.steps.events import COMPUTE, REPLAY, UPLOAD
 from bubblefinder.steps.recurrence import alternate
+from bubblefinder.steps.turns import in_each, once_each
 
 if TYPE_CHECKING:
     from bubblefinder.intervals import Ints
@@ -53,11 +54,11 @@ class Passes:
         own = float(np.quantile(uploads, 1 - thresholds.MORE, method="lower"))
         usual = max(own, thresholds.TOKEN_BYTES)
         hollow = _hollow(events, shorter, longer)
-        prompt = _once_each(shorter[uploads >= thresholds.PROMPT * usual], longer)
+        prompt = once_each(shorter[uploads >= thresholds.PROMPT * usual], longer)
         once = _once(events, longer)
         whole_step = hollow or len(once) >= thresholds.FEWEST
         prompt = prompt and not whole_step
-        more = _once_each(shorter[uploads >= thresholds.LENGTH_RATIO * usual], longer)
+        more = once_each(shorter[uploads >= thresholds.LENGTH_RATIO * usual], longer)
         fuller = own > 0 and more and not (whole_step or _far_apart(once))
         launched = np.add.reduceat(events.what == COMPUTE, shorter, dtype=np.int64)
         replayed = np.add.reduceat(events.what == REPLAY, shorter, dtype=np.int64)
@@ -67,9 +68,9 @@ class Passes:
             kinds=kinds,
             prompt=prompt,
             fuller=fuller,
-            uploads=_in_each(shorter[uploads > 0], longer),
+            uploads=in_each(shorter[uploads > 0], longer),
             target=hollow or _target(events, shorter, longer),
-            larger=not np.median(replayed) and _once_each(shorter[many], longer),
+            larger=not np.median(replayed) and once_each(shorter[many], longer),
             whole=prompt and kinds > 0 and whole_passes(events, shorter),
         )
 
@@ -109,17 +110,6 @@ def whole_passes(events: Events, shorter: Ints) -> bool:
     layers = np.zeros(len(shorter), np.int64)
     np.maximum.at(layers, cycle, counts)
     return bool(np.median(layers) >= thresholds.LAYERS or np.median(longest / np.maximum(total, 1)) > thresholds.HALF)
-
-
-def _in_each(chosen: Ints, longer: Ints) -> bool:
-    """Tell whether nearly each longer cycle has some of the shorter ones; the last may end early."""
-    held = distinct(np.searchsorted(longer, chosen, side="right"))
-    return len(held) >= max(thresholds.FILLED * (len(longer) - 1), 1)
-
-
-def _once_each(chosen: Ints, longer: Ints) -> bool:
-    """Tell whether some shorter cycles come once in nearly each longer one."""
-    return _in_each(chosen, longer) and len(chosen) * thresholds.FILLED <= len(longer)
 
 
 def _target(events: Events, shorter: Ints, longer: Ints) -> bool:

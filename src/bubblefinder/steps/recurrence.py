@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bubblefinder.intervals import distinct, median, places_of, tallied_in
+from bubblefinder.intervals import classes_of, distinct, median, places_of, tallied_in
 from bubblefinder.steps import thresholds
 from bubblefinder.steps.events import COMPUTE, READ, REPLAY, UPLOAD, WAIT
 
@@ -79,21 +79,26 @@ def _candidates(events: Events) -> Iterator[tuple[Ints, bool]]:
 
 
 def _passes(events: Events) -> list[Ints]:
-    """Return what follows forward passes that compute the same, each between two reads or waits.
+    """Return what follows forward passes that compute the same, as often, or as long, each between two reads or waits.
 
-    A target's kernels may be called as its draft's are: only the whole pass is another.
+    A target's kernels may be called as its draft's are: only the whole pass is another, or has more layers.
     """
     waits = events.waits
-    number: Ints = np.cumsum(waits) - waits
+    between: Ints = np.cumsum(waits) - waits
     computes = events.what == COMPUTE
-    holder, kind, counts = tallied_in(number[computes], events.alike[computes])
+    holder, kind, counts = tallied_in(between[computes], events.alike[computes])
     layered = distinct(holder[counts >= thresholds.LAYERS])
     mine = np.isin(holder, layered)
-    weights = np.random.default_rng(0).integers(1, 2**62, int(events.alike.max()) + 1)
-    content = np.zeros(len(layered), np.int64)
-    np.add.at(content, np.searchsorted(layered, holder[mine]), weights[kind[mine]])
+    holder, counts = np.searchsorted(layered, holder[mine]), counts[mine]
+    weights = np.random.default_rng(0).integers(1, 2**62, int(events.alike.max()) + 1)[kind[mine]]
+    contents = np.zeros((2, len(layered)), np.int64)
+    for content, values in zip(contents, (weights, weights * counts), strict=True):
+        np.add.at(content, holder, values)
+    took = np.bincount(between[computes], (events.end_ns - events.start_ns)[computes])[layered]
     bounds = np.concatenate(([0], np.flatnonzero(waits) + 1, [len(events)]))
-    alike = [layered[content == one] for one in distinct(content).tolist()]
+    numbers = [np.unique(content, return_inverse=True)[1].reshape(-1) for content in contents]
+    numbers.append(classes_of(took, took, thresholds.LENGTH_RATIO))
+    alike = [layered[part] for number in numbers for part in places_of(number)]
     ends = [bounds[one + 1] for one in alike if len(one) < len(bounds) - 1]
     return [place[place < len(events)] for place in ends]
 
@@ -151,14 +156,37 @@ def _begins(events: Events, members: list[Ints], single: list[bool]) -> Ints:
     places = [(one + distance, distance) for distance in thresholds.NEARBY for one in members]
     worked = [_worked(events, place) * (thresholds.AT_A_THING if distance else 1.0) for place, distance in places]
     order = np.argsort(np.negative(worked), kind="stable").tolist()
-    best: int = next((number for number in order if not _as_elsewhere(events, places[number][0])), order[0])
+    best = _best_place(events, [places[number][0] for number in order], [worked[number] for number in order])
     results = [one for one, alone in zip(members, single, strict=True) if alone]
     behind = [_behind(events, one) for one in results if np.mean(events.waits[one]) > thresholds.MOSTLY]
     goes_on = max(behind, key=lambda place: _worked(events, place), default=None)
-    if goes_on is not None and _worked(events, goes_on) >= thresholds.GOES_ON * worked[best]:
+    if goes_on is not None and _worked(events, goes_on) >= thresholds.GOES_ON * worked[order[best]]:
         return goes_on
-    longest = places[best][0]
+    longest: Ints = places[order[best]][0]
     return longest[(longest >= 0) & (longest < len(events))]
+
+
+def _best_place(events: Events, places: list[Ints], worked: list[float]) -> int:
+    """Return which place a cycle begins at, of those in the order of how long the host works there.
+
+    That is none behind reads as there are elsewhere, unless the host works nowhere else: then that behind most compute,
+    since the token is what the longest pass gives.
+    """
+    apart = next((number for number, place in enumerate(places) if not _as_elsewhere(events, place)), 0)
+    if worked[apart] >= min(thresholds.HOST_WORK_NS, worked[0]):
+        return apart
+    near = sum(one >= thresholds.AT_A_THING * worked[0] for one in worked)
+    return max(range(near), key=lambda number: _computed(events, places[number]))
+
+
+def _computed(events: Events, place: Ints) -> float:
+    """Return how long is usually computed between the last read or wait but one before some events, and the last."""
+    inside = place[(place > 0) & (place < len(events))]
+    waits = np.append(np.flatnonzero(events.waits), len(events))
+    took = np.concatenate(([0], np.cumsum(np.where(events.what <= REPLAY, events.end_ns - events.start_ns, 0))))
+    last = np.searchsorted(waits, inside) - 1
+    known = last > 0
+    return median((took[waits[last]] - took[waits[last - 1]])[known]) if known.any() else 0.0
 
 
 def _as_elsewhere(events: Events, place: Ints) -> bool:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
-from bubblefinder.intervals import begin_and_end
+from bubblefinder.intervals import begin_and_end, classes_of
 from bubblefinder.lookup import places, where
 from bubblefinder.steps import thresholds
 from bubblefinder.steps.lane import eager_operations, host_work_before
@@ -71,7 +71,8 @@ def replay_signatures(timeline: Timeline, lane: RankWork) -> Signatures:
     """Return what the replays of a lane look like."""
     ids = places(lane.replays["graph"])
     sizes, counted = _sizes(lane)
-    kinds = _size_classes(sizes, ids, ratio_of(counted=counted))
+    graphs = np.unique(ids, return_index=True)[1]
+    kinds = classes_of(sizes[graphs], sizes, ratio_of(counted=counted))  # another batch size hardly changes the nodes
     if counted:
         kinds = _split_by_names(lane, kinds, ids)
     seams = _launched_before(timeline, lane)
@@ -94,16 +95,6 @@ def _sizes(lane: RankWork) -> tuple[Ints, bool]:
     size = pl.col("nodes") if counted else pl.col("end_ns") - pl.col("start_ns")
     medians = lane.replays.select_seq(size=size.median().over(pl.col("graph").fill_null(-1)))
     return medians["size"].round().cast(pl.Int64).to_numpy(), counted
-
-
-def _size_classes(sizes: Ints, ids: Ints, ratio: float) -> Ints:
-    """Class graphs by size: another batch size hardly changes the nodes, but may well change the length.
-
-    A class ends where the next size is larger by more than a ratio.
-    """
-    values = np.sort(sizes[np.unique(ids, return_index=True)[1]])
-    upper = values[1:][values[1:] > ratio * values[:-1]]
-    return np.searchsorted(upper, sizes, side="right").astype(np.int64)
 
 
 def _split_by_names(lane: RankWork, kinds: Ints, ids: Ints) -> Ints:

@@ -178,6 +178,19 @@ TARGET_POINTS: Final = 5.0
 ones: the target of their drafts, or of a draft and its extension that come once each. Shown by
 test_a_draft_graph_and_its_target_make_one_step and sglang/chain_2.graph."""
 
+UNTOLD: Final = 0.9
+"""What speaks for either of two readings at most, where only their length tells graphs by turns apart: a draft and its
+target, or two batch sizes. More than MEDIUM, less than HIGH, and the other reading is named. Shown by
+test_a_draft_and_its_target_of_which_only_the_lengths_are_known_are_never_sure."""
+
+ANOTHER_LENGTH: Final = 1.1
+"""Graphs of which no nodes were recorded, and whose lengths differ by more, may be of different kinds. Shown with
+UNTOLD."""
+
+DEEPER: Final = 1.15
+"""How many times as often a pass runs the kernels of its layers, for it to be another model. Shown by
+test_a_draft_and_its_target_by_turns_are_one_step."""
+
 NEARLY_ALL_WORK: Final = 0.95
 """A cycle that runs so much of the work of a longer one is all of it, and counts as TARGET_POINTS does. Shown by
 test_a_step_with_a_read_after_sampling_and_another_behind_is_one."""

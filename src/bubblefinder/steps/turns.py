@@ -1,0 +1,141 @@
+"""Whether shorter cycles do different work by turns: the parts of a step, as a draft and its target are, and no steps.
+
+Another batch size, or a second buffer, does the same work: as many operations of the same names, a little longer. Where
+only the length of graphs was recorded, that tells neither.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from bubblefinder.intervals import distinct, median, tallied_in
+from bubblefinder.steps import thresholds
+from bubblefinder.steps.events import COMPUTE, REPLAY
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from bubblefinder.intervals import Bools, Ints
+    from bubblefinder.steps.events import Events
+
+
+@dataclass(frozen=True, slots=True)
+class Turns:
+    """What tells the shorter cycles of longer ones apart.
+
+    Attributes:
+        parts: hardly any shorter cycle computes what the one before it does, and most longer ones do; where there are
+            more than two of each, the longest of them comes once.
+        deeper: one shorter cycle of each longer one runs the same layers, and more of them.
+        uneven: one takes longer than the others, by more than batch sizes make of the same graph.
+        told: nodes were recorded, so that kinds of graphs are told by what they do.
+        apart: threads launch them by turns, as they do for two engines in one process.
+    """
+
+    parts: bool
+    deeper: bool
+    uneven: bool
+    told: bool
+    apart: bool
+
+    @classmethod
+    def of(cls, events: Events, shorter: Ints, longer: Ints) -> Turns:
+        """Look at shorter cycles and at the longer ones that they make up."""
+        told = bool(events.nodes[events.what == REPLAY].all())
+        took = np.add.reduceat(np.where(events.what <= REPLAY, events.end_ns - events.start_ns, 0), shorter)
+        usual = np.quantile(took, thresholds.RARE, method="lower")
+        more = thresholds.LENGTH_RATIO if told else thresholds.ANOTHER_LENGTH
+        by_turns = not shares_work(events, shorter, np.minimum) and shares_work(events, longer)
+        longest = shorter[_longest(took, shorter, longer)]
+        return cls(
+            parts=by_turns and (_by_twos(shorter, longer) or once_each(longest, longer)),
+            deeper=_deeper(events, shorter, longer),
+            uneven=once_each(shorter[took >= more * usual], longer),
+            told=told,
+            apart=_apart(events, shorter),
+        )
+
+    @property
+    def different(self) -> bool:
+        """Whether the shorter cycles do different work for one step, as far as is known."""
+        return (self.parts or self.deeper) and not self.apart
+
+    @property
+    def untold(self) -> bool:
+        """Whether it may as well be another batch size, or another engine."""
+        return self.apart or (self.parts and not self.told) or (self.uneven and not self.different)
+
+
+def shares_work(events: Events, begins: Ints, of: Callable[[Ints, Ints], Ints] = np.maximum) -> bool:
+    """Tell whether many a cycle computes most of what the one before it does, or of what the smaller of both does.
+
+    So do steps, of whatever batch size and with prefills between them, and layers. Parts of a step share little.
+    """
+    cycles = len(begins) - 1
+    if cycles < 1:
+        return False
+    cycle = np.repeat(np.arange(cycles), np.diff(begins))
+    first, last = begins[0], begins[-1]
+    computes = events.what[first:last] <= REPLAY
+    kinds = int(events.alike.max()) + 1
+    pairs = distinct((cycle * kinds + events.alike[first:last])[computes])
+    again = pairs[np.isin(pairs, pairs + kinds)]
+    had, shared = (np.bincount(found // kinds, minlength=cycles) for found in (pairs, again))
+    alike = shared[1:] / np.maximum(of(had[1:], had[:-1]), 1) >= thresholds.ONE_MAKE
+    return bool(len(alike)) and bool(np.mean(alike) > thresholds.RARE)
+
+
+def in_each(chosen: Ints, longer: Ints) -> bool:
+    """Tell whether nearly each longer cycle has some of the shorter ones; the last may end early."""
+    held = distinct(np.searchsorted(longer, chosen, side="right"))
+    return len(held) >= max(thresholds.FILLED * (len(longer) - 1), 1)
+
+
+def once_each(chosen: Ints, longer: Ints) -> bool:
+    """Tell whether some shorter cycles come once in nearly each longer one."""
+    return in_each(chosen, longer) and len(chosen) * thresholds.FILLED <= len(longer)
+
+
+def _by_twos(shorter: Ints, longer: Ints) -> bool:
+    """Tell whether nearly each longer cycle holds two of the shorter ones."""
+    return bool(np.mean(np.diff(np.searchsorted(shorter, longer)) == 2) >= thresholds.FILLED)  # noqa: PLR2004
+
+
+def _longest(took: Ints, shorter: Ints, longer: Ints) -> Bools:
+    """Tell which shorter cycles compute about as long as the longest of a longer one usually does."""
+    held = np.searchsorted(longer, shorter, side="right")
+    most = np.zeros(len(longer) + 1, np.int64)
+    np.maximum.at(most, held, took)
+    return np.asarray(took * thresholds.ANOTHER_LENGTH >= median(most[1:]), np.bool_)
+
+
+def _apart(events: Events, shorter: Ints) -> bool:
+    """Tell whether hardly any shorter cycle is launched by the thread that launched the one before it."""
+    launches = events.what <= REPLAY
+    cycle = np.searchsorted(shorter, np.flatnonzero(launches), side="right") - 1
+    thread = events.thread[launches][np.searchsorted(cycle, np.arange(len(shorter)))[:-1]]
+    return bool(len(thread) > 1) and bool(np.mean(thread[1:] == thread[:-1]) <= thresholds.RARE)
+
+
+def _deeper(events: Events, shorter: Ints, longer: Ints) -> bool:
+    """Tell whether one shorter cycle of each longer one runs most kernels of its layers more often than the others.
+
+    Neither a batch size nor a prompt does: the layers are those of the model.
+    """
+    cycle = np.repeat(np.arange(len(shorter)), np.diff(np.append(shorter, len(events))))
+    computes = events.what[shorter[0] :] == COMPUTE
+    if not computes.any():
+        return False
+    kinds = int(events.alike.max()) + 1
+    windows, symbols, counts = tallied_in(cycle[computes], events.alike[shorter[0] :][computes])
+    usual = np.zeros(kinds, np.int64)
+    for kind in distinct(symbols).tolist():
+        usual[kind] = np.quantile(counts[symbols == kind], thresholds.RARE, method="lower")
+    layered = counts >= thresholds.LAYERS
+    more = layered & (counts >= thresholds.DEEPER * usual[symbols])
+    of_all, of_more = (np.bincount(windows[mine], minlength=len(shorter)) for mine in (layered, more))
+    deep: Bools = (of_all > 0) & (of_more > thresholds.USUAL * of_all)
+    return once_each(shorter[deep], longer)
