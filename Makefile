@@ -6,6 +6,8 @@ SAMPLE := sample_traces/nextn_before.node.sqlite.xz
 SUDO   := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
+# The tests start hundreds of processes, and each would compile every module for itself.
+unexport PYTHONDONTWRITEBYTECODE
 
 # uv.lock is the one list of versions and hashes. pip installs from it, so that whatever index and certificates a
 # user's pip is configured for are used.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import faulthandler
-import functools
 import gc
 import os
 import re
@@ -16,10 +15,10 @@ os.environ.setdefault("POLARS_MAX_THREADS", "1")  # every processor has a worker
 os.environ.pop("COLUMNS", None)  # the workers' own: readline, which pytest loads, had set it for them
 
 import pytest
-import typer.main
 from _pytest.faulthandler import fault_handler_stderr_fd_key
 from hypothesis import settings
 
+from bubblefinder.memory import collect_seldom
 from tests import real_nsys as real
 from tests import samples
 
@@ -43,9 +42,6 @@ CHROMIUM_FLAGS = [
     "--disable-component-update",
     "--disable-sync",
 ]
-
-# Typer makes all commands anew for every call, in 35 ms; a user's process calls once.
-typer.main.get_command = functools.cache(typer.main.get_command)
 
 # How many examples a law is held to: a few on every change, many at night.
 for _profile, _examples in (("house", 5), ("nightly", 300)):
@@ -79,6 +75,7 @@ def pytest_collection() -> Generator[None, object, object]:
     finally:
         gc.freeze()
         gc.enable()
+        collect_seldom()  # as the command line does
 
 
 @pytest.hookimpl(wrapper=True)

@@ -3,27 +3,20 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator, Mapping
+from functools import cache
 from importlib import import_module
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 import typer
 from typer.completion import get_completion_inspect_parameters, install_callback, show_callback
+from typer.core import TyperCommand, TyperGroup
+from typer.main import get_group
 
 from bubblefinder.cli.arguments import BISECT
 from bubblefinder.cli.usage import Command
 from bubblefinder.errors import EXIT_OK, BubblefinderError, bugs_told, for_bisect
 from bubblefinder.memory import collect_seldom, give_back_early
-
-app = typer.Typer(
-    name="bubblefinder",
-    help="How much of an LLM decode step the GPU idles, which host call is to blame, and what a cure gives.",
-    epilog="Start with: bubblefinder analyze TRACE.sqlite",
-    no_args_is_help=True,
-    context_settings={"help_option_names": ["-h", "--help"]},
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-)
 
 _COMMANDS: Final = (
     "analyze",
@@ -42,7 +35,56 @@ _COMMANDS: Final = (
     "whatif",
 )
 _GROUPS: Final[tuple[str, ...]] = ("budget", "history", "recipe", "rules")
+_NAMES: Final = (*_COMMANDS, *_GROUPS)
 
+
+@cache
+def _made(name: str) -> TyperCommand | TyperGroup:
+    """Make the command, or the group of commands, that a module of the same name defines."""
+    module = import_module(f"bubblefinder.cli.{name}")
+    alone = typer.Typer(pretty_exceptions_enable=False, rich_markup_mode=None)
+    if name in _COMMANDS:  # its `Command` may parse arguments its own way
+        alone.command(name, cls=getattr(module, "Command", Command))(getattr(module, name))
+    else:
+        group = getattr(module, name)
+        for command in group.registered_commands:
+            command.cls = Command
+        alone.add_typer(group, name=name)
+    return get_group(alone).commands[name]  # type: ignore[return-value]
+
+
+class _Commands(Mapping[str, TyperCommand | TyperGroup]):
+    """All commands by their names, each made when it is asked for: a call needs one of them."""
+
+    def __getitem__(self, name: str) -> TyperCommand | TyperGroup:
+        if name not in _NAMES:
+            raise KeyError(name)
+        return _made(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(_NAMES)
+
+    def __len__(self) -> int:
+        return len(_NAMES)
+
+
+class _Group(TyperGroup):
+    def __init__(self, **settings: Any) -> None:  # noqa: ANN401 - they are typer's own
+        super().__init__(**settings)
+        self.commands = _Commands()  # type: ignore[assignment]
+
+
+app = typer.Typer(
+    cls=_Group,
+    name="bubblefinder",
+    help="How much of an LLM decode step the GPU idles, which host call is to blame, and what a cure gives.",
+    epilog="Start with: bubblefinder analyze TRACE.sqlite",
+    no_args_is_help=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
 
 get_completion_inspect_parameters()  # makes shells' scripts known, as typer does for options of its own
 
@@ -76,26 +118,6 @@ def _main(
     ] = False,
 ) -> None:
     """Nothing to do before a command."""
-
-
-def _register(name: str) -> None:
-    """Add the command that a module of the same name defines; its `Command` may parse arguments its own way."""
-    module = import_module(f"bubblefinder.cli.{name}")
-    app.command(name, cls=getattr(module, "Command", Command))(getattr(module, name))
-
-
-def _register_group(name: str) -> None:
-    """Add the commands that a module's group of the same name holds."""
-    group = getattr(import_module(f"bubblefinder.cli.{name}"), name)
-    for command in group.registered_commands:
-        command.cls = Command
-    app.add_typer(group, name=name)
-
-
-for _name in _COMMANDS:
-    _register(_name)
-for _name in _GROUPS:
-    _register_group(_name)
 
 
 def main() -> None:

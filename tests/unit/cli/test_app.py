@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
@@ -9,6 +10,7 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 from bubblefinder.cli.app import app
+from tests import processes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -64,3 +66,13 @@ def test_help_has_a_short_name(path: tuple[str, ...]) -> None:
 def test_installing_completion_says_what_it_edits() -> None:
     told = " ".join(CliRunner().invoke(app, ["--help"]).stdout.split())
     assert "writes a script to your home folder, and a line that loads it to ~/.bashrc, ~/.zshrc" in told
+
+
+def test_a_call_makes_its_own_command_alone() -> None:
+    script = (
+        "import atexit, sys; from bubblefinder.cli.app import main; "
+        "atexit.register(lambda: print(*(name for name in sys.modules if '.cli.' in name))); main()"
+    )
+    done = processes.run([sys.executable, "-c", script, "metrics", "--help"], check=True)
+    made = {name.rpartition(".")[2] for name in done.stdout.splitlines()[-1].split()}
+    assert made == {"app", "arguments", "metrics", "usage"}
