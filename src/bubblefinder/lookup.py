@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import polars as pl
 
+from bubblefinder import intervals
 from bubblefinder.intervals import LONG_AGO, last_before
 
 if TYPE_CHECKING:
@@ -59,11 +60,16 @@ def joint_keys(frames: Sequence[pl.DataFrame], group: str, number: str) -> tuple
 
 
 def different(column: pl.Series) -> pl.Series:
-    """Return the values of a column without null; mostly there is one, and finding that out takes next to nothing."""
+    """Return the values of a column of numbers without null; of one, or of some close together, with little work."""
     lowest = column.min()
     if lowest == column.max():
         return column.clear() if lowest is None else pl.Series(column.name, [lowest], column.dtype)
-    return column.drop_nulls().unique()
+    known: Ints = column.drop_nulls().to_numpy()
+    low, width = int(known.min()), int(known.max()) - int(known.min()) + 1
+    if width > len(known):
+        return pl.Series(column.name, known).unique()
+    found = intervals.different(np.subtract(known, low, dtype=np.int64), width) + low
+    return pl.Series(column.name, found, column.dtype)
 
 
 def _keys(group: pl.Series, number: pl.Series, groups: Ints, low: int, width: int) -> Ints:

@@ -13,17 +13,19 @@ _M_MMAP_THRESHOLD: Final = -3
 _M_ARENA_MAX: Final = -8
 _MAPPED: Final = 32 << 20
 _KEPT: Final = 128 << 20
+_POLARS: Final = "narenas:1,oversize_threshold:0,dirty_decay_ms:5000,muzzy_decay_ms:0"
 _OBJECTS: Final = 50_000
 
 
 def give_back_early() -> None:
     """Keep a little freed memory and return the rest soon; call before polars is imported.
 
-    polars' jemalloc reads its settings from the environment when it loads. glibc moves both of its thresholds with
+    polars' jemalloc reads its settings from the environment when it loads; left alone it returns every column of
+    more than 8 MB at once, and clears another one for the next. glibc moves both of its thresholds with
     the sizes that are freed: left alone it either maps every column anew, which takes longer than filling it, or
-    returns nothing. Naming them holds them fixed. With one arena, what the loading thread frees serves the others.
+    returns nothing. Naming them holds them fixed. With one arena each, what one thread frees serves the others.
     """
-    os.environ.setdefault("_RJEM_MALLOC_CONF", "dirty_decay_ms:1000,muzzy_decay_ms:0")
+    os.environ.setdefault("_RJEM_MALLOC_CONF", _POLARS)
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is not None:
         mallopt(_M_MMAP_THRESHOLD, _MAPPED)
@@ -32,7 +34,7 @@ def give_back_early() -> None:
 
 
 def give_back() -> None:
-    """Return what glibc keeps of freed memory between blocks in use; after a stage that needed much for itself."""
+    """Return what glibc keeps of freed memory between blocks in use; before a stage that needs much for itself."""
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
     if trim is not None:
         trim(0)

@@ -138,3 +138,12 @@ def test_the_rows_of_each_thread_are_its_own_in_order(threads: list[int | None])
         mine = [number for number, one in enumerate(threads) if one == thread and one is not None]
         assert by_thread.at(thread).to_list() == mine
         assert by_thread.of(thread, "number")["number"].to_list() == mine
+
+
+@pytest.mark.parametrize("values", [[], [None], [7, None, 7], [3, 1, None, 3, 2], [-128, 127, 5], [5, 1 << 40, 5]])
+def test_the_different_values_of_a_column(values: list[int | None]) -> None:
+    wide = max(map(abs, filter(None, values)), default=0) > 1 << 7
+    for column in (pl.Series("it", rows, pl.Int64 if wide else pl.Int8) for rows in (values, values * 200)):
+        found = lookup.different(column)
+        assert (found.name, found.dtype) == ("it", column.dtype)
+        assert sorted(found) == sorted({value for value in values if value is not None})

@@ -151,9 +151,9 @@ def _copies_alone(timeline: Timeline, lane: RankSteps) -> dict[str, Any]:
 
 def _run_ahead(timeline: Timeline, lane: RankSteps) -> float | None:
     """Return the share of a process's launch calls whose work was queued before the GPU was free."""
-    process = column_of(timeline.calls, "process")[timeline.leads["call_index"]]
-    mine = (column_of(timeline.leads, "gpu") == lane.gpu) & (process == lane.process)
-    leads = kept(timeline.leads, mine & ~timeline.leads["blocking"])
+    leads = on_gpu(timeline.leads, lane.gpu)
+    process = column_of(timeline.calls, "process")[leads["call_index"]]
+    leads = kept(leads, (process == lane.process) & ~leads["blocking"])
     known = leads["lead_ns"].drop_nulls()
     return float((known > 0).sum()) / len(known) if len(known) else None
 

@@ -109,8 +109,9 @@ def request_steps(rows: pl.DataFrame) -> dict[str, int]:
 def step_rows(windows: pl.DataFrame) -> list[StepRow]:
     """Return every window of every device."""
     columns = windows[["index", "gpu", "start_ns", *_NS, "excluded", "requests"]]
-    pids = pl.Series("pid", list(map(pid_of, windows["process"].to_list())), dtype=pl.Int64)
-    return msgspec.convert(columns.hstack([pids]).to_dicts(), list[StepRow])
+    different = windows["process"].unique()
+    pids = windows["process"].replace_strict(different, [pid_of(process) for process in different]).rename("pid")
+    return msgspec.json.decode(columns.hstack([pids]).write_json(), type=list[StepRow])
 
 
 def regimes(timeline: Timeline, steps: Steps, windows: pl.DataFrame, rank: Rank) -> list[Regime]:

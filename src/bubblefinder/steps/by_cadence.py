@@ -171,7 +171,7 @@ def _walk(symbols: Ints, accepted: list[set[int]], expected: int) -> Ints:
     phases = []
     listed = symbols.tolist()
     for symbol, following in zip(listed, [*listed[1:], None], strict=True):
-        place = _place(symbol, following, accepted, expected)
+        place = expected if symbol in accepted[expected] else _place(symbol, following, accepted, expected)
         phases.append(place)
         if place != FOREIGN:
             expected = (place + 1) % len(accepted)

@@ -51,7 +51,8 @@ def idle_of(
 
     Its windows begin at `starts`, and `decode` says which of them are decode steps.
     """
-    pieces = on_gpu(timeline.pieces.with_row_index("piece_index"), rank.gpu)
+    first = int(column_of(timeline.pieces, "gpu").search_sorted(rank.gpu))
+    pieces = on_gpu(timeline.pieces, rank.gpu).with_row_index("piece_index", first)
     pieces = kept(pieces, pieces["idle_class"] != int(IdleClass.INTRA_GRAPH))
     charges = _charges(causes, pieces)
     parts = _parts(timeline, pieces, np.concatenate([starts, *begin_and_end(charges)]))
@@ -70,7 +71,7 @@ def idle_of(
 def _row(key: tuple[str | None, ...], lengths: Ints, steps: int) -> IdleAccount:
     gap_class, *rest = key
     spread = np.sort(np.append(lengths, np.zeros(max(steps - len(lengths), 0), np.int64)))
-    middle = float(np.median(spread))
+    middle = float(spread[(len(spread) - 1) // 2] + spread[len(spread) // 2]) / 2
     above = np.cumsum(np.maximum(spread[::-1] - middle, 0.0))
     return IdleAccount(
         gap_class=gap_class or "",
