@@ -26,8 +26,8 @@ from bubblefinder.units import plural
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from bubblefinder.compare.changes import Key
     from bubblefinder.compare.diff import Options
+    from bubblefinder.compare.metrics import Key
     from bubblefinder.compare.model import Diff
     from bubblefinder.compare.noise import Spread
     from bubblefinder.economics.bench import Bench

@@ -7,10 +7,10 @@ from math import fsum
 from statistics import fmean
 from typing import TYPE_CHECKING, Final
 
-from bubblefinder.compare.changes import Key, measures_of
+from bubblefinder.compare.changes import measures_of
 from bubblefinder.compare.comparable import refusals
 from bubblefinder.compare.delta.tracer import traced_as
-from bubblefinder.compare.metrics import Measure, ranks
+from bubblefinder.compare.metrics import Key, Measure, ranks
 from bubblefinder.compare.noise import Setting, line_between, waiting_of
 from bubblefinder.compare.reach import reach_of
 

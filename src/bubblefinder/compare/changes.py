@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from bubblefinder.compare.bootstrap import interval
 from bubblefinder.compare.delta.tracer import without_tracer
-from bubblefinder.compare.metrics import Better, Measure, Metric, NoiseSource, Where, measure
+from bubblefinder.compare.metrics import Better, Key, Measure, Metric, NoiseSource, measure
 from bubblefinder.compare.model import LENGTHS, Change, Measured, Status
 from bubblefinder.compare.noise import Setting, Spread, line_between
 
@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from bubblefinder.report.model import Report
-
-Key = tuple[str, Where]
 
 # What a call that came or went can explain: the length of the step, and the idle time it is charged with.
 _EXPLAINED: Final = frozenset(

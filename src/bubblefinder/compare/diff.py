@@ -8,13 +8,13 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Final
 
 from bubblefinder.compare.baseline import step_ns
-from bubblefinder.compare.changes import Evidence, Key, as_much_overlap, changes, not_better_unseen
+from bubblefinder.compare.changes import Evidence, as_much_overlap, changes, not_better_unseen
 from bubblefinder.compare.comparable import benchmark_traps, refusals, warnings
 from bubblefinder.compare.delta.cause import Cause, cause_of, speed_between
 from bubblefinder.compare.delta.normalise import paced_ns
 from bubblefinder.compare.delta.tracer import Delay, added_by_tracer, delays_of
 from bubblefinder.compare.kernels import kernel_changes
-from bubblefinder.compare.metrics import METRICS, decode_rows, ranks
+from bubblefinder.compare.metrics import METRICS, Key, decode_rows, ranks
 from bubblefinder.compare.model import SCHEMA, Capture, Change, Diff, Noise, SiteChange, TypicalStep, Verdict
 from bubblefinder.compare.noise import Floors, Setting, Spread, regime, waiting_of
 from bubblefinder.compare.reach import reach_between

@@ -27,8 +27,7 @@ def excuse_of(change: Diff | None) -> str:
     """Return why a longer step is not the program's doing; empty where nothing says so."""
     if change is None or change.verdict != "can't tell":
         return ""
-    _, _, told = change.headline.partition(": ")
-    return told
+    return change.headline.partition(": ")[2]
 
 
 def stalls_in(change: Diff | None) -> str:

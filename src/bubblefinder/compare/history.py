@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from sqlite_utils import Database
 
-    from bubblefinder.compare.changes import Key
+    from bubblefinder.compare.metrics import Key
 
 State = Literal["ok", "alarm", "accepted", "failed", "unsure"]
 

@@ -23,6 +23,8 @@ Unit = Literal["ns", "ratio", "count"]
 Better = Literal["lower", "higher", "neither"]
 _Number = TypeVar("_Number", int, float)
 Where = tuple[tuple[str, str | int], ...]
+Key = tuple[str, Where]
+"""A metric's id and what of: what pairs a measure of one report with that of another."""
 
 SEVERITIES: Final = ("high", "medium", "low", "info")
 P50: Final = 0.5
@@ -75,8 +77,8 @@ class Measure:
     quantile: float | None = None
 
     @property
-    def key(self) -> tuple[str, Where]:
-        """What pairs a measure of one report with that of another."""
+    def key(self) -> Key:
+        """What pairs it with the same of another report."""
         return self.metric.id, self.where
 
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from sqlite_utils import Database
 
-    from bubblefinder.compare.changes import Key
+    from bubblefinder.compare.metrics import Key
 
 MOST_RUNS: Final = 200
 """Steps are sought in at most so many runs: the search is quadratic."""

@@ -18,7 +18,8 @@ from bubblefinder.replay.correct import correct
 from bubblefinder.report.chains import chain_reports
 from bubblefinder.report.detail import detail
 from bubblefinder.report.economics_build import Question, economics_report
-from bubblefinder.report.findings import benign, expected, finding, joint
+from bubblefinder.report.findings import benign, finding, joint
+from bubblefinder.report.found import Expected
 from bubblefinder.report.host import host_report
 from bubblefinder.report.ledgers import (
     decode_rows,
@@ -132,7 +133,10 @@ def report_of(analysis: Analysis, options: Options | None = None) -> Report:
         overhead=overhead,
         findings=[finding(match, cured, ranks) for match in verdicts.findings],
         benign=[] if timeline.mode is CaptureMode.UNSEEN else benign(analysis),
-        expected=[expected(covered, cured, ranks) for covered in verdicts.expected],
+        expected=[
+            Expected(finding=finding(one.match, cured, ranks), reason=one.reason, owner=one.owner)
+            for one in verdicts.expected
+        ],
         wait_chains=chain_reports(cured, verdicts.findings),
         joint=joint(cured, verdicts, rank) if unknown is None else None,
         host=host_report(analysis.facts, cured, rank),

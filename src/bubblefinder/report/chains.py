@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from bubblefinder.causes.facts import SiteFacts
@@ -21,6 +20,9 @@ if TYPE_CHECKING:
     from bubblefinder.replay.wait_chains import Link, WaitChain
     from bubblefinder.rules.model import Match
     from bubblefinder.timeline.rank import Rank
+
+_Gain = tuple[int | None, list[int] | None]
+"""What a cure gives in ns, and the least and the most of it; null where that isn't known."""
 
 
 def chain_reports(cured: Recoverable, matches: Iterable[Match]) -> list[WaitChainReport]:
@@ -60,35 +62,27 @@ def _three(chain: WaitChain, doubt: Doubt) -> tuple[Estimate, Estimate, Estimate
 
 
 def _link(link: Link, match: Match | None, doubt: Doubt) -> ChainLink:
-    turn = _told(link.in_turn, doubt)
+    (alone, alone_range), (turn, turn_range) = (_told(then, doubt) for then in (link.alone, link.in_turn))
     return ChainLink(
         rule=match.rule if match else None,
         title=match.title if match else link.site.api,
         api=link.site.api,
-        recoverable_ns=link.alone.recoverable_ns if doubt.told else None,
-        in_turn_ns=turn.ns,
+        recoverable_ns=alone,
+        in_turn_ns=turn,
         moves_to=link.moves_to,
-        recoverable_range_ns=list(doubt.gains(link.alone)),
-        in_turn_range_ns=turn.range_ns,
+        recoverable_range_ns=alone_range,
+        in_turn_range_ns=turn_range,
     )
 
 
-@dataclass(frozen=True, slots=True)
-class InTurn:
-    """What a wait of a chain gives in its turn, and the least and the most of it; null for anything else."""
-
-    ns: int | None = None
-    range_ns: list[int] | None = None
-
-
-def in_turn(subject: object, cured: Recoverable) -> InTurn:
+def in_turn(subject: object, cured: Recoverable) -> _Gain:
     """Return what a wait of a chain gives in its turn, a range alone where the profiler's part can't be told."""
     link = cured.link(subject) if isinstance(subject, SiteFacts) else None
-    return _told(link.in_turn, Doubt(cured.untold_ns)) if link else InTurn()
+    return _told(link.in_turn, Doubt(cured.untold_ns)) if link else (None, None)
 
 
-def _told(then: Prediction, doubt: Doubt) -> InTurn:
-    return InTurn(then.recoverable_ns if doubt.told else None, list(doubt.gains(then)))
+def _told(then: Prediction, doubt: Doubt) -> _Gain:
+    return then.recoverable_ns if doubt.told else None, list(doubt.gains(then))
 
 
 def chain_words(subject: object, cured: Recoverable) -> Iterator[str]:
@@ -99,8 +93,7 @@ def chain_words(subject: object, cured: Recoverable) -> Iterator[str]:
     chain = cured.chains[rank]
     place = 1 + next(i for i, link in enumerate(chain.links) if not set(link.site.sites).isdisjoint(subject.sites))
     link = chain.links[place - 1]
-    turn = in_turn(subject, cured)
-    own = in_words(turn.ns, turn.range_ns)
+    own = in_words(*in_turn(subject, cured))
     joint, half, both = (_gain(gives) for gives in _three(chain, cured.doubt(rank)))
     yield (
         f"It is number {place} of {plural(len(chain.links), 'wait')} in a row: without one, the next holds the host. "

@@ -10,6 +10,7 @@ from bubblefinder.economics.hardware import bandwidth_of
 from bubblefinder.economics.serving import Capture, Served, served
 from bubblefinder.economics.traffic import Load
 from bubblefinder.report.economics import EconomicsReport, FloorReport, RoleFloorReport, ServedReport
+from bubblefinder.report.model import mean_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -86,8 +87,7 @@ def floor_under(report: Report, info: TraceInfo, shape: Shape, question: Questio
 
 def captured(report: Report) -> Capture:
     """Return what a benchmark is held against: the mean step, the one without the profiler, its idle and its drafts."""
-    stats = report.steps.per_step.get("duration")
-    mean, inflation = (stats.mean if stats else None), report.overhead.inflation
+    mean, inflation = mean_of(report.steps.per_step, "duration"), report.overhead.inflation
     share = report.steps.bubble_share.total
     return Capture(
         step_ns=mean,

@@ -14,7 +14,7 @@ from bubblefinder.intervals import percentile
 from bubblefinder.lookup import kept, places, where
 from bubblefinder.replay.doubt import Doubt
 from bubblefinder.report.chains import chain_words, in_turn
-from bubblefinder.report.found import Benign, DeviceRef, Expected, Finding, Joint, Quantiles, Site
+from bubblefinder.report.found import Benign, DeviceRef, Finding, Joint, Quantiles, Site
 from bubblefinder.report.sentences import rank_words
 from bubblefinder.timeline.rank import Rank
 from bubblefinder.trace.model import pid_of
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from bubblefinder.pipeline import Analysis
     from bubblefinder.replay.recoverable import Recoverable
-    from bubblefinder.rules.model import ExpectedMatch, Match, Verdicts
+    from bubblefinder.rules.model import Match, Verdicts
     from bubblefinder.rules.subjects import Subject
     from bubblefinder.timeline.model import Timeline
 
@@ -40,7 +40,7 @@ def finding(match: Match, cured: Recoverable, ranks: int) -> Finding:
     rare = isinstance(subject, _PRICED) and match.recoverable_ns is None
     told = None if rare else cured.of(subject)
     then = told if doubt.told else None
-    turn = in_turn(subject, cured)
+    turn, turn_range = in_turn(subject, cured)
     devices = [DeviceRef(gpu=gpu, pid=pid_of(process)) for gpu, process in match.devices]
     named = any(f"GPU {one.gpu}" in match.message for one in devices)
     where = f"Seen on {rank_words(devices)} alone." if len(devices) < ranks and not named else ""
@@ -66,8 +66,8 @@ def finding(match: Match, cured: Recoverable, ranks: int) -> Finding:
         also_matches=list(match.also_matches),
         step_after_ns=then.step_ns if then else None,
         bound_after=then.bound.value if then else None,
-        in_turn_ns=turn.ns,
-        in_turn_range_ns=turn.range_ns,
+        in_turn_ns=turn,
+        in_turn_range_ns=turn_range,
         idle_share=_idle_share(subject, match.bubble_p50_ns),
         recoverable_range_ns=list(doubt.gains(told)) if told else None,
         step_after_range_ns=list(then.range_ns) if then else None,
@@ -99,11 +99,6 @@ def joint(cured: Recoverable, verdicts: Verdicts, rank: Rank | None) -> Joint | 
         recoverable_ns=then.recoverable_ns,
         range_ns=list(then.range_ns),
     )
-
-
-def expected(covered: ExpectedMatch, cured: Recoverable, ranks: int) -> Expected:
-    """Return a match that an allow-list covers, with the reason and the owner."""
-    return Expected(finding=finding(covered.match, cured, ranks), reason=covered.reason, owner=covered.owner)
 
 
 def _site(subject: Any) -> Site:  # noqa: ANN401 - any of the rules' subjects

@@ -7,7 +7,7 @@ unknown is null and never 0. Readers must ignore keys they don't know: lists may
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from bubblefinder.overhead.model import Overhead  # noqa: TC001 - decoding reads the annotation
 from bubblefinder.report.charts import Detail  # noqa: TC001 - decoding reads the annotation
@@ -23,6 +23,9 @@ from bubblefinder.report.found import (  # noqa: TC001 - decoding reads the anno
 from bubblefinder.report.host import HostReport  # noqa: TC001 - decoding reads the annotation
 from bubblefinder.timeline.shares import BubbleShare  # noqa: TC001 - decoding reads the annotation
 from bubblefinder.trace.model import QualityNote  # noqa: TC001 - decoding reads the annotation
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 SCHEMA: Final = "bubblefinder.report/1"
 DEFINITIONS: Final = 2
@@ -140,6 +143,11 @@ class Stats:
     p95: float | None
     min: int | None
     max: int | None
+
+
+def mean_of(per_step: Mapping[str, Stats], name: str) -> float | None:
+    """Return the mean of a class in ns; null where it is not known, or an older report doesn't have the class."""
+    return per_step[name].mean if name in per_step else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -40,12 +40,11 @@ def _shares(overhead: Overhead) -> Iterator[str]:
     ratios, ranges = overhead.corrected_bubble_share, overhead.corrected_bubble_share_range
     if ratios is None:
         return
-    told = []
-    for name, label in _SHARES:
-        value, spread = getattr(ratios, name), ranges.get(name)
-        if spread is None:
-            continue
-        told.append(f"{label} {_within(value, share(spread[0]), share(spread[1]))}")
+    told = [
+        f"{label} {_within(getattr(ratios, name), *map(share, spread))}"
+        for name, label in _SHARES
+        if (spread := ranges.get(name))
+    ]
     if told:
         yield f"Idle without the profiler: {', '.join(told)}."
 

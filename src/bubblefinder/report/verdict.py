@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from bubblefinder.replay.sentences import doubt_words
-from bubblefinder.report.model import DeviceSteps, Report, Stats, Verdict
+from bubblefinder.report.model import DeviceSteps, Report, Stats, Verdict, mean_of
 from bubblefinder.report.prediction_sentences import alone_words, between, between_words, in_words, is_handed_on
 from bubblefinder.report.row_of_waits import BEYOND, row_words, together_words
 from bubblefinder.report.sentences import (
@@ -54,13 +54,10 @@ def verdict(report: Report) -> Verdict:
 
 def idle_per_step_ns(report: Report) -> tuple[float | None, bool]:
     """Return the mean idle of a decode step, and whether it is only a lower bound."""
-    means = {name: report.steps.per_step[name].mean for name in IDLE_CLASSES if name in report.steps.per_step}
+    means = {name: mean_of(report.steps.per_step, name) for name in IDLE_CLASSES}
     known = [mean for mean in means.values() if mean is not None]
-    return (
-        (sum(known), means.get("intra_graph") is None and report.steps.bubble_share.total is None)
-        if known
-        else (None, False)
-    )
+    unsure = means["intra_graph"] is None and report.steps.bubble_share.total is None
+    return (sum(known), unsure) if known else (None, False)
 
 
 def leading_finding(report: Report) -> Finding | None:
@@ -105,10 +102,10 @@ def _is_uneven(lengths: Stats) -> bool:
 
 def _unknown(report: Report) -> str:
     """Return how much of a step is neither busy nor idle for all that is on record, if that is much."""
-    unrecorded, whole = (report.steps.per_step.get(name) for name in ("unrecorded", "duration"))
-    if not (unrecorded and whole and unrecorded.mean and whole.mean) or unrecorded.mean < FED * whole.mean:
+    unrecorded, whole = (mean_of(report.steps.per_step, name) for name in ("unrecorded", "duration"))
+    if not unrecorded or not whole or unrecorded < FED * whole:
         return ""
-    return f" In another {duration(unrecorded.mean)} a step the GPU may have worked: that part left no record."
+    return f" In another {duration(unrecorded)} a step the GPU may have worked: that part left no record."
 
 
 def _window_headline(report: Report) -> tuple[str, str]:
@@ -158,11 +155,10 @@ def _blameless(report: Report) -> str:
         return "No host call can be blamed: the capture has no CUDA API calls."
     if not report.steps.count:
         return "No host call can be blamed without decode steps: name one with --step-by."
-    means = {name: stats.mean or 0 for name, stats in report.steps.per_step.items()}
-    outside = {name: means.get(name, 0) for name in INTER_CLASSES}
+    outside = {name: mean_of(report.steps.per_step, name) or 0 for name in INTER_CLASSES}
     if 2 * outside["unattributed"] > sum(outside.values()):
         return "No host call can be blamed: the capture lacks the launch calls of the work that ended most gaps."
-    if outside["host_late"] > _LATE * means.get("duration", 0):
+    if outside["host_late"] > _LATE * (mean_of(report.steps.per_step, "duration") or 0):
         overhead = report.overhead
         added = (overhead.traced_step_ns or 0) - overhead.range_ns[0] if overhead.range_ns else 0
         doubt = f" Up to {duration(added)} of the step may be the profiler's own time." if added else ""
@@ -244,12 +240,8 @@ def is_fed(report: Report) -> bool:
 def _waits_for_its_host(rank: DeviceSteps) -> float:
     """Return the share of its steps that the GPU of a rank idles because launches come late."""
     step = rank.per_step["duration"].mean
-    late = sum(rank.per_step[name].mean or 0.0 for name in ("host_late", "launching") if name in rank.per_step)
+    late = sum(mean_of(rank.per_step, name) or 0.0 for name in ("host_late", "launching"))
     return late / step if step else 0.0
-
-
-def _is_eager(report: Report) -> bool:
-    return report.trace.capture_mode == "none"
 
 
 def _for_the_host(report: Report) -> float | None:
@@ -257,21 +249,16 @@ def _for_the_host(report: Report) -> float | None:
 
     There the short gaps between kernels that were queued in time are what lies inside a graph elsewhere.
     """
-    inter, queued, whole = (
-        report.steps.bubble_share.inter_graph,
-        *(
-            report.steps.per_step[name].mean if name in report.steps.per_step else None
-            for name in ("queued", "duration")
-        ),
-    )
-    if inter is None or not _is_eager(report) or queued is None or not whole:
+    inter = report.steps.bubble_share.inter_graph
+    queued, whole = (mean_of(report.steps.per_step, name) for name in ("queued", "duration"))
+    if inter is None or report.trace.capture_mode != "none" or queued is None or not whole:
         return inter
     return max(inter - queued / whole, 0.0)
 
 
 def _busy(report: Report, finding: Finding | None) -> str:
     """Return that the host is fine, where the busy time goes, and what to look at first."""
-    lies = "goes into waiting for late launches" if _is_eager(report) else "lies idle outside graphs"
+    lies = "goes into waiting for late launches" if report.trace.capture_mode == "none" else "lies idle outside graphs"
     fine = f"The host is fine, stop looking for syncs: only {share(_for_the_host(report))} of the decode time {lies}."
     if finding is not None and finding.site.api is not None:  # a wait, where waits are not to be looked for
         finding = next((one for one in report.findings if one.site.api is None and one.severity != "info"), None)
@@ -357,20 +344,20 @@ def _rest(report: Report) -> str:
 
     Nothing where its cure gives more than the idle time it is charged with: others' idle time then goes too.
     """
-    finding, step = leading_finding(report), report.steps.per_step.get("duration")
+    finding, step = leading_finding(report), mean_of(report.steps.per_step, "duration")
     idle, _ = idle_per_step_ns(report)
-    if finding is None or finding.idle_share is None or step is None or not step.mean or not idle:
+    if finding is None or finding.idle_share is None or not step or not idle:
         return ""
     if is_fed(report) or is_handed_on(finding):
         return ""
-    explained = finding.idle_share * step.mean
+    explained = finding.idle_share * step
     if explained >= idle / 2 or (finding.recoverable_ns or 0) > BEYOND * explained:
         return ""
     told = [one.idle_share or 0 for one in report.findings if one is not finding]
-    parts = {name: report.steps.per_step[name].mean or 0 for name in IDLE_CLASSES if name in report.steps.per_step}
+    parts = {name: mean_of(report.steps.per_step, name) or 0 for name in IDLE_CLASSES}
     largest = sorted(parts.items(), key=lambda part: -part[1])[:2]
     lies = " and ".join(f"{duration(ns)} is {CLASS_LABELS[name]}" for name, ns in largest if ns)
-    unexplained = max(idle - explained - sum(told) * step.mean, 0)
+    unexplained = max(idle - explained - sum(told) * step, 0)
     nobody = f"; no finding explains {duration(unexplained)}" if unexplained > _UNEXPLAINED * idle else ""
     explains = f"The first finding explains {duration(explained)} of {duration(idle)} idle a step."
     return f"{explains} Of all that idle time {lies}{nobody}."

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from bubblefinder.compare.delta.decompose import decomposed
 from bubblefinder.compare.delta.normalise import accounted_for, left_out, slower_machine
-from bubblefinder.compare.delta.side import Side, account_of, side_of
+from bubblefinder.compare.delta.side import Side, account_of, shared_accounts, side_of
 from bubblefinder.compare.delta.speed import speed_of
 from bubblefinder.compare.delta.suspect import STRUCTURAL, WARM_UP, offsetting, on_host, suspects
 from bubblefinder.compare.metrics import decode_rows, ranks
@@ -122,10 +122,8 @@ def untold(base: Sequence[Report], head: Sequence[Report]) -> list[str]:
 
 
 def _sides(base: Sequence[Report], head: Sequence[Report]) -> Iterator[tuple[Side, Side]]:
-    for rank in range(min(len(ranks(report)) for report in (*base, *head))):
-        before, after = ([account_of(report, rank) for report in side] for side in (base, head))
-        if all(account is not None for account in (*before, *after)):
-            yield side_of([a for a in before if a]), side_of([a for a in after if a])
+    for known in shared_accounts([*base, *head]):
+        yield side_of(known[: len(base)]), side_of(known[len(base) :])
 
 
 def _unshaped(report: Report) -> bool:

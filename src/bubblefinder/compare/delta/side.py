@@ -12,7 +12,7 @@ import numpy as np
 from bubblefinder.compare.metrics import ranks
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -99,6 +99,14 @@ def account_of(report: Report, rank: int) -> Account | None:
     mine = ranks(report)[rank]
     found = (a for a in report.detail.accounts if (a.gpu, a.pid) == (mine.gpu, mine.pid) and a.steps == mine.count)
     return next(found, None)
+
+
+def shared_accounts(reports: Sequence[Report]) -> Iterator[list[Account]]:
+    """Yield the accounts of every rank that all reports have one of, in the order of the reports."""
+    for rank in range(min((len(ranks(report)) for report in reports), default=0)):
+        known = [account for report in reports if (account := account_of(report, rank))]
+        if len(known) == len(reports):
+            yield known
 
 
 def side_of(accounts: Sequence[Account]) -> Side:

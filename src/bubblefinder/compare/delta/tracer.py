@@ -7,8 +7,8 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Final
 
 from bubblefinder.compare.delta.front import SEEN_NS, held_back, later_ns, overlap_changed
-from bubblefinder.compare.delta.side import Side, account_of, side_of
-from bubblefinder.compare.metrics import Measure, Where, measure, ranks
+from bubblefinder.compare.delta.side import Side, account_of, shared_accounts, side_of
+from bubblefinder.compare.metrics import Key, Measure, measure, ranks
 from bubblefinder.compare.noise import HOST_BOUND_SHARE, waiting_of
 
 if TYPE_CHECKING:
@@ -30,8 +30,6 @@ _SHARES: Final = {
 
 WORTH: Final = 0.005
 """Of a step; half of what is ever called a difference."""
-
-Key = tuple[str, "Where"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,14 +54,7 @@ class Delay:
 
 def delays_of(base: Sequence[Report], head: Sequence[Report]) -> list[Delay]:
     """Return the delay of every rank that all captures have an account of."""
-    everyone = [*base, *head]
-    delays = []
-    for rank in range(min((len(ranks(report)) for report in everyone), default=0)):
-        accounts = [account_of(report, rank) for report in everyone]
-        known = [side_of([account]) for account in accounts if account]
-        if len(known) == len(everyone):
-            delays.append(_delay(known, len(base)))
-    return delays
+    return [_delay([side_of([one]) for one in known], len(base)) for known in shared_accounts([*base, *head])]
 
 
 def _delay(sides: Sequence[Side], bases: int) -> Delay:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from bubblefinder.render.kit.figure import Figure, axis, class_marker, label, layout, ms
 from bubblefinder.render.kit.palette import ROLE_COLOURS, token
 from bubblefinder.render.kit.step_chart import step_chart
+from bubblefinder.report.model import mean_of
 from bubblefinder.report.sentences import class_label
 from bubblefinder.timeline.model import LEDGER_CLASSES
 from bubblefinder.units import duration
@@ -42,9 +43,9 @@ def figures(report: Report) -> dict[str, Figure]:
 
 def ledger_known(per_step: Mapping[str, Stats]) -> bool:
     """Say whether the classes that were measured add up to the step: they don't where graph work went unseen."""
-    whole = per_step["duration"].mean if "duration" in per_step else None
-    parts = sum(per_step[name].mean or 0 for name in LEDGER_CLASSES if name in per_step)
-    return bool(whole) and abs(parts - (whole or 0)) < 1
+    whole = mean_of(per_step, "duration") or 0
+    parts = sum(mean_of(per_step, name) or 0 for name in LEDGER_CLASSES)
+    return whole > 0 and abs(parts - whole) < 1
 
 
 def marks(figure: Figure) -> int:

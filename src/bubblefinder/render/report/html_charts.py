@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 from bubblefinder.render.kit.bars import WIDTH, Segment, lay_out, segment
 from bubblefinder.render.report.charts import ledger_known
 from bubblefinder.report.many import ranks_shown
+from bubblefinder.report.model import mean_of
 from bubblefinder.report.prediction_sentences import is_handed_on
 from bubblefinder.report.sentences import CLASS_MEANINGS, class_label, plain
 from bubblefinder.report.verdict import is_here, leading_finding, row_leads
@@ -162,7 +163,7 @@ def rank_bars(report: Report) -> list[tuple[Segment, ...]]:
 
 
 def _mean_step(per_step: Mapping[str, Stats], scale: float) -> tuple[Segment, ...]:
-    means = ((name, class_label(name), per_step[name].mean or 0) for name in LEDGER_CLASSES if name in per_step)
+    means = ((name, class_label(name), mean_of(per_step, name) or 0) for name in LEDGER_CLASSES)
     return lay_out((part for part in means if part[2]), scale)
 
 

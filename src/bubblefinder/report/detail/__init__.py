@@ -8,12 +8,10 @@ from bubblefinder.report.charts import Detail
 from bubblefinder.report.detail import kernels, tables, timelines
 from bubblefinder.report.detail.account import accounts
 from bubblefinder.report.detail.windows import decode_windows, rank_of
-from bubblefinder.timeline.model import CaptureMode, Timeline
+from bubblefinder.timeline.model import CaptureMode
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    import polars as pl
 
     from bubblefinder.pipeline import Analysis
     from bubblefinder.timeline.rank import Rank
@@ -41,6 +39,7 @@ def detail(
     idle, dropped = tables.idle_spans(timeline, drawn)
     counted = decode.gather_every(-(-len(decode) // MOST_STEPS))
     pieces = tables.idle_pieces(timeline, counted, drawn)
+    read_shapes = timeline.trace.launch_shapes if launch_shapes else None
     work = kernels.decode_operations(timeline, steps, counted, drawn)
     return Detail(
         gaps=tables.gap_rows(timeline, steps, pieces, len(counted)),
@@ -54,10 +53,5 @@ def detail(
         launches_per_step=tables.launches_per_step(timeline, decode, drawn),
         pdl_overlap_share=kernels.overlap_share(work),
         timelines=timelines.step_timelines(analysis, decode, drawn),
-        accounts=accounts(timeline, steps, analysis.causes, _shapes(timeline) if launch_shapes else None),
+        accounts=accounts(timeline, steps, analysis.causes, read_shapes() if read_shapes else None),
     )
-
-
-def _shapes(timeline: Timeline) -> pl.DataFrame | None:
-    read = timeline.trace.launch_shapes
-    return read() if read else None
