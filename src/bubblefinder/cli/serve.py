@@ -75,7 +75,8 @@ def serve(
         )
     listener = _bound(host, port)
     try:
-        from bubblefinder.web.server import serve as run
+        from bubblefinder.web.server import run
+        from bubblefinder.web.service import Service
     except ImportError as error:
         raise UsageError(
             "the web page needs packages that are not installed",
@@ -93,7 +94,7 @@ def serve(
     if not no_open:
         threading.Thread(target=webbrowser.open, args=(url,), daemon=True).start()
     os.umask(0o077)
-    run(listener, data or _default_folder(), limits, token, proxy or ())
+    run([listener], Service(data or _default_folder(), limits, token=token), limits, proxy or ())
 
 
 def _bound(host: str, port: int) -> socket.socket:

@@ -53,8 +53,9 @@ class Scrubber:
             "text": self.text,
             "code": code,
             "thread": lambda text: text if THREADS.fullmatch(text) else "",
-            "diagnostic": self._diagnostic,
-            "serial": self._serial,
+            # What the profiler says of its records; what else it says tells of programs and machines.
+            "diagnostic": lambda text: self.text(telling(text) or ""),
+            "serial": lambda text: self._serials.setdefault(text, f"GPU-{len(self._serials)}"),
             "word": lambda text: text if _WORD.fullmatch(text) else "",
             "model": lambda text: text if _MODEL.fullmatch(text) else "",
             "fact": lambda text: text if FACTS.fullmatch(text) else "",
@@ -70,14 +71,6 @@ class Scrubber:
         for pattern, instead in _MARKS:
             text = pattern.sub(instead, text)
         return self._personal.sub("<name>", text) if self._personal else text
-
-    def _diagnostic(self, text: str) -> str:
-        """Return what the profiler says of its records; what else it says tells of programs and machines."""
-        return self.text(telling(text) or "")
-
-    def _serial(self, text: str) -> str:
-        """Return a number instead of a serial, the same wherever that serial stands."""
-        return self._serials.setdefault(text, f"GPU-{len(self._serials)}")
 
 
 def code(text: str) -> str:

@@ -100,7 +100,7 @@ def _write(target: Path, source: Source, part: Trace, *, scrub: bool) -> None:
         for kept in kept_rows(source, part):
             texts |= _copy(database, source, kept, scrubber)
         if part.part:
-            _write_part(database, part.part, scrubber)
+            _write_part(database, part.part, scrubber, source)
         known = source.strings(texts).texts.items()
         rows = ((number, scrubber.clean(texts[number], text) if scrubber else text) for number, text in known)
         database.executemany(f"INSERT INTO {STRING_IDS} VALUES (?, ?)", rows)
@@ -155,7 +155,7 @@ def _noted(
         yield row
 
 
-def _write_part(database: sqlite3.Connection, part: Part, scrubber: Scrubber | None) -> None:
+def _write_part(database: sqlite3.Connection, part: Part, scrubber: Scrubber | None, source: Source) -> None:
     """Write what the whole capture showed of the part."""
     whole = pl.DataFrame({"mode": [part.mode], "origin_ns": [part.origin_ns], "left_out_ns": [part.left_out_ns]})
     for table, frame in ((PART, whole), (PART_RANKS, part.ranks), (PART_STEPS, part.steps), (PART_ROLES, part.roles)):
@@ -163,11 +163,7 @@ def _write_part(database: sqlite3.Connection, part: Part, scrubber: Scrubber | N
         layout = [StoredColumn(column.source, "TEXT" if column.is_text else "INTEGER") for column in table.columns]
         rows: Iterable[tuple[object, ...]] = frame.select(column.name for column in table.columns).iter_rows()
         if scrubber:
-            cleaned = [kinds[column.name].kind for column in layout]
-            rows = (
-                tuple(scrubber.clean(kind, value) if kind else value for value, kind in zip(row, cleaned, strict=True))
-                for row in rows
-            )
+            rows = _scrubbed(rows, [kinds[column.name] for column in layout], scrubber, source)
         _insert(database, table.name, layout, rows)
 
 

@@ -31,7 +31,6 @@ class Bodies:
     """
 
     def __init__(self, app: ASGIApp, limits: Limits) -> None:
-        """Wrap an application."""
         self._app = app
         self._limits = limits
         self._lingering = 0

@@ -27,7 +27,6 @@ class Comparer:
     """Compares runs; nothing of a comparison is kept, so that deleting a run deletes all of it."""
 
     def __init__(self, store: Store, folder: DataFolder, limits: Limits, worker: Sequence[str] = WORKER) -> None:
-        """Prepare to compare."""
         self._store = store
         self._folder = folder
         self._limits = limits

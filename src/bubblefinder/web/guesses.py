@@ -26,7 +26,6 @@ class Guesses:
     """What is held against each address; old and small debts are forgotten, so that memory is bounded."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        """Begin with nothing against anybody."""
         self._clock = clock
         self._debts: dict[str, float] = {}
         self._signing_in: dict[str, int] = {}

@@ -46,14 +46,13 @@ class Attempt:
 
 
 class Jobs:
-    """Works off the queue, `limits.jobs` runs at a time.
+    """Works off the queue, `limits.jobs` runs at a time, once `run` is awaited.
 
     Whatever happens to a worker, to the disk or to the server, a run is queued, running, or settled: the store
     says so before and after each job, and the folder of reports is renamed into place whole.
     """
 
     def __init__(self, store: Store, folder: DataFolder, limits: Limits, worker: Sequence[str] = WORKER) -> None:
-        """Prepare the queue; nothing runs before `run`."""
         self._store = store
         self._folder = folder
         self._limits = limits

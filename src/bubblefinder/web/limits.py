@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import errno
 from dataclasses import dataclass
+from typing import Final
 
 from bubblefinder.errors import InputError, UsageError
 
 GIB = 1 << 30
 MIB = 1 << 20
+NO_ROOM: Final = {errno.ENOSPC, errno.EDQUOT}
+"""What an OSError says of a disk that is full."""
 LEAST_TOKEN = 16
 """Characters: what `openssl rand -hex 8` gives, too many to try at the pace that guesses are held to."""
 
@@ -78,7 +82,6 @@ class RefusedError(InputError):
     """A request that the server turns down, with its HTTP status."""
 
     def __init__(self, status: int, message: str, *, hint: str = "") -> None:
-        """Keep the status beside the message."""
         super().__init__(message, hint=hint)
         self.status = status
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
+from bubblefinder.compare.trend import MOST_RUNS
 from bubblefinder.web.answers import kept, of_runs
 from bubblefinder.web.api import shown
 from bubblefinder.web.bodies import fields_of
@@ -20,7 +21,7 @@ from bubblefinder.web.safety import address, same, session
 from bubblefinder.web.service import Service, service
 from bubblefinder.web.shelf import SORTS
 from bubblefinder.web.store import OPEN_STATES
-from bubblefinder.web.trend import METRICS, MOST_RUNS, Chart, Move, Point, chart, commits, moves, words
+from bubblefinder.web.trend import METRICS, Move, Point, chart, commits, moves, words
 from bubblefinder.web.uploads import said
 from bubblefinder.web.worker import BODY, WAITING
 
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
     from collections.abc import Hashable, Sequence
 
     from starlette.requests import Request
+
+    from bubblefinder.render.kit.chart import Chart
 
 
 PER_PAGE: Final = 50

@@ -49,7 +49,6 @@ class Pieced(Response):
     """An answer made of pieces."""
 
     def __init__(self, pieces: Sequence[Piece], media_type: str) -> None:
-        """Put an answer together."""
         self.pieces = pieces
         super().__init__(b"".join([one.plain for one in pieces]), media_type=media_type)
 
@@ -61,10 +60,9 @@ class Pieced(Response):
 
 
 class Kept:
-    """The latest of what was made, by what it is, while what it was made from stays; bounded, whatever is asked."""
+    """The latest `most` that were made, by what they are, while what they were made from stays; their bytes are bounded."""
 
     def __init__(self, most: int) -> None:
-        """Begin with nothing, and keep so many things at most."""
         self._most = most
         self._kept: dict[tuple[str, ...], tuple[object, Any, int]] = {}
         self._bytes = 0
@@ -92,7 +90,6 @@ class Pieces(Kept):
     """The latest pieces by what they are and what they were made from, so that a change costs what it changes."""
 
     def __init__(self) -> None:
-        """Begin with none."""
         super().__init__(_MOST)
 
     def of(self, key: tuple[str, ...], made_from: tuple[object, ...], make: Callable[..., T]) -> T:

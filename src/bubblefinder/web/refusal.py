@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import errno
 import logging
 from typing import TYPE_CHECKING, Final, cast
 
 from starlette.responses import JSONResponse
 
-from bubblefinder.web.limits import RefusedError, disk_full
+from bubblefinder.web.limits import NO_ROOM, RefusedError, disk_full
 from bubblefinder.web.render import page
 from bubblefinder.web.store import is_out_of_room
 
@@ -19,7 +18,6 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
-_NO_ROOM: Final = {errno.ENOSPC, errno.EDQUOT}
 _log = logging.getLogger(__name__)
 _TITLES: Final = {
     410: "Not here any more",
@@ -57,7 +55,7 @@ async def on_http_error(request: Request, error: Exception) -> Response:
 
 async def on_broken_disk(request: Request, error: Exception) -> Response:
     """Answer what the disk or the database refused."""
-    full = error.errno in _NO_ROOM if isinstance(error, OSError) else is_out_of_room(cast("sqlite3.Error", error))
+    full = error.errno in NO_ROOM if isinstance(error, OSError) else is_out_of_room(cast("sqlite3.Error", error))
     _log.error("%s %s: %s", request.method, request.url.path, error)
     hint = "See the server's log."
     return refusal(request, disk_full() if full else RefusedError(500, "The server's disk failed.", hint=hint))

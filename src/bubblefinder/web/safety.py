@@ -55,7 +55,6 @@ class Safety:
     """
 
     def __init__(self, app: ASGIApp, *, token: str | None, guesses: Guesses) -> None:
-        """Wrap an application."""
         self._app = app
         self._token = token
         self._guesses = guesses

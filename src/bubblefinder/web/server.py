@@ -9,30 +9,18 @@ import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
 from bubblefinder.web.app import create_app
-from bubblefinder.web.service import Service
 
 if TYPE_CHECKING:
     import asyncio
     import socket
     from collections.abc import Sequence
-    from pathlib import Path
 
     from bubblefinder.web.limits import Limits
-
-
-def serve(
-    listener: socket.socket, root: Path, limits: Limits, token: str | None = None, proxies: Sequence[str] = ()
-) -> None:
-    """Serve a data folder on a bound socket until interrupted; `proxies` are addresses whose word on others is taken.
-
-    Raises:
-        UsageError: the folder or the token can't be used, or another server uses the folder.
-    """
-    run([listener], Service(root, limits, token=token), limits, proxies)
+    from bubblefinder.web.service import Service
 
 
 def run(listeners: Sequence[socket.socket], service: Service, limits: Limits, proxies: Sequence[str] = ()) -> None:
-    """Serve a service on bound sockets until interrupted."""
+    """Serve a service on bound sockets until interrupted; `proxies` are addresses whose word on others is taken."""
     config = uvicorn.Config(
         create_app(service),
         http=Patient,

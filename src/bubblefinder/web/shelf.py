@@ -70,13 +70,12 @@ SORTS: Final[dict[str, Callable[[StoredRun], Any] | None]] = {
 
 
 class Shelf:
-    """All runs without their metrics, in order of arrival, the finished ones by label too.
+    """All runs without their metrics, given and kept in order of arrival, the finished ones by label too.
 
     Each takes about 1 KiB. Their reports take a thousand times as much of the disk, whose limit bounds them.
     """
 
     def __init__(self, runs: Iterable[StoredRun]) -> None:
-        """Hold runs, given in order of arrival."""
         self._runs: dict[str, StoredRun] = {}
         self._texts: dict[str, str] = {}
         self._arrived: dict[str, int] = {}

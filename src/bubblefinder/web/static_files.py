@@ -47,14 +47,10 @@ def _known() -> frozenset[str]:
     return frozenset({_STYLE, *_SCRIPTS, *(path.name for path in STATIC.iterdir() if path.suffix in _TYPES)})
 
 
+@cache
 def _file(name: str) -> _File:
     if name not in _known():
         raise RefusedError(404, "There is nothing at this address.", hint="See the list of runs.")
-    return _packed(name)
-
-
-@cache
-def _packed(name: str) -> _File:
     plain = _plain(name)
     tag = f'"{hashlib.sha256(plain).hexdigest()[:32]}"'
     return _File(plain, gzip.compress(plain, mtime=0), tag, _TYPES[name[name.rindex(".") :]])

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Final
 from bubblefinder.compare.metrics import METRICS as KNOWN
 from bubblefinder.compare.noise import Setting
 from bubblefinder.compare.sentences import value
-from bubblefinder.compare.trend import MOST_RUNS
 from bubblefinder.compare.trend import moves as found
 from bubblefinder.render.kit.chart import WIDTH, Chart
 from bubblefinder.render.kit.chart import chart as draw
@@ -20,8 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from bubblefinder.web.shelf import StoredRun
-
-__all__ = ["METRICS", "MOST_RUNS", "Chart", "Move", "Point", "chart", "commits", "moves", "words"]
 
 METRICS: Final = {
     metric: KNOWN[metric].meaning.rstrip(".")

@@ -6,7 +6,7 @@ import secrets
 import shutil
 import sqlite3
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import IO, TYPE_CHECKING, Final
 
 from starlette.concurrency import run_in_threadpool
@@ -71,7 +71,6 @@ class Intake:
     """Lets files in while there is room for them."""
 
     def __init__(self, store: Store, folder: DataFolder, limits: Limits) -> None:
-        """Prepare to receive."""
         self._store = store
         self._folder = folder
         self._limits = limits
@@ -129,14 +128,7 @@ class Intake:
                 415, "This is a report of Nsight Systems, and the server has no nsys to export it.",
                 hint="Export it yourself: nsys export --type sqlite REPORT.nsys-rep",
             )  # fmt: skip
-        run = StoredRun(
-            id=new_id(),
-            name=wanted.name,
-            label=wanted.label,
-            commit=wanted.commit,
-            baseline=wanted.baseline,
-            size_bytes=incoming.size_bytes,
-        )
+        run = StoredRun(id=new_id(), **asdict(wanted), size_bytes=incoming.size_bytes)
         try:
             self._folder.adopt(run.id, incoming.path)
             self._store.add(run)

@@ -7,7 +7,6 @@ to stdout, one line of JSON each.
 
 from __future__ import annotations
 
-import errno
 import gzip
 import json
 import os
@@ -21,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from bubblefinder.errors import EXIT_INPUT, BubblefinderError
 from bubblefinder.memory import collect_seldom
-from bubblefinder.web.limits import Limit
+from bubblefinder.web.limits import NO_ROOM, Limit
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -40,7 +39,6 @@ WAITING: Final = "waiting"
 """Beside the metrics of a run: the share of a step in which the GPU waited for the host, on which noise depends."""
 _NAMED: Final = 3
 _GONE: Final = 70
-_NO_ROOM: Final = {errno.ENOSPC, errno.EDQUOT}
 _COLUMNAR: Final = 8
 """How much longer a SQLite export is than the same capture in compressed columns: tables and .nsys-rep."""
 
@@ -97,7 +95,7 @@ def main() -> int:
         tell(memory=True)
         return EXIT_INPUT
     except OSError as error:
-        if error.errno not in _NO_ROOM:
+        if error.errno not in NO_ROOM:
             raise
         tell(disk=True)
         return EXIT_INPUT
