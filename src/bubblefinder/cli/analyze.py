@@ -33,7 +33,6 @@ from bubblefinder.cli.arguments import (
     UntracedStep,
     Verbose,
     Window,
-    load_and_analyze,
     overhead_source,
     parse_meta,
     parse_severity,
@@ -47,9 +46,8 @@ from bubblefinder.errors import EXIT_GATE, EXIT_OK
 from bubblefinder.units import plural, printable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
-    from bubblefinder.fleet.analyse import Analysed
     from bubblefinder.report.build import Options
 
 _Select = Annotated[list[str] | None, typer.Option(metavar="RULE", help="Only these rules or packs. May be repeated.")]
@@ -119,33 +117,31 @@ def analyze(
     failing, form = parse_severity(fail_on), "json" if json else output_format
     captures = several(traces)
     outputs = Outputs("fleet" if captures else "report", form, output, quiet=quiet)
-    asked_window, asked_steps, asked_meta = parse_window(window), parse_steps(steps), parse_meta(meta)
-
-    def options() -> Options:
-        from bubblefinder.report.build import Options
+    with stages(quiet=quiet):
+        from bubblefinder.report.build import Options, analyze_trace
         from bubblefinder.report.model import Run
         from bubblefinder.rules.config import find_config, load_config
         from bubblefinder.trace.open import open_trace
 
         config = load_config(find_config(Path.cwd()))
-        return Options(
+        options = Options(
             gpu=gpu,
             pid=pid,
-            window=asked_window,
-            steps=asked_steps,
+            window=parse_window(window),
+            steps=parse_steps(steps),
             step_by=step_by,
+            run=Run(label=label, commit=commit, meta=parse_meta(meta)),
             rules=config.override(select=select or (), ignore=ignore or (), rules=rules or ()),
-            run=Run(label=label, commit=commit, meta=asked_meta),
             overhead=overhead_source(reference, untraced_step_ms, (tpot_ms, accept_length), calibration),
             economics=question(
                 model, (tp, context, batch, draft_steps, draft_tokens), bandwidth, bench or (), accept_length
             ),
             names_from=open_trace(names_from) if names_from else None,
         )
-
     if captures:
-        raise typer.Exit(_several(captures, options(), failing, outputs, quiet=quiet, verbose=verbose > 0))
-    report = load_and_analyze(traces[0], options, quiet=quiet)
+        raise typer.Exit(_several(captures, options, failing, outputs, quiet=quiet, verbose=verbose > 0))
+    with stages(quiet=quiet) as progress:
+        report = analyze_trace(open_trace(traces[0], progress=progress), options, progress=progress)
     outputs.emit(report, url=report_url, verbose=verbose > 0)
     refuse_unseen(report)
     if any(finding.severity in failing for finding in report.findings):
@@ -165,12 +161,15 @@ def _several(
 
     Findings of the severities `failing` fail a capture; `verbose` prints the whole report of each with its line.
     """
-    from bubblefinder.fleet.analyse import side_by_side
+    from bubblefinder.fleet.analyse import analyse, side_by_side
     from bubblefinder.render.fleet import line, sheet
     from bubblefinder.report.json import decode
 
     done = []
-    for one in _analysed(paths, options, quiet=quiet):
+    for place, path in enumerate(paths, 1):
+        with stages(quiet=quiet) as progress:
+            progress(f"{path.name} ({place} of {len(paths)})")
+            one = analyse(str(path), options)
         done.append(one)
         outputs.tell(line(one), decode(one.report) if verbose and one.report else None)
     fleet = side_by_side(done)
@@ -181,13 +180,3 @@ def _several(
         names = ", ".join(printable(path, 200) for path in gated)
         typer.echo(f"{plural(len(gated), 'capture')} with findings that --fail-on is for: {names}", err=True)
     return max(EXIT_GATE if gated else EXIT_OK, *(one.code for one in done))
-
-
-def _analysed(paths: Sequence[Path], options: Options, *, quiet: bool) -> Iterator[Analysed]:
-    from bubblefinder.fleet.analyse import analyse
-
-    for place, path in enumerate(paths, 1):
-        with stages(quiet=quiet) as progress:
-            progress(f"{path.name} ({place} of {len(paths)})")
-            done = analyse(str(path), options)
-        yield done

@@ -12,13 +12,12 @@ from bubblefinder.errors import CannotAnswerError, UsageError
 from bubblefinder.units import NS_PER_MS, parse_time
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
     from datetime import date
 
     from bubblefinder.compare.scenario import Results
     from bubblefinder.economics.bench import Bench as BenchRun
     from bubblefinder.overhead.model import Source
-    from bubblefinder.report.build import Options
     from bubblefinder.report.economics_build import Question
     from bubblefinder.report.model import Report
 
@@ -202,18 +201,6 @@ def refuse_unseen(report: Report) -> None:
             hint="export the .nsys-rep again with Nsight Systems 2024.2 or newer, "
             "or capture with --cuda-graph-trace=node",
         )
-
-
-def load_and_analyze(path: Path, options: Callable[[], Options], *, quiet: bool) -> Report:
-    """Return the report on the capture at `path`, showing progress; `options` refuses before it is read."""
-    from bubblefinder.cli.output import stages
-
-    with stages(quiet=quiet) as progress:
-        asked = options()
-        from bubblefinder.report.build import analyze_trace
-        from bubblefinder.trace.open import open_trace
-
-        return analyze_trace(open_trace(path, progress=progress), asked, progress=progress)
 
 
 def load_all(paths: Sequence[Path], *, quiet: bool, launch_shapes: bool = False) -> list[Report]:

@@ -20,7 +20,9 @@ from bubblefinder.cli.arguments import (
     parse_meta,
 )
 from bubblefinder.cli.output import Outputs, say
-from bubblefinder.errors import EXIT_GATE
+from bubblefinder.compare.store import open_store
+from bubblefinder.errors import EXIT_GATE, UsageError
+from bubblefinder.units import plural
 
 if TYPE_CHECKING:
     from bubblefinder.compare.history import PastRun
@@ -44,7 +46,6 @@ def add(
     from bubblefinder.compare.history import AGAIN
     from bubblefinder.compare.history import add as store
     from bubblefinder.compare.source import labelled
-    from bubblefinder.compare.store import open_store
     from bubblefinder.report.model import DEFINITIONS
 
     told = parse_meta(meta)
@@ -63,7 +64,6 @@ def add(
 def list_runs(file: HistoryFile = HISTORY, label: Only = None) -> None:
     """List the runs, oldest first."""
     from bubblefinder.compare.history import runs
-    from bubblefinder.compare.store import open_store
 
     with open_store(file) as database:
         found = runs(database, label)
@@ -80,7 +80,6 @@ def show(number: Number, file: HistoryFile = HISTORY) -> None:
     from bubblefinder.compare.limit_syntax import format_limit
     from bubblefinder.compare.metrics import METRICS
     from bubblefinder.compare.sentences import place
-    from bubblefinder.compare.store import open_store
     from bubblefinder.render.kit.sheet import Table
     from bubblefinder.render.kit.text import draw, page_width
     from bubblefinder.report.sentences import plain
@@ -108,7 +107,6 @@ def trend(
     quiet: Quiet = False,
 ) -> None:
     """Draw a metric over time. Say since which run it moved, and what else changed with it."""
-    from bubblefinder.compare.store import open_store
     from bubblefinder.compare.trend import trend as find
 
     outputs = Outputs("trend", output_format, output, quiet=quiet)
@@ -121,7 +119,6 @@ def trend(
 def accept(number: Number, file: HistoryFile = HISTORY) -> None:
     """Take a run as the new normal: the baseline begins with it."""
     from bubblefinder.compare.history import accept as take
-    from bubblefinder.compare.store import open_store
 
     with open_store(file, write=True) as database:
         _say(_line(take(database, number)))
@@ -134,8 +131,6 @@ def prune(
 ) -> None:
     """Delete old runs."""
     from bubblefinder.compare.history import prune as delete
-    from bubblefinder.compare.store import open_store
-    from bubblefinder.units import plural
 
     with open_store(file, write=True) as database:
         typer.echo(f"{plural(delete(database, keep), 'run')} deleted")
@@ -149,8 +144,6 @@ def export(
 ) -> None:
     """Print every value of every run, one a line."""
     from bubblefinder.compare.history import COLUMNS, records
-    from bubblefinder.compare.store import open_store
-    from bubblefinder.errors import UsageError
     from bubblefinder.render.kit import csv
     from bubblefinder.report import json
 
@@ -162,7 +155,6 @@ def export(
 
 
 def _say(line: str) -> None:
-
     say(line, " " * 7)
 
 

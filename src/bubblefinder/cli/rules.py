@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bubblefinder.errors import EXIT_GATE, UsageError
+from bubblefinder.units import plural
 
 if TYPE_CHECKING:
     from bubblefinder.rules.config import Config
@@ -71,7 +72,6 @@ def check(
     from bubblefinder.rules.model import Pack
     from bubblefinder.rules.packs import read_pack
     from bubblefinder.rules.suggest import FileError
-    from bubblefinder.units import plural
 
     found = _files(files)
     if not found:
@@ -100,7 +100,6 @@ def run_cases(
     """Run the drawn cases of rules: all, or those named. Exit 1 if a rule doesn't do what they say, or has none."""
     from bubblefinder.rules.cases import complaints, read_cases, untested
     from bubblefinder.rules.packs import load_packs, own_rules
-    from bubblefinder.units import plural
 
     files = [read_cases(path) for path in _files(cases or [Path("tests/cases")])]
     own = _config(folders).rules
@@ -132,20 +131,14 @@ def functions(
     """
     import json
 
+    from bubblefinder.render.formats import write_whole
     from bubblefinder.rules.functions import functions_trace
 
     text = json.dumps(functions_trace(_packs(folders), wanted or ()), indent=1) + "\n"
     if output is None:
         typer.echo(text, nl=False)
     else:
-        _write(output, text)
-
-
-def _write(path: Path, text: str) -> None:
-    try:
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise UsageError(f"{path}: {error.strerror or error}", hint="name a file that can be written") from error
+        write_whole(output, text.encode())
 
 
 def _files(paths: list[Path]) -> list[Path]:

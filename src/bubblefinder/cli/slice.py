@@ -9,6 +9,7 @@ import typer
 
 from bubblefinder.cli.arguments import Capture, StepBy, Steps, Window, parse_steps, parse_window
 from bubblefinder.cli.output import stages
+from bubblefinder.units import plural
 
 
 def slice(  # noqa: A001 - the command's name
@@ -30,7 +31,6 @@ def slice(  # noqa: A001 - the command's name
     """
     from bubblefinder.pipeline import Analysis
     from bubblefinder.share.slice import check_target, write_slice
-    from bubblefinder.units import plural
 
     asked_window, asked_steps = parse_window(window), parse_steps(steps)
     check_target(out, force=force)

@@ -60,7 +60,7 @@ class Pieced(Response):
 
 
 class Kept:
-    """The latest `most` that were made, by what they are, while what they were made from stays; their bytes are bounded."""
+    """The latest `most` that were made, while what they were made from stays; their bytes are bounded."""
 
     def __init__(self, most: int) -> None:
         self._most = most

@@ -160,7 +160,7 @@ def test_a_disk_that_fills_up_is_told(tmp_path: Path) -> None:
     upload.write_bytes(gzip.compress(bytes(8 << 20)))
     limit = Limit(memory_bytes=4 << 30, file_bytes=1 << 20, seconds=60)
     script = "import signal, sys; signal.signal(signal.SIGXFSZ, signal.SIG_IGN); from bubblefinder.web import worker;"
-    script += "worker._NO_ROOM = {27}; sys.exit(worker.main())"
+    script += "worker.NO_ROOM = {27}; sys.exit(worker.main())"
     order = {"limit": asdict(limit), "analysis": asdict(analysis(upload, tmp_path))}
     with subprocess.Popen([sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdin is not None
