@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
@@ -62,11 +63,12 @@ def read_calibration(path: Path) -> Calibration:
         raise UsageError(f"{path.name}: {error}", hint=error.hint) from error
 
 
-def bundled_calibrations() -> list[Calibration]:
+@cache
+def bundled_calibrations() -> tuple[Calibration, ...]:
     """Return the calibrations that come with the product."""
     folder = files("bubblefinder.overhead") / "bundled"
     found = sorted((entry for entry in folder.iterdir() if entry.name.endswith(".json")), key=lambda entry: entry.name)
-    return [decode_calibration(entry.read_bytes()) for entry in found]
+    return tuple(decode_calibration(entry.read_bytes()) for entry in found)
 
 
 def likely_costs(timeline: Timeline, gpu: int) -> Costs | None:

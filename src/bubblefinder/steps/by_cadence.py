@@ -151,9 +151,11 @@ def _align(signatures: Signatures, found: Ints, period: int) -> Ints:
     accepted = [{int(symbol)} for symbol in found[start : start + period]]
     offset = -start % period
     phases = _walk(found, accepted, offset)
-    for symbol, place in _learn(signatures, found, phases, period).items():
-        accepted[place].add(symbol)
-    phases = _in_order(signatures, _walk(found, accepted, offset), period)
+    if learned := _learn(signatures, found, phases, period):
+        for symbol, place in learned.items():
+            accepted[place].add(symbol)
+        phases = _walk(found, accepted, offset)
+    phases = _in_order(signatures, phases, period)
     return _by_id(signatures.ids, _by_kind(signatures, phases, period), period)
 
 

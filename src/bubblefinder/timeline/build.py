@@ -12,7 +12,7 @@ import polars as pl
 
 from bubblefinder.errors import CannotAnswerError, InternalError
 from bubblefinder.intervals import NEVER, Cover, Ints, begin_and_end, either, empty, union_of
-from bubblefinder.lookup import ByThread, column_of, each_once, kept, where
+from bubblefinder.lookup import ByThread, column_of, different, each_once, kept, where
 from bubblefinder.timeline import gaps as gaps_module
 from bubblefinder.timeline.launches import (
     blocking_copies,
@@ -22,7 +22,7 @@ from bubblefinder.timeline.launches import (
     launch_leads,
     repeated_correlations,
 )
-from bubblefinder.timeline.model import CaptureMode, Device, Timeline
+from bubblefinder.timeline.model import CaptureMode, Device, Timeline, on_gpu
 from bubblefinder.timeline.notes import settled, stack_walked, timeline_notes
 from bubblefinder.timeline.outlived import outlived
 from bubblefinder.timeline.ranges import Ranges, user_ranges
@@ -87,10 +87,7 @@ def build_timeline(trace: Trace) -> Timeline:
     replays, replay_index = find_replays(runs)
     operations = operations.hstack([replay_index[joined.of]])
     launches = Launches(joined.of, runs, calls, expected)
-    found = [
-        _analyse(gpu, trace, operations, launches, replays)
-        for gpu in column_of(runs, "gpu").unique(maintain_order=True)
-    ]
+    found = [_analyse(gpu, trace, operations, launches, replays) for gpu in different(column_of(runs, "gpu")).sort()]
     runs = runs.hstack([operations["blocking"][runs["first"]]])
     devices = tuple(gpu.device for gpu in found)
     walked = trace.names_from is None and stack_walked(calls)
@@ -140,8 +137,9 @@ def _check_ranks(trace: Trace, runs: pl.DataFrame) -> None:
 
 def _usable(operations: pl.DataFrame) -> pl.DataFrame:
     """Leave out GPUs on which nothing took any time."""
-    took_time = column_of(operations, "gpu").filter(operations["end_ns"] > operations["start_ns"]).unique()
-    if len(took_time) == column_of(operations, "gpu").n_unique():
+    gpus = column_of(operations, "gpu")
+    took_time = different(gpus.filter(operations["end_ns"] > operations["start_ns"]))
+    if len(took_time) == len(different(gpus)):
         return operations
     return operations.filter(pl.col("gpu").is_in(took_time.implode()))
 
@@ -260,7 +258,8 @@ def _device(
 
 
 def _with_run_ahead(device: Device, leads: pl.DataFrame) -> Device:
-    mine = kept(leads, (column_of(leads, "gpu") == device.gpu) & ~leads["blocking"])["lead_ns"].drop_nulls()
+    rows = on_gpu(leads, device.gpu)
+    mine = kept(rows, ~rows["blocking"])["lead_ns"].drop_nulls()
     return replace(device, run_ahead_share=float(np.mean(mine.to_numpy() > 0)) if len(mine) else None)
 
 

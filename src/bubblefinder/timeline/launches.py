@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from bubblefinder.intervals import LONG_AGO, one_of
-from bubblefinder.lookup import again, column_of, joint_keys, places, positions, repeated, taken, where
+from bubblefinder.lookup import again, column_of, different, joint_keys, places, positions, repeated, taken, where
 from bubblefinder.timeline.apis import CallRole, call_roles
 from bubblefinder.trace.model import MEMCPY
 
@@ -34,7 +34,7 @@ _TO_HOST: Final = (2, 4)
 
 def classify_calls(calls: pl.DataFrame, names: Mapping[int, str], graph_nodes: pl.DataFrame) -> pl.DataFrame:
     """Add `api`, `role` and `captured` (issued while its thread was capturing a stream) to the calls."""
-    used = calls["name"].unique().drop_nulls().to_list()
+    used = different(calls["name"]).sort().to_list()
     known = call_roles({name: names[name] for name in used if name in names})
     lookup = pl.DataFrame(
         {
@@ -89,8 +89,9 @@ def repeated_correlations(calls: pl.DataFrame) -> pl.Series:
 
 def _keys(runs: pl.DataFrame, calls: pl.DataFrame) -> list[str]:
     """Return what names a launch: joining by two columns takes far longer, and mostly there is but one process."""
-    processes = pl.concat([column_of(runs, "process").unique(), column_of(calls, "process").unique()]).n_unique()
-    return list(_KEY) if processes > 1 else ["correlation"]
+    columns = [column_of(rows, "process") for rows in (runs, calls)]
+    several = len({process for column in columns for process in different(column)}) > 1
+    return list(_KEY) if several or any(column.null_count() for column in columns) else ["correlation"]
 
 
 def find_launches(runs: pl.DataFrame, calls: pl.DataFrame, ambiguous: pl.Series) -> pl.Series:
@@ -174,7 +175,7 @@ def blocked_calls(timeline: Timeline) -> Bools:
 
 def _reach(operations: pl.DataFrame) -> pl.Series:
     """Return when all operations before each on its GPU had ended; null for the first."""
-    if column_of(operations, "gpu").n_unique() <= 1:
+    if len(different(column_of(operations, "gpu"))) <= 1:
         return operations["end_ns"].cum_max().shift(1)
     return operations.select(pl.col("end_ns").cum_max().shift(1).over("gpu")).to_series()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from bubblefinder.lookup import again, column_of, joint_keys
+from bubblefinder.lookup import again, column_of, different, joint_keys
 from bubblefinder.trace import schema
 from bubblefinder.trace.info import gpu_names
 from bubblefinder.trace.model import QualityNote, pid_of
@@ -93,7 +93,7 @@ def _silent_processes(trace: Trace) -> Iterator[QualityNote]:
     """Say which processes launched work of which nothing was recorded, while others' work was."""
     launches = [number for number, name in trace.names.items() if "Launch" in name and "HostFunc" not in name]
     launching = column_of(trace.calls, "process").filter(trace.calls["name"].is_in(launches)).drop_nulls().unique()
-    silent = sorted(set(launching) - set(column_of(trace.operations, "process").unique()))
+    silent = sorted(set(launching) - set(different(column_of(trace.operations, "process"))))
     if silent and trace.operations.height:
         pids = ", ".join(str(pid_of(process)) for process in silent)
         message = f"processes launched GPU work of which nothing was recorded, so their GPUs are not shown: {pids}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from bubblefinder.lookup import column_of
+from bubblefinder.lookup import column_of, different
 from bubblefinder.trace.model import process_of
 
 if TYPE_CHECKING:
@@ -70,6 +70,6 @@ def _names(trace: Trace) -> Iterator[str]:
 def _threads_at_work(trace: Trace) -> Iterator[str]:
     """Yield the names of threads of processes that use CUDA: an export names all threads of the machine."""
     at_work = {
-        int(process) for frame in (trace.operations, trace.calls) for process in column_of(frame, "process").unique()
+        int(process) for frame in (trace.operations, trace.calls) for process in different(column_of(frame, "process"))
     }
     yield from (name for thread, name in trace.thread_names.items() if process_of(thread) in at_work)
