@@ -269,6 +269,15 @@ def test_a_long_graph_beside_more_pieces_of_other_steps_has_a_role_and_a_regime_
     assert {role.role for regime in steps.regimes for role in regime.roles} == {"decode"}
 
 
+def test_the_only_graph_of_a_step_decodes_though_no_range_says_so() -> None:
+    trace = analysis("vllm/ngram.graph").trace
+    found = find_steps(build_timeline(replace(trace, nvtx=trace.nvtx.clear(), part=None)))
+    steps = found.windows.filter(pl.col("excluded").is_null())["index"]
+    mine = found.replays.filter(pl.col("window_index").is_in(steps.implode()))
+    assert set(mine["role"]) == {"decode"}
+    assert found.confidence == "high"
+
+
 def test_walked_stacks_name_vllms_only_wait_and_price_nothing() -> None:
     (only,) = report("vllm/sync_chains.node").findings
     assert (only.rule, only.site.api, only.site.frame) == ("VLLM002", "cudaEventSynchronize", "THCPEvent_synchronize")

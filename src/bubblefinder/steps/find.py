@@ -2,27 +2,33 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import polars as pl
 
 from bubblefinder.errors import CannotAnswerError, UsageError
+from bubblefinder.intervals import last_before
 from bubblefinder.lookup import NOWHERE, taken
 from bubblefinder.steps.detect import detect
 from bubblefinder.steps.doubts import less_sure
 from bubblefinder.steps.kept import take_up
 from bubblefinder.steps.lane import lanes
 from bubblefinder.steps.model import (
+    CAPTURE_START,
     CONFIDENCES,
     METHODS,
     OTHER_WORK,
     PREFILL,
+    REGIME,
+    TAIL,
     WINDOWS,
     StepDetection,
     Steps,
     window_of_replays,
 )
+from bubblefinder.steps.roles import roles_of_strangers
 from bubblefinder.steps.windows import lane_windows
 from bubblefinder.timeline.model import CaptureMode
 from bubblefinder.trace.model import QualityNote
@@ -65,7 +71,7 @@ def find_steps(timeline: Timeline, step_by: str | None = None) -> Steps:
         return _none(timeline)
     of_lane = [lane_windows(timeline, steps.lane, steps.events, steps.boundaries, steps.roles) for steps in found]
     windows = _in_its_own_words(pl.concat([one.frame for one in of_lane]), timeline)
-    found = [less_sure(steps, mine.frame) for steps, mine in zip(found, of_lane, strict=True)]
+    found = [_judged(timeline, steps, mine.frame) for steps, mine in zip(found, of_lane, strict=True)]
     confidence = _least_sure(found)
     told = (_detection(steps, confidence, mine.requests_from) for steps, mine in zip(found, of_lane, strict=True))
     return Steps(
@@ -74,6 +80,15 @@ def find_steps(timeline: Timeline, step_by: str | None = None) -> Steps:
         replays=_replay_frame(timeline, found, windows),
         notes=_notes(found),
     )
+
+
+def _judged(timeline: Timeline, steps: Detected, windows: pl.DataFrame) -> Detected:
+    """Return steps with what their windows tell: how sure they are, and what their graphs do."""
+    sure = less_sure(steps, windows)
+    step = windows["excluded"].fill_null("").is_in(["", TAIL, CAPTURE_START, REGIME]).to_numpy()
+    window = last_before(steps.lane.replays["start_ns"].to_numpy(), windows["start_ns"].to_numpy())
+    held = np.where((window >= 0) & step[window], window, NOWHERE)
+    return replace(sure, roles=roles_of_strangers(timeline, steps.lane, steps.roles, held))
 
 
 def _in_its_own_words(windows: pl.DataFrame, timeline: Timeline) -> pl.DataFrame:

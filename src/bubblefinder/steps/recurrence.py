@@ -73,8 +73,9 @@ def _candidates(events: Events) -> Iterator[tuple[Ints, bool]]:
     lengths = {len(part) for part in runs}
     known = {part.tobytes() for part, _ in found if len(part) in lengths}
     found += [(part, True) for part in runs if part.tobytes() not in known]
-    told = [counted(chosen) for chosen in (events.links, events.what == REPLAY)]
-    wide = [(part, single) for part, single in found if _wide(part, told, len(events))]
+    links, replays = (counted(chosen) for chosen in (events.links, events.what == REPLAY))
+    told = ([links, replays], [links])
+    wide = [one for one in found if _wide(one[0], told[int(events.links[one[0][0]])], len(events))]
     yield from sorted(wide, key=lambda one: (-len(one[0]), int(one[0][0])))
 
 
@@ -117,8 +118,9 @@ def counted(chosen: Bools) -> Ints:
 def _wide(part: Ints, told: list[Ints], events: int) -> bool:
     """Tell whether something comes over most of the events, by those of which there are enough to tell.
 
-    Links that come far less often than the thing are those of prefills, in a program whose steps have none. `told`
-    counts them up to each position.
+    Links that come far less often than the thing are those of prefills, in a program whose steps have none; a link is
+    judged by links alone, since some steps may launch many graphs for the one of others. `told` counts them up to each
+    position.
     """
     enough = [one for one in told if one[-1] >= max(thresholds.FEWEST, thresholds.TELLING * len(part))]
     length = np.diff(part)

@@ -12,14 +12,13 @@ import polars as pl
 from bubblefinder.intervals import NEVER
 from bubblefinder.lookup import NOWHERE, kept, nullable
 from bubblefinder.steps import thresholds
-from bubblefinder.steps.by_cadence import FOREIGN
+from bubblefinder.steps.by_cadence import FOREIGN, Cadence
 from bubblefinder.trace.programs import is_llm
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from bubblefinder.intervals import Bools, Ints
-    from bubblefinder.steps.by_cadence import Cadence
     from bubblefinder.steps.lane import RankWork
     from bubblefinder.timeline.model import Timeline
 
@@ -53,6 +52,36 @@ def replay_roles(timeline: Timeline, lane: RankWork, cadence: Cadence) -> list[s
     names = [name or shape for name, shape in zip(told, shaped, strict=True)] if apart else shaped
     foreign = iter(_of_foreign(stacks, telling) if llm else ())
     return [next(foreign, FOREIGN_ROLE) if phase == FOREIGN else names[phase] for phase in cadence.phases.tolist()]
+
+
+def roles_of_strangers(timeline: Timeline, lane: RankWork, roles: pl.DataFrame, window: Ints) -> pl.DataFrame:
+    """Return the roles, with names for the replays of steps that have none with a place in the cadence, by their order.
+
+    The pieces of a few steps can make the cadence where most steps are one graph, and no range names that.
+
+    Args:
+        timeline: the timeline.
+        lane: the lane.
+        roles: from `role_frame`.
+        window: the step that holds each replay, NOWHERE where none does.
+    """
+    strange = (roles["role"] == FOREIGN_ROLE).fill_null(value=False).to_numpy()
+    held, strangers = (np.bincount(window[mine] + 1) for mine in (slice(None), strange))
+    strangers = np.append(strangers, np.zeros(len(held) - len(strangers), np.int64))
+    several = np.where(strangers == held, held, 0)
+    several[:1] = 0
+    if not several.any():
+        return roles
+    usual = int(np.bincount(several[several > 0]).argmax())
+    mine = np.flatnonzero(several[window + 1] == usual)
+    phases = np.full(len(window), FOREIGN)
+    phases[mine] = mine - mine[np.searchsorted(window[mine], window[mine])]
+    cadence = Cadence(usual, 1.0, phases, mine[:0])
+    named = (_by_shape if is_llm(timeline.trace) else _by_length)(lane, cadence)
+    told = roles["role"].to_list()
+    for position in mine.tolist():
+        told[position] = named[phases[position]]
+    return roles.with_columns(role=pl.Series(told, dtype=pl.String))
 
 
 def word_of(text: str) -> str | None:

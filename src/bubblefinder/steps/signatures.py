@@ -146,15 +146,7 @@ def _launched_before(timeline: Timeline, lane: RankWork) -> Ints:
     np.bitwise_or.at(bits, seam, _bits(eager))
     found = np.zeros(len(order), np.int64)
     found[order] = bits[:-1]
-    return _with_unseen_read(found)
-
-
-def _with_unseen_read(seams: Ints) -> Ints:
-    """Give the first replay the read that came before the capture began, if others have it before the same."""
-    whole = int(seams[0]) | TO_HOST
-    if seams[0] and whole in seams[1:]:
-        seams[0] = whole
-    return seams
+    return found
 
 
 def _bits(eager: pl.DataFrame) -> Ints:

@@ -30,7 +30,8 @@ class Turns:
         parts: hardly any shorter cycle computes what the one before it does, and most longer ones do; where there are
             more than two of each, the longest of them comes once.
         deeper: one shorter cycle of each longer one runs the same layers, and more of them.
-        uneven: one takes longer than the others, by more than batch sizes make of the same graph.
+        uneven: one takes longer than the others, by more than batch sizes make of the same graph; where nodes were
+            recorded, one of as many, for larger batches come at any time.
         told: nodes were recorded, so that kinds of graphs are told by what they do.
         apart: threads launch them by turns, as they do for two engines in one process.
     """
@@ -51,9 +52,9 @@ class Turns:
         by_turns = not shares_work(events, shorter, np.minimum) and shares_work(events, longer)
         longest = shorter[_longest(took, shorter, longer)]
         return cls(
-            parts=by_turns and (_by_twos(shorter, longer) or once_each(longest, longer)),
+            parts=by_turns and (_even(shorter, longer, 2) or once_each(longest, longer)),
             deeper=_deeper(events, shorter, longer),
-            uneven=once_each(shorter[took >= more * usual], longer),
+            uneven=(_even(shorter, longer) or not told) and once_each(shorter[took >= more * usual], longer),
             told=told,
             apart=_apart(events, shorter),
         )
@@ -99,9 +100,10 @@ def once_each(chosen: Ints, longer: Ints) -> bool:
     return in_each(chosen, longer) and len(chosen) * thresholds.FILLED <= len(longer)
 
 
-def _by_twos(shorter: Ints, longer: Ints) -> bool:
-    """Tell whether nearly each longer cycle holds two of the shorter ones."""
-    return bool(np.mean(np.diff(np.searchsorted(shorter, longer)) == 2) >= thresholds.FILLED)  # noqa: PLR2004
+def _even(shorter: Ints, longer: Ints, many: int | None = None) -> bool:
+    """Tell whether nearly each longer cycle holds as many of the shorter ones, or so many."""
+    held = np.diff(np.searchsorted(shorter, longer))
+    return bool(np.mean(held == (np.median(held) if many is None else many)) >= thresholds.FILLED)
 
 
 def _longest(took: Ints, shorter: Ints, longer: Ints) -> Bools:

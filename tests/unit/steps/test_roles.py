@@ -118,3 +118,30 @@ def test_a_range_around_the_only_graph_names_it() -> None:
         loop.read()
         loop.range("time_step", step)
     assert roles(loop) == ["pressure"] * 10
+
+
+@pytest.mark.parametrize(
+    ("graphs", "told"),
+    [((VERIFY,), ["decode"]), ((DRAFT, VERIFY), ["draft", "verify"])],
+    ids=["one graph", "two graphs"],
+)
+def test_graphs_of_most_steps_have_roles_though_the_pieces_of_a_few_make_the_cadence(
+    graphs: tuple[Graph, ...], told: list[str]
+) -> None:
+    """A batch of no captured size runs by pieces: so do steps of a stock engine that drafted nothing."""
+    loop = Loop()
+    for number in range(24):
+        loop.spend(300)
+        loop.upload()
+        if number in {2, 3, 9, 16, 17, 21}:
+            for piece in range(28):
+                loop.replay(Graph(20 + piece, ("qkv", "rope", "norm")))
+                loop.kernel("attention", 6)
+        else:
+            for graph in graphs:
+                loop.replay(graph)
+        loop.read()
+    steps = find_steps(build_timeline(loop.sketch.trace()))
+    whole = steps.replays.filter(steps.replays["position"].is_null())
+    assert list(whole["role"]) == told * 18
+    assert "other" not in list(steps.replays["role"])
