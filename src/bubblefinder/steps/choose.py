@@ -10,8 +10,8 @@ import numpy as np
 from bubblefinder.steps import thresholds
 from bubblefinder.steps.contrast import contrast
 from bubblefinder.steps.events import COMPUTE, REPLAY
-from bubblefinder.steps.passes import whole_passes
 from bubblefinder.steps.recurrence import counted, share_by_turns
+from bubblefinder.steps.turns import whole_passes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -46,11 +46,13 @@ class Contrast:
         turns: whether the shorter cycles do different work.
         work: host work before the boundary, in multiples of that at the others.
         linked: reads, uploads and waits at the other boundaries.
+        answers: those of them that may give the host a result: reads and waits.
         graphs: kinds of graphs, where the other boundaries have no graphs, reads, uploads or waits.
         pieces: the shorter cycles are of different graphs, each of which comes once a longer cycle.
         cycles: how many longer cycles there are.
         replayed: graphs run at most of the other boundaries.
         given_up: shorter cycles beside the boundaries have kernels for a graph of the others.
+        alike: nothing that computes comes at the boundaries alone.
     """
 
     each: float
@@ -61,11 +63,13 @@ class Contrast:
     turns: Turns
     work: float
     linked: float
+    answers: float
     graphs: int
     pieces: bool
     cycles: int
     replayed: bool
     given_up: bool
+    alike: bool
 
     @property
     def points(self) -> float:
@@ -79,7 +83,9 @@ class Contrast:
         whole = (thresholds.PREFILL_POINTS if self.prefill else 0) + (thresholds.PIECES_POINTS if self.pieces else 0)
         whole += thresholds.TARGET_POINTS if self.of_parts else 0
         points = thresholds.BASE_POINTS + links + graphs + kernels - lacking + work + whole
-        if self.untold:
+        if self.turns.whole and self.answers > thresholds.LINKED and not self.turns.different:
+            points = min(points, thresholds.BASE_POINTS)
+        if self.untold or self.rounds:
             points = float(np.clip(points, -thresholds.UNTOLD, thresholds.UNTOLD))
         return min(points, thresholds.DOUBTED) if self.short_prompt else points
 
@@ -90,11 +96,16 @@ class Contrast:
         return self.passes.drafted(self.each) or (few and self.turns.different)
 
     @property
+    def rounds(self) -> bool:
+        """Whether the longer cycles may be what the host does for several steps, or one step of as many passes."""
+        return self.turns.whole and self.alike and self.answers <= thresholds.LINKED
+
+    @property
     def untold(self) -> bool:
         """Whether the shorter cycles may be parts of a step as well as steps of two batch sizes."""
         few = self.each <= thresholds.DRAFTS and not (self.passes.prompt or self.given_up or self.passes.target)
-        alike = self.links <= 0 and self.linked > thresholds.LINKED
-        return few and alike and self.turns.untold
+        linked = self.links <= 0 and self.linked > thresholds.LINKED
+        return few and linked and self.turns.untold
 
     @property
     def chore(self) -> bool:
@@ -142,7 +153,7 @@ def contrast(events: Events, shorter: Ints, longer: Ints) -> Contrast | None:
     alike, exact = (_present(symbols, edges, major) for symbols in (events.alike, events.exact))
     kernel, link = (_are(events.alike, kind) for kind in (events.what == COMPUTE, events.links))
     to_the_byte = _are(events.exact, events.links)
-    linked = float(exact.theirs[to_the_byte].sum())
+    linked, answers = (float(exact.theirs[one].sum()) for one in (to_the_byte, _are(events.exact, events.waits)))
     host = np.maximum.reduceat(events.host_ns, edges[:-1])
     beside = _beside(events, shorter, major)
     one_make = not ((alike.more | alike.fewer) & link).any() and shares_work(events, shorter)
@@ -159,11 +170,13 @@ def contrast(events: Events, shorter: Ints, longer: Ints) -> Contrast | None:
         turns=Turns.of(events, shorter, longer),
         work=float((np.median(host[major]) + _HOST_NS) / (np.median(host[~major]) + _HOST_NS)),
         linked=linked,
+        answers=answers,
         graphs=_graphs(events, alike, linked),
         pieces=_pieces(events, longer, each),
         cycles=len(longer),
         replayed=float(alike.theirs[_are(events.alike, events.what == REPLAY)].sum()) > thresholds.MOSTLY,
         given_up=graph_less,
+        alike=not (alike.more & _are(events.alike, events.what <= REPLAY)).any(),
     )
 
 

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bubblefinder.intervals import median, places_of, tallied_in
+from bubblefinder.intervals import median, places_of
 from bubblefinder.steps import thresholds
 from bubblefinder.steps.events import COMPUTE, REPLAY, UPLOAD
 from bubblefinder.steps.recurrence import alternate
-from bubblefinder.steps.turns import in_each, once_each
+from bubblefinder.steps.turns import in_each, once_each, whole_passes
 
 if TYPE_CHECKING:
     from bubblefinder.intervals import Ints
@@ -93,23 +93,6 @@ class Passes:
         if self.prompt:
             return self.kinds > 0 or self.target
         return self.kinds > 0 and each > thresholds.DRAFTS and not self.larger
-
-
-def whole_passes(events: Events, shorter: Ints) -> bool:
-    """Tell whether usual cycles run graphs, the kernels of several layers, or one kernel that takes most of their time.
-
-    Layers do none of this.
-    """
-    if np.median(np.add.reduceat(events.what == REPLAY, shorter, dtype=np.int64)):
-        return True
-    took = np.where(events.what == COMPUTE, events.end_ns - events.start_ns, 0)
-    longest, total = (times.reduceat(took, shorter) for times in (np.maximum, np.add))
-    cycle = np.repeat(np.arange(len(shorter)), np.diff(np.append(shorter, len(events))))
-    computes = events.what[shorter[0] :] == COMPUTE
-    cycle, _, counts = tallied_in(cycle[computes], events.alike[shorter[0] :][computes])
-    layers = np.zeros(len(shorter), np.int64)
-    np.maximum.at(layers, cycle, counts)
-    return bool(np.median(layers) >= thresholds.LAYERS or np.median(longest / np.maximum(total, 1)) > thresholds.HALF)
 
 
 def _target(events: Events, shorter: Ints, longer: Ints) -> bool:

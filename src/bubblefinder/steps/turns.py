@@ -34,6 +34,8 @@ class Turns:
             recorded, one of as many, for larger batches come at any time.
         told: nodes were recorded, so that kinds of graphs are told by what they do.
         apart: threads launch them by turns, as they do for two engines in one process.
+        whole: each is a forward pass behind the one before, of one graph, and so the same weights, where graphs run;
+            those where longer ones begin compute less than a pass besides.
     """
 
     parts: bool
@@ -41,6 +43,7 @@ class Turns:
     uneven: bool
     told: bool
     apart: bool
+    whole: bool
 
     @classmethod
     def of(cls, events: Events, shorter: Ints, longer: Ints) -> Turns:
@@ -57,6 +60,7 @@ class Turns:
             uneven=(_even(shorter, longer) or not told) and once_each(shorter[took >= more * usual], longer),
             told=told,
             apart=_apart(events, shorter),
+            whole=_whole(events, shorter, longer, took),
         )
 
     @property
@@ -87,6 +91,23 @@ def shares_work(events: Events, begins: Ints, of: Callable[[Ints, Ints], Ints] =
     had, shared = (np.bincount(found // kinds, minlength=cycles) for found in (pairs, again))
     alike = shared[1:] / np.maximum(of(had[1:], had[:-1]), 1) >= thresholds.ONE_MAKE
     return bool(len(alike)) and bool(np.mean(alike) > thresholds.RARE)
+
+
+def whole_passes(events: Events, shorter: Ints) -> bool:
+    """Tell whether usual cycles run graphs, the kernels of several layers, or one kernel that takes most of their time.
+
+    Layers do none of this.
+    """
+    if np.median(np.add.reduceat(events.what == REPLAY, shorter, dtype=np.int64)):
+        return True
+    took = np.where(events.what == COMPUTE, events.end_ns - events.start_ns, 0)
+    longest, total = (times.reduceat(took, shorter) for times in (np.maximum, np.add))
+    cycle = np.repeat(np.arange(len(shorter)), np.diff(np.append(shorter, len(events))))
+    computes = events.what[shorter[0] :] == COMPUTE
+    cycle, _, counts = tallied_in(cycle[computes], events.alike[shorter[0] :][computes])
+    layers = np.zeros(len(shorter), np.int64)
+    np.maximum.at(layers, cycle, counts)
+    return bool(np.median(layers) >= thresholds.LAYERS or np.median(longest / np.maximum(total, 1)) > thresholds.HALF)
 
 
 def in_each(chosen: Ints, longer: Ints) -> bool:
@@ -120,6 +141,38 @@ def _apart(events: Events, shorter: Ints) -> bool:
     cycle = np.searchsorted(shorter, np.flatnonzero(launches), side="right") - 1
     thread = events.thread[launches][np.searchsorted(cycle, np.arange(len(shorter)))[:-1]]
     return bool(len(thread) > 1) and bool(np.mean(thread[1:] == thread[:-1]) <= thresholds.RARE)
+
+
+def _whole(events: Events, shorter: Ints, longer: Ints, took: Ints) -> bool:
+    """Tell whether each shorter cycle is a forward pass, and what comes with some of them takes less than one.
+
+    Layers have weights of their own, so that none runs the same graph as the next; kernel by kernel a few cycles are
+    none, for models have more layers.
+    """
+    whole = np.arange(len(shorter) - 1)
+    place = np.searchsorted(shorter, longer)
+    near = [np.intersect1d(place - side, whole) for side in (0, 1)]
+    others = np.setdiff1d(whole, np.concatenate(near))
+    if not len(others) or _side_by_side(events, shorter):
+        return False
+    if any(not len(one) or median(took[one]) >= 2 * median(took[others]) for one in near):
+        return False
+    replays = np.flatnonzero(events.what == REPLAY)
+    if not len(replays):
+        few = len(shorter) <= thresholds.DRAFTS * len(longer)
+        return few and whole_passes(events, shorter) and shares_work(events, shorter, np.minimum)
+    same = replays[events.exact[replays] == np.bincount(events.exact[replays]).argmax()]
+    holds = np.isin(np.arange(len(shorter)), np.searchsorted(shorter, same, side="right") - 1)
+    return bool(min(np.mean(holds[one]) for one in (*near, others)) >= thresholds.FILLED)
+
+
+def _side_by_side(events: Events, begins: Ints) -> bool:
+    """Tell whether most cycles begin to compute before those before them have ended."""
+    computes = np.flatnonzero(events.what <= REPLAY)
+    first = np.searchsorted(computes, begins)
+    first = first[(first > 0) & (first < len(computes))]
+    reach = np.maximum.accumulate(events.end_ns[computes])
+    return bool(len(first)) and bool(np.mean(events.start_ns[computes][first] < reach[first - 1]) > thresholds.MOSTLY)
 
 
 def _deeper(events: Events, shorter: Ints, longer: Ints) -> bool:

@@ -129,3 +129,63 @@ def test_a_short_graph_every_few_steps_is_no_target(node_mode: bool) -> None:
     steps = steps_of(machine.trace())
     assert (len(step_begins(steps)), steps.confidence) == (42, "high")
     assert reasons(steps) == [None] * 41 + ["tail"]
+
+
+@LAUNCHES
+@pytest.mark.parametrize("kernels", [2, 160], ids=["a metric", "experts"])
+def test_what_a_few_steps_do_besides_and_read_makes_no_longer_step(
+    launch: Callable[[Host, int, Sequence[Node]], int], kernels: int
+) -> None:
+    machine = Machine()
+    host = machine.host()
+    for number in range(39):
+        host.work(200)
+        host.upload(64)
+        launch(host, 3, TARGET)
+        host.kernel("argmax", 3)
+        host.read(8)
+        if number % 4 == 3:
+            for place in range(kernels):
+                host.kernel(f"besides_{place % 3}", 3)
+            host.read(1024)
+            host.work(300)
+    steps = steps_of(machine.trace())
+    assert (len(step_begins(steps)), steps.confidence) == (39, "high")
+
+
+@LAUNCHES
+@pytest.mark.parametrize(("reads", "told", "sure"), [(True, 80, "high"), (False, 20, "medium")])
+def test_passes_for_which_the_host_plans_once_are_steps_if_each_gives_its_token(
+    launch: Callable[[Host, int, Sequence[Node]], int], reads: bool, told: int, sure: str
+) -> None:
+    """Four steps a round of the scheduler. Where tokens are read once a round, that may be the step: both are named."""
+    machine = Machine()
+    host = machine.host()
+    for _ in range(20):
+        host.work(600)
+        host.upload(256)
+        for _ in range(4):
+            host.work(30)
+            launch(host, 3, TARGET)
+            host.kernel("argmax", 3)
+            if reads:
+                host.read(8)
+        if not reads:
+            host.read(32)
+    steps = steps_of(machine.trace())
+    rival = steps.of().rival
+    assert (len(step_begins(steps)), steps.confidence) == (told, sure)
+    assert (rival.steps if rival else 0) in ((0,) if reads else (79, 80))
+
+
+def test_two_halves_of_a_batch_side_by_side_are_one_step() -> None:
+    machine = Machine()
+    host = machine.host()
+    for _ in range(30):
+        host.work(300)
+        for stream in (7, 13):
+            host.upload(64, stream=stream)
+            host.replay(Graph(3, TARGET), call_us=30, stream=stream)
+        host.synchronize("cudaDeviceSynchronize_v3020")
+    steps = steps_of(machine.trace())
+    assert (len(step_begins(steps)), steps.confidence) == (30, "high")
