@@ -112,3 +112,10 @@ def test_the_wheel_carries_its_data(tmp_path: Path) -> None:
     packs = {f"bubblefinder/_packs/{path.name}" for path in (ROOT / "rules").glob("*.toml")}
     assert ours | packs <= packed
     assert any(name.endswith("licenses/LICENSE") for name in packed)
+
+
+def test_what_works_on_reports_alone_starts_without_polars() -> None:
+    modules = ["web.server", "compare.source", "compare.diff", "compare.judge", "compare.history", "compare.trend"]
+    modules += ["render.report.text", "render.report.html", "render.report.markdown", "render.diff.html"]
+    script = f"import sys, {', '.join(f'bubblefinder.{one}' for one in modules)}; print('polars' in sys.modules)"
+    assert run([sys.executable, "-c", script], check=True).stdout == "False\n"

@@ -12,7 +12,8 @@ import pytest
 from bubblefinder.rules.cases import CaseFile
 from bubblefinder.rules.config import Config
 from bubblefinder.rules.model import Pack
-from bubblefinder.rules.packs import schema, shipped
+from bubblefinder.rules.packs import schema
+from bubblefinder.rules.shipped import shipped
 from bubblefinder.rules.suggest import read_toml
 from tests.rule_pages import pages
 

@@ -164,6 +164,15 @@ def taken(rows: pl.DataFrame, at: pl.Series | Ints) -> pl.DataFrame:
     return first[index].to_frame().hstack([column[index] for column in others])
 
 
+def on_gpu(rows: pl.DataFrame, gpu: int) -> pl.DataFrame:
+    """Return the rows of one GPU from a frame sorted by it, without copying them: they lie together."""
+    if rows.head(1)["gpu"].to_list() == rows.tail(1)["gpu"].to_list() == [gpu]:
+        return rows
+    gpus = column_of(rows, "gpu").to_numpy()
+    first, last = gpus.searchsorted(np.array((gpu, gpu + 1), gpus.dtype))  # of another type all would be converted
+    return rows[int(first) : int(last)]
+
+
 def places(column: pl.Series) -> Ints:
     """Return a column of positions or ids as numbers, NOWHERE for null: the reverse of `nullable`."""
     if not column.null_count():

@@ -19,6 +19,8 @@ _CONTROL: Final = re.compile(
     r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2066-\u2069\ufeff\ufff9-\ufffb\ufffe\uffff\ud800-\udfff]"
 )
 
+NUMBER: Final = re.compile(r"(?<![^\W_])\d+")
+"""A number in a name, not one that ends a word: `llama3` is a name."""
 UNKNOWN: Final = "–"
 
 
@@ -112,3 +114,8 @@ def _significant(value: float) -> str:
     size = abs(value)
     digits = 2 if size < 10 else 1 if size < 100 else 0  # noqa: PLR2004 - three significant digits
     return f"{value:.{digits}f}"
+
+
+def numberless(text: str) -> str:
+    """Return a name without the numbers that change from step to step; one that ends a word belongs to the name."""
+    return NUMBER.sub("#", text)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 import pytest
 
-from bubblefinder.causes.collectives import is_collective
+from bubblefinder.causes.collective_names import is_collective
 from bubblefinder.steps.find import find_steps
 from bubblefinder.timeline.build import build_timeline
 from bubblefinder.timeline.model import INTER_CLASSES

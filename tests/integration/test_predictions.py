@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from bubblefinder.replay.bound import Bound
 from bubblefinder.replay.changes import HostSpeed, RemoveWaits
-from bubblefinder.replay.critical_path import Bound
 from bubblefinder.replay.doubt import Estimate
 from bubblefinder.replay.fixes import best_order
 from bubblefinder.replay.predict import predict

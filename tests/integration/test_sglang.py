@@ -12,8 +12,8 @@ import pytest
 
 from bubblefinder.overhead.model import Source
 from bubblefinder.pipeline import Analysis, with_names_of
+from bubblefinder.replay.bound import Bound
 from bubblefinder.replay.changes import RemoveWaits
-from bubblefinder.replay.critical_path import Bound
 from bubblefinder.replay.predict import predict
 from bubblefinder.report.build import Options, report_of
 from bubblefinder.steps.find import find_steps

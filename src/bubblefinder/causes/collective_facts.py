@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import polars as pl
 
-from bubblefinder.causes.collectives import is_collective
+from bubblefinder.causes.collective_names import is_collective
 from bubblefinder.intervals import begin_and_end, overlap_with, union_of
-from bubblefinder.timeline.model import on_gpu
+from bubblefinder.lookup import on_gpu
 from bubblefinder.units import kernel_name
 
 if TYPE_CHECKING:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
-from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import polars as pl
 
+from bubblefinder.causes.collective_names import is_collective
 from bubblefinder.intervals import begin_and_end
 from bubblefinder.lookup import NOWHERE, nullable, where
 from bubblefinder.trace.model import KERNEL
@@ -16,20 +15,9 @@ from bubblefinder.trace.model import KERNEL
 if TYPE_CHECKING:
     from bubblefinder.timeline.model import Timeline
 
-_NAMES: Final = re.compile(
-    r"nccl(Dev)?Kernel|ncclSym|cross_device_reduce|all_?reduce|one_?shot|two_?shot|all_?gather|reduce_?scatter"
-    r"|multimem|nvshmem|mscclpp",
-    re.IGNORECASE,
-)
 _ENOUGH: Final = 3
 _CLOSER: Final = 0.25
 """Ranks that meet inside a replay leave it so much closer together than they enter it, or closer."""
-
-
-@lru_cache(maxsize=1 << 14)
-def is_collective(name: str) -> bool:
-    """Tell by its name whether a kernel is a collective: its time holds waiting for other ranks."""
-    return _NAMES.search(name) is not None
 
 
 def find_collectives(timeline: Timeline) -> pl.DataFrame:

@@ -11,9 +11,8 @@ import numpy as np
 from bubblefinder import intervals
 from bubblefinder.causes.evidence import Evidence
 from bubblefinder.intervals import begin_and_end, inside, last_before, median, split, union_of
-from bubblefinder.lookup import column_of, kept, places, taken, where
-from bubblefinder.steps.model import HEAD, NO_LOAD, OTHER_WORK, PREFILL, SET_UP
-from bubblefinder.timeline.model import on_gpu
+from bubblefinder.lookup import column_of, kept, on_gpu, places, taken, where
+from bubblefinder.steps.reasons import NO_STEP
 from bubblefinder.timeline.rank import Rank
 from bubblefinder.trace.schema import CALLS_TABLE, KIND_TABLES
 
@@ -29,7 +28,6 @@ if TYPE_CHECKING:
     from bubblefinder.timeline.model import Timeline
 
 MOST_EVIDENCE: Final = 20
-NO_STEP: Final = (HEAD, PREFILL, OTHER_WORK, SET_UP, NO_LOAD)
 
 
 @dataclass(frozen=True, slots=True)

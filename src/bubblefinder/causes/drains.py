@@ -13,9 +13,9 @@ import numpy as np
 
 from bubblefinder.causes.thresholds import COVERS, OWN_COPY_NS, STALL_NS
 from bubblefinder.intervals import begin_and_end, distinct, one_of
-from bubblefinder.lookup import NOWHERE, kept, places, taken
+from bubblefinder.lookup import NOWHERE, kept, on_gpu, places, taken
 from bubblefinder.timeline.apis import CallRole
-from bubblefinder.timeline.model import INTER, CaptureMode, IdleClass, on_gpu
+from bubblefinder.timeline.model import INTER, CaptureMode, IdleClass
 
 if TYPE_CHECKING:
     import polars as pl

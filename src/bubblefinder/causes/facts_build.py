@@ -20,10 +20,10 @@ from bubblefinder.causes.site_facts import facts_of_sites, site_facts
 from bubblefinder.causes.skew_facts import Met, find_met, skew_facts
 from bubblefinder.causes.thresholds import OWN_COPY_NS
 from bubblefinder.intervals import inside, split, union_of
-from bubblefinder.lookup import column_of, kept, where
+from bubblefinder.lookup import column_of, kept, on_gpu, where
 from bubblefinder.timeline.apis import CallRole
 from bubblefinder.timeline.launches import LAUNCHES
-from bubblefinder.timeline.model import INTER, LATE, CaptureMode, IdleClass, on_gpu
+from bubblefinder.timeline.model import INTER, LATE, CaptureMode, IdleClass
 from bubblefinder.trace.model import COPY_KINDS, MEMCPY
 from bubblefinder.trace.programs import find_programs
 

@@ -16,10 +16,9 @@ import polars as pl
 from bubblefinder.causes.host_record import HostCall, HostPhase, HostRange, HostTime
 from bubblefinder.causes.places import general
 from bubblefinder.intervals import begin_and_end, distinct, held_by, one_of, outermost
-from bubblefinder.lookup import NOWHERE, changes, column_of, kept, nullable, numbered, places, taken
+from bubblefinder.lookup import NOWHERE, changes, column_of, kept, nullable, numbered, on_gpu, places, taken
 from bubblefinder.timeline.apis import CallRole
 from bubblefinder.timeline.launches import LAUNCHES
-from bubblefinder.timeline.model import on_gpu
 from bubblefinder.units import duration, plural
 
 if TYPE_CHECKING:

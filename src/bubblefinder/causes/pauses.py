@@ -10,8 +10,7 @@ import polars as pl
 from bubblefinder.causes.stalls import late_idle
 from bubblefinder.causes.thresholds import COVERS, FEWEST, HOLE_FACTOR, HOLE_NS, PAUSE_NS
 from bubblefinder.intervals import Cover, begin_and_end, either, overlap_with, union_of
-from bubblefinder.lookup import changes, column_of, each_once, kept, places, positions, taken, where
-from bubblefinder.timeline.model import on_gpu
+from bubblefinder.lookup import changes, column_of, each_once, kept, on_gpu, places, positions, taken, where
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -12,9 +12,9 @@ from bubblefinder.causes.fallbacks import where_it_runs
 from bubblefinder.causes.role_kernels import inside_facts
 from bubblefinder.causes.step_parts import RoleFacts, SeamFacts
 from bubblefinder.intervals import begin_and_end, every_position, held_by, last_before, one_of
-from bubblefinder.lookup import NOWHERE, changes, column_of, kept, places, taken, where
+from bubblefinder.lookup import NOWHERE, changes, column_of, kept, on_gpu, places, taken, where
 from bubblefinder.timeline.apis import CallRole
-from bubblefinder.timeline.model import INTER, IdleClass, on_gpu
+from bubblefinder.timeline.model import INTER, IdleClass
 from bubblefinder.trace.model import KERNEL
 
 if TYPE_CHECKING:

@@ -14,10 +14,9 @@ from bubblefinder.causes.facts import SiteFacts
 from bubblefinder.causes.idle_ranges import idle_ranges
 from bubblefinder.causes.places import frame_chain, nvtx_stack
 from bubblefinder.intervals import begin_and_end, one_of
-from bubblefinder.lookup import NOWHERE, column_of, kept, places, taken
+from bubblefinder.lookup import NOWHERE, column_of, kept, on_gpu, places, taken
 from bubblefinder.timeline.apis import CallRole
 from bubblefinder.timeline.launches import LAUNCHES
-from bubblefinder.timeline.model import on_gpu
 from bubblefinder.trace.model import COPY_KINDS, GRAPH, KERNEL, MEMORY_KINDS, number_of
 
 if TYPE_CHECKING:

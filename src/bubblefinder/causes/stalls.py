@@ -19,10 +19,10 @@ from bubblefinder.causes.thresholds import (
     USUALLY,
 )
 from bubblefinder.intervals import Cover, begin_and_end, one_of, overlap_with, union
-from bubblefinder.lookup import kept, positions, taken, where
+from bubblefinder.lookup import kept, on_gpu, positions, taken, where
 from bubblefinder.timeline.apis import CallRole
 from bubblefinder.timeline.launches import LAUNCHES
-from bubblefinder.timeline.model import LATE, on_gpu
+from bubblefinder.timeline.model import LATE
 
 if TYPE_CHECKING:
     from bubblefinder.timeline.model import Timeline

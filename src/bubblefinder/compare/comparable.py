@@ -7,8 +7,7 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Final
 
 from bubblefinder.compare.metrics import ranks
-from bubblefinder.steps.by_nvtx import numberless
-from bubblefinder.units import count, duration, plural, printable
+from bubblefinder.units import count, duration, numberless, plural, printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -26,11 +26,11 @@ def load(path: Path, progress: Callable[[str], None] | None = None, *, launch_sh
     Raises:
         InputError: there is neither a report nor a readable capture.
     """
+    if _is_report(path):
+        return read_report(path)
     from bubblefinder.report.build import Options, analyze_trace
     from bubblefinder.trace.open import open_trace
 
-    if _is_report(path):
-        return read_report(path)
     told = progress or (lambda _: None)
     return analyze_trace(open_trace(path, progress=told), Options(launch_shapes=launch_shapes), progress=told)
 

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from bubblefinder.errors import CannotAnswerError
-from bubblefinder.rules.packs import shipped
+from bubblefinder.rules.shipped import shipped
 from bubblefinder.rules.suggest import Strict, load
 
 _Positive = Annotated[float, Field(gt=0)]

@@ -7,7 +7,7 @@ from pathlib import Path
 from bubblefinder.economics.hub import read_config
 from bubblefinder.economics.shape import Shape
 from bubblefinder.errors import UsageError
-from bubblefinder.rules.packs import shipped
+from bubblefinder.rules.shipped import shipped
 from bubblefinder.rules.suggest import did_you_mean, load
 
 

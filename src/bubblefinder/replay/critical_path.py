@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from bubblefinder.replay.bound import Bound
 from bubblefinder.replay.model import EdgeKind
 
 if TYPE_CHECKING:
@@ -17,17 +17,6 @@ if TYPE_CHECKING:
 
 _HOST: Final = (EdgeKind.SEGMENT, EdgeKind.CALL, EdgeKind.LAUNCH, EdgeKind.HANDOVER)
 _MOSTLY: Final = 0.5
-
-
-class Bound(StrEnum):
-    """What the time of the steps is made of, on the chain of nodes that decides it."""
-
-    GPU = "GPU"
-    """Work of the GPU, back to back: the host is ahead."""
-    HOST = "host"
-    """Work of the host: the GPU waits for it."""
-    WAIT = "wait"
-    """Both in turn, since the host waits for the GPU in every step."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,11 +9,11 @@ import numpy as np
 import polars as pl
 
 from bubblefinder.intervals import held_by
-from bubblefinder.lookup import NOWHERE, kept, places
+from bubblefinder.lookup import NOWHERE, kept, on_gpu, places
 from bubblefinder.replay.record import by_block
 from bubblefinder.timeline.ledger import COLUMNS as IDLE_COLUMNS
 from bubblefinder.timeline.ledger import window_ledger
-from bubblefinder.timeline.model import EXPLAINED, LEDGER_CLASSES, IdleClass, on_gpu
+from bubblefinder.timeline.model import EXPLAINED, LEDGER_CLASSES, IdleClass
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Final, TypeVar
 import numpy as np
 
 from bubblefinder.intervals import median
+from bubblefinder.replay.bound import Bound
 from bubblefinder.replay.changes import CaptureEager, HostSpeed, RemoveWaits
-from bubblefinder.replay.critical_path import Bound, bound_of, decisive_edges
+from bubblefinder.replay.critical_path import bound_of, decisive_edges
 from bubblefinder.replay.hosts import RECORDED, edited_on, hosts_of
 from bubblefinder.replay.run import replay
 from bubblefinder.units import plural

@@ -8,8 +8,8 @@ import numpy as np
 import polars as pl
 
 from bubblefinder.intervals import NEVER, begin_and_end
-from bubblefinder.lookup import NOWHERE, column_of, kept, nullable, place_among, places, taken, where
-from bubblefinder.timeline.model import IdleClass, on_gpu
+from bubblefinder.lookup import NOWHERE, column_of, kept, nullable, on_gpu, place_among, places, taken, where
+from bubblefinder.timeline.model import IdleClass
 from bubblefinder.timeline.rank import Rank
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ import polars as pl
 from bubblefinder.causes.find import find_causes
 from bubblefinder.errors import CannotAnswerError
 from bubblefinder.intervals import begin_and_end, covered_before
-from bubblefinder.lookup import kept
+from bubblefinder.lookup import kept, on_gpu
 from bubblefinder.overhead.model import Cost, Costs, Overhead
 from bubblefinder.replay.build import build_model
 from bubblefinder.replay.corrected import Corrected, TracedSteps, replays_in, role_medians
@@ -20,7 +20,7 @@ from bubblefinder.replay.summary import summarise
 from bubblefinder.steps.find import find_steps
 from bubblefinder.timeline.build import build_timeline
 from bubblefinder.timeline.ledger import cover_of, window_ledger
-from bubblefinder.timeline.model import CaptureMode, IdleClass, on_gpu
+from bubblefinder.timeline.model import CaptureMode, IdleClass
 from bubblefinder.units import milliseconds
 
 if TYPE_CHECKING:

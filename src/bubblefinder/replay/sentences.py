@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from bubblefinder.replay.critical_path import Bound
+from bubblefinder.replay.bound import Bound
 from bubblefinder.units import duration, share
 
 if TYPE_CHECKING:

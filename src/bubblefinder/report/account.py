@@ -8,6 +8,13 @@ Beyond 128 steps nodes and other work are looked at in so many, evenly spread, a
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Final
+
+REPLAY: Final = "replay"
+OTHERS: Final = "other work"
+UNSEEN: Final = "steps that were not looked into"
+FOREIGN: Final = "work of another process"
+HOST_WORK: Final = "host work"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

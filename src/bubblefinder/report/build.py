@@ -10,7 +10,7 @@ import polars as pl
 from bubblefinder._version import __version__
 from bubblefinder.causes.accepted import with_accept_length
 from bubblefinder.errors import CannotAnswerError
-from bubblefinder.lookup import kept
+from bubblefinder.lookup import kept, on_gpu
 from bubblefinder.memory import give_back
 from bubblefinder.overhead.model import Source
 from bubblefinder.pipeline import Analysis, with_names_of
@@ -50,7 +50,7 @@ from bubblefinder.report.verdict import verdict
 from bubblefinder.rules.config import Config
 from bubblefinder.rules.engine import run_rules
 from bubblefinder.rules.packs import load_packs
-from bubblefinder.timeline.model import CaptureMode, Timeline, on_gpu
+from bubblefinder.timeline.model import CaptureMode, Timeline
 from bubblefinder.timeline.rank import Rank, ranks_of
 from bubblefinder.timeline.shares import UNKNOWN, bubble_share
 

@@ -9,14 +9,14 @@ import polars as pl
 from bubblefinder.causes.step_parts import HoleFacts
 from bubblefinder.errors import CannotAnswerError
 from bubblefinder.intervals import Ints, begin_and_end, held_by, split
-from bubblefinder.lookup import nullable, taken
+from bubblefinder.lookup import nullable, on_gpu, taken
 from bubblefinder.report.detail.kernels import kernel_name
 from bubblefinder.report.detail.tables import class_name, labels
 from bubblefinder.rules.config import Config
 from bubblefinder.rules.engine import run_rules
 from bubblefinder.rules.packs import load_packs
 from bubblefinder.rules.subjects import identity
-from bubblefinder.timeline.model import CaptureMode, IdleClass, on_gpu
+from bubblefinder.timeline.model import CaptureMode, IdleClass
 from bubblefinder.timeline.rank import Rank
 from bubblefinder.trace.model import KERNEL
 

@@ -10,18 +10,18 @@ import numpy as np
 import polars as pl
 
 from bubblefinder.intervals import begin_and_end, covered_before, percentile
-from bubblefinder.lookup import NOWHERE, kept, places, where
+from bubblefinder.lookup import NOWHERE, kept, on_gpu, places, where
 from bubblefinder.report.model import DeviceReport, InterGraph, Launches, Regime, Role, Stats, StepRow
-from bubblefinder.steps.model import REGIME, Steps
+from bubblefinder.steps.reasons import REGIME
 from bubblefinder.timeline.ledger import COLUMNS, cover_of, device_ledger, window_ledger
-from bubblefinder.timeline.model import INTER_CLASSES, LEDGER_CLASSES, CaptureMode, Device, IdleClass, Timeline, on_gpu
+from bubblefinder.timeline.model import INTER_CLASSES, STEP_CLASSES, CaptureMode, Device, IdleClass, Timeline
 from bubblefinder.timeline.shares import bubble_share
 from bubblefinder.trace.model import pid_of
 
 if TYPE_CHECKING:
+    from bubblefinder.steps.model import Steps
     from bubblefinder.timeline.rank import Rank
 
-STEP_CLASSES: Final = ("duration", *LEDGER_CLASSES)
 _NS: Final = tuple(f"{name}_ns" for name in STEP_CLASSES)
 
 

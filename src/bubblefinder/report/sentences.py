@@ -6,8 +6,8 @@ import re
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
-from bubblefinder.causes.decode import NO_STEP
 from bubblefinder.report.prediction_sentences import gain_words, in_turn_words
+from bubblefinder.steps.reasons import NO_STEP
 from bubblefinder.units import count, duration, plural, printable, share
 
 if TYPE_CHECKING:

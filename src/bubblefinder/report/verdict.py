@@ -17,7 +17,7 @@ from bubblefinder.report.sentences import (
     plain,
     rank_words,
 )
-from bubblefinder.rules.packs import OTHER
+from bubblefinder.rules.shipped import OTHER
 from bubblefinder.timeline.model import INTER_CLASSES
 from bubblefinder.units import duration, kernel_name, plural, share
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from importlib import resources
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from bubblefinder.errors import UsageError
 from bubblefinder.rules.model import Kernels, Pack
+from bubblefinder.rules.shipped import OTHER, shipped
 from bubblefinder.rules.suggest import FileError, load
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
+    from pathlib import Path
 
     from pydantic import BaseModel
 
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 KERNELS: Final = "kernels.toml"
 SCHEMAS: Final[dict[str, type[BaseModel]]] = {"rules-1.json": Pack, "kernels-1.json": Kernels}
-OTHER: Final = "other"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,12 +44,6 @@ class Packs:
 @lru_cache(maxsize=1 << 14)
 def _category(kernels: tuple[tuple[str, re.Pattern[str]], ...], kernel: str) -> str:
     return next((name for name, pattern in kernels if pattern.search(kernel)), OTHER)
-
-
-def shipped() -> Path:
-    """Return the folder of the shipped packs: inside the wheel, or at the top of a checkout."""
-    installed = Path(str(resources.files("bubblefinder"))) / "_packs"
-    return installed if installed.is_dir() else Path(__file__).parents[3] / "rules"
 
 
 def load_packs(folders: Iterable[Path] = ()) -> Packs:

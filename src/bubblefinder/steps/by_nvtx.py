@@ -14,6 +14,7 @@ from bubblefinder.intervals import outermost
 from bubblefinder.lookup import kept, order_of, where
 from bubblefinder.steps import thresholds
 from bubblefinder.steps.boundaries import Marks, launches_of
+from bubblefinder.units import NUMBER, numberless
 
 if TYPE_CHECKING:
     from bubblefinder.intervals import Ints
@@ -30,8 +31,6 @@ KNOWN: Final = (
 )
 """SGLang's, vLLM's and TensorRT-LLM's names, and what people call a step in loops of their own."""
 
-_NUMBER: Final = re.compile(r"(?<![^\W_])\d+")
-"""Not one that ends a word: `llama3` is a name."""
 _ANY_NUMBER: Final = r"\\d+"
 
 _PART: Final = re.compile(r"layer|block|attention|mlp|expert|moe", re.IGNORECASE)
@@ -63,12 +62,7 @@ class Mark:
     def pattern(self) -> str:
         """The regular expression that `--step-by nvtx:` takes for it."""
         escaped = re.escape(self.text)
-        return f"^{_NUMBER.sub(_ANY_NUMBER, escaped) if self.is_numbered else escaped}$"
-
-
-def numberless(text: str) -> str:
-    """Return a name without the numbers that change from step to step; one that ends a word belongs to the name."""
-    return _NUMBER.sub("#", text)
+        return f"^{NUMBER.sub(_ANY_NUMBER, escaped) if self.is_numbered else escaped}$"
 
 
 def asked_mark(timeline: Timeline, lane: RankWork, events: Events, pattern: str) -> Mark | None:

@@ -10,7 +10,7 @@ import numpy as np
 from bubblefinder.intervals import different, last_before, median
 from bubblefinder.steps import thresholds
 from bubblefinder.steps.events import REPLAY, largest_uploads
-from bubblefinder.steps.model import NO_LOAD, PREFILL, REGIME, SET_UP
+from bubblefinder.steps.reasons import NO_LOAD, PREFILL, REGIME, SET_UP
 
 if TYPE_CHECKING:
     import polars as pl

@@ -15,19 +15,8 @@ from bubblefinder.steps.detect import detect
 from bubblefinder.steps.doubts import less_sure
 from bubblefinder.steps.kept import take_up
 from bubblefinder.steps.lane import lanes
-from bubblefinder.steps.model import (
-    CAPTURE_START,
-    CONFIDENCES,
-    METHODS,
-    OTHER_WORK,
-    PREFILL,
-    REGIME,
-    TAIL,
-    WINDOWS,
-    StepDetection,
-    Steps,
-    window_of_replays,
-)
+from bubblefinder.steps.model import CONFIDENCES, METHODS, WINDOWS, StepDetection, Steps, window_of_replays
+from bubblefinder.steps.reasons import CAPTURE_START, OTHER_WORK, PREFILL, REGIME, TAIL
 from bubblefinder.steps.roles import roles_of_strangers
 from bubblefinder.steps.windows import lane_windows
 from bubblefinder.timeline.model import CaptureMode

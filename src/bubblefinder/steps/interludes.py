@@ -10,7 +10,7 @@ import numpy as np
 from bubblefinder.intervals import NEVER
 from bubblefinder.steps import thresholds
 from bubblefinder.steps.events import READ, WAIT
-from bubblefinder.steps.model import HEAD, NO_LOAD, PREFILL, SET_UP, TAIL
+from bubblefinder.steps.reasons import HEAD, NO_LOAD, PREFILL, SET_UP, TAIL
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -12,17 +12,8 @@ from bubblefinder.errors import NotATraceError
 from bubblefinder.lookup import kept, where
 from bubblefinder.steps.events import lane_events
 from bubblefinder.steps.lane import lanes
-from bubblefinder.steps.model import (
-    CONFIDENCES,
-    HEAD,
-    METHODS,
-    REASONS,
-    TAIL,
-    WINDOWS,
-    StepDetection,
-    Steps,
-    window_of_replays,
-)
+from bubblefinder.steps.model import CONFIDENCES, METHODS, WINDOWS, StepDetection, Steps, window_of_replays
+from bubblefinder.steps.reasons import HEAD, REASONS, TAIL
 from bubblefinder.steps.requests import requests_of
 from bubblefinder.steps.signatures import replay_signatures
 from bubblefinder.timeline.rank import Rank

@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
-from bubblefinder.lookup import kept, taken, where
+from bubblefinder.lookup import kept, on_gpu, taken, where
 from bubblefinder.steps import thresholds
 from bubblefinder.timeline.apis import CallRole
 from bubblefinder.timeline.launches import blocked_calls
-from bubblefinder.timeline.model import on_gpu
 from bubblefinder.timeline.rank import Rank
 
 if TYPE_CHECKING:

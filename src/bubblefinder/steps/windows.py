@@ -15,7 +15,8 @@ from bubblefinder.steps.boundaries import launches_of, mark_boundaries
 from bubblefinder.steps.content import content_of
 from bubblefinder.steps.events import REPLAY
 from bubblefinder.steps.interludes import Waiting, with_interludes
-from bubblefinder.steps.model import CAPTURE_START, HEAD, PREFILL, REGIME, TAIL, WINDOWS
+from bubblefinder.steps.model import WINDOWS
+from bubblefinder.steps.reasons import CAPTURE_START, HEAD, PREFILL, REGIME, TAIL
 from bubblefinder.steps.regimes import regimes_of
 from bubblefinder.steps.request_blocks import UNTOLD
 from bubblefinder.steps.requests import requests_of

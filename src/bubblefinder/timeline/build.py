@@ -12,7 +12,7 @@ import polars as pl
 
 from bubblefinder.errors import CannotAnswerError, InternalError
 from bubblefinder.intervals import NEVER, Cover, Ints, begin_and_end, either, empty, union_of
-from bubblefinder.lookup import ByThread, column_of, different, each_once, kept, where
+from bubblefinder.lookup import ByThread, column_of, different, each_once, kept, on_gpu, where
 from bubblefinder.timeline import gaps as gaps_module
 from bubblefinder.timeline.launches import (
     blocking_copies,
@@ -22,7 +22,7 @@ from bubblefinder.timeline.launches import (
     launch_leads,
     repeated_correlations,
 )
-from bubblefinder.timeline.model import CaptureMode, Device, Timeline, on_gpu
+from bubblefinder.timeline.model import CaptureMode, Device, Timeline
 from bubblefinder.timeline.notes import settled, stack_walked, timeline_notes
 from bubblefinder.timeline.outlived import outlived
 from bubblefinder.timeline.ranges import Ranges, user_ranges

@@ -8,8 +8,8 @@ import numpy as np
 import polars as pl
 
 from bubblefinder.intervals import Cover, Ints, begin_and_end, covered_before
-from bubblefinder.lookup import where
-from bubblefinder.timeline.model import IdleClass, on_gpu
+from bubblefinder.lookup import on_gpu, where
+from bubblefinder.timeline.model import IdleClass
 
 if TYPE_CHECKING:
     from bubblefinder.timeline.model import Device, Timeline

@@ -6,10 +6,6 @@ from dataclasses import dataclass
 from enum import IntEnum, StrEnum
 from typing import TYPE_CHECKING, Final
 
-import numpy as np
-
-from bubblefinder.lookup import column_of
-
 if TYPE_CHECKING:
     import polars as pl
 
@@ -49,6 +45,8 @@ INTER: Final = (*EXPLAINED, IdleClass.UNATTRIBUTED)
 INTER_CLASSES: Final = tuple(one.name.lower() for one in INTER)
 LEDGER_CLASSES: Final = ("busy", "intra_graph", *INTER_CLASSES, "unrecorded", "profiler")
 """What a ledger consists of, in the order in which it is shown."""
+STEP_CLASSES: Final = ("duration", *LEDGER_CLASSES)
+"""What a row of a step says, likewise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,12 +112,3 @@ class Timeline:
     calls_of: ByThread
     notes: tuple[QualityNote, ...] = ()
     walked: bool = False
-
-
-def on_gpu(rows: pl.DataFrame, gpu: int) -> pl.DataFrame:
-    """Return the rows of one GPU from a frame of a timeline, without copying them: they lie together."""
-    if rows.head(1)["gpu"].to_list() == rows.tail(1)["gpu"].to_list() == [gpu]:
-        return rows
-    gpus = column_of(rows, "gpu").to_numpy()
-    first, last = gpus.searchsorted(np.array((gpu, gpu + 1), gpus.dtype))  # of another type all would be converted
-    return rows[int(first) : int(last)]

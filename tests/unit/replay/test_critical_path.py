@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
+from bubblefinder.replay.bound import Bound
 from bubblefinder.replay.changes import HostSpeed, RemoveWaits
-from bubblefinder.replay.critical_path import Bound
 from bubblefinder.replay.doubt import Estimate
 from bubblefinder.replay.predict import predict
 from bubblefinder.replay.sentences import BOUNDS, sentence, tokens_per_second

@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from bubblefinder.replay.bound import Bound
 from bubblefinder.replay.changes import CaptureEager, HostSpeed, RemoveTracing, RemoveWaits
-from bubblefinder.replay.critical_path import Bound
 from bubblefinder.replay.doubt import Doubt, Estimate
 from bubblefinder.replay.predict import Prediction
 from bubblefinder.replay.sentences import sentence

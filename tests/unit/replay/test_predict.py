@@ -8,8 +8,8 @@ import polars as pl
 import pytest
 from hypothesis import given
 
+from bubblefinder.replay.bound import Bound
 from bubblefinder.replay.changes import FreeLaunches, HostSpeed, RemoveWaits
-from bubblefinder.replay.critical_path import Bound
 from bubblefinder.replay.doubt import Estimate
 from bubblefinder.replay.hosts import KERNEL_DRIFT
 from bubblefinder.replay.model import EdgeKind

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from bubblefinder.errors import UsageError
-from bubblefinder.rules.packs import load_packs, own_rules, read_pack, shipped
+from bubblefinder.rules.packs import load_packs, own_rules, read_pack
+from bubblefinder.rules.shipped import shipped
 from bubblefinder.rules.suggest import FileError
 
 if TYPE_CHECKING:

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
-from bubblefinder.causes.collectives import is_collective
+from bubblefinder.causes.collective_names import is_collective
 from bubblefinder.compare.delta.align import ALIKE, NOBODY, aligned, paired
 from bubblefinder.compare.delta.front import overlap
 from bubblefinder.compare.delta.side import COLUMNS, Nodes, Side, Work
-from bubblefinder.report.detail.account import REPLAY, UNSEEN
+from bubblefinder.report.account import REPLAY, UNSEEN
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence

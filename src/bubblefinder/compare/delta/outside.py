@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from bubblefinder.compare.delta.inside import Leaf
 from bubblefinder.compare.delta.side import Idle, Side
 from bubblefinder.compare.delta.speed import host_pace
-from bubblefinder.report.detail.host_account import HOST_WORK
+from bubblefinder.report.account import HOST_WORK
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

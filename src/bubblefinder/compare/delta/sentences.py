@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from bubblefinder.report.detail.account import REPLAY
+from bubblefinder.report.account import REPLAY
 from bubblefinder.report.sentences import plain
 from bubblefinder.units import signed
 

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
-from bubblefinder.causes.collectives import is_collective
+from bubblefinder.causes.collective_names import is_collective
 from bubblefinder.compare.delta.align import NOBODY, aligned, paired
 from bubblefinder.compare.delta.front import held_back
 from bubblefinder.compare.delta.model import Speed
-from bubblefinder.report.detail.host_account import HOST_WORK
+from bubblefinder.report.account import HOST_WORK
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Final
 
 from bubblefinder.render.kit.sheet import Section, Table
 from bubblefinder.render.report import charted, economics, host
-from bubblefinder.report.ledgers import STEP_CLASSES
 from bubblefinder.report.many import gpu_words, gpus_shown, ranks_shown
 from bubblefinder.report.overhead_sentences import overhead_sentences
 from bubblefinder.report.sentences import (
@@ -21,7 +20,7 @@ from bubblefinder.report.sentences import (
     scope_words,
     steps_sentences,
 )
-from bubblefinder.timeline.model import LEDGER_CLASSES
+from bubblefinder.timeline.model import LEDGER_CLASSES, STEP_CLASSES
 from bubblefinder.units import NS_PER_US, count, duration, milliseconds, share
 
 if TYPE_CHECKING:

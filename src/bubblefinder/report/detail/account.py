@@ -10,11 +10,11 @@ import numpy as np
 import polars as pl
 
 from bubblefinder.intervals import Ints, begin_and_end, distinct, every_position, held_by, within
-from bubblefinder.lookup import column_of, kept, places
-from bubblefinder.report.account import Account, EagerAccount, RoleAccount, Shapes
+from bubblefinder.lookup import column_of, kept, on_gpu, places
+from bubblefinder.report.account import FOREIGN, OTHERS, REPLAY, UNSEEN, Account, EagerAccount, RoleAccount, Shapes
 from bubblefinder.report.detail.host_account import calls_of, idle_of
 from bubblefinder.report.detail.kernels import kernel_name
-from bubblefinder.timeline.model import CaptureMode, IdleClass, Timeline, on_gpu
+from bubblefinder.timeline.model import CaptureMode, IdleClass, Timeline
 from bubblefinder.timeline.rank import Rank
 from bubblefinder.trace.model import COPY_KINDS, GRAPH, KERNEL, MEMSET
 
@@ -24,12 +24,8 @@ if TYPE_CHECKING:
 
 MOST_EAGER: Final = 400
 """Names outside replays that are kept apart; the rest, the shortest, are one row."""
-REPLAY: Final = "replay"
 MOST_STEPS: Final = 128
 """Nodes are looked at in so many steps at most, evenly spread; idle time outside replays in all."""
-OTHERS: Final = "other work"
-UNSEEN: Final = "steps that were not looked into"
-FOREIGN: Final = "work of another process"
 _TOLD_BY: Final = ("kind", "row", "process", "stream", "graph_node", "name", "copy_kind", "replay_index")
 _SHAPE: Final = ("grid", "block", "registers", "shared_bytes", "local_bytes")
 _SUMS: Final = ("count", "own_ns", "gap_ns", "ran_ns", "early_ns")

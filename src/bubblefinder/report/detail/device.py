@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
-from bubblefinder.lookup import NOWHERE, column_of, kept, numbered, taken, where
+from bubblefinder.lookup import NOWHERE, column_of, kept, numbered, on_gpu, taken, where
 from bubblefinder.report.charts import TimelineBar
 from bubblefinder.report.detail.kernels import kernel_name
 from bubblefinder.report.detail.tables import class_name
 from bubblefinder.report.detail.windows import longest
 from bubblefinder.report.sentences import plain
-from bubblefinder.timeline.model import IdleClass, Timeline, on_gpu
+from bubblefinder.timeline.model import IdleClass, Timeline
 from bubblefinder.trace.model import GRAPH, KERNEL, MEMCPY
 
 if TYPE_CHECKING:

@@ -17,15 +17,16 @@ from bubblefinder.lookup import (
     kept,
     nullable,
     numbered,
+    on_gpu,
     positions,
     taken,
     where,
 )
-from bubblefinder.report.account import CallAccount, IdleAccount
+from bubblefinder.report.account import HOST_WORK, CallAccount, IdleAccount
 from bubblefinder.report.detail.tables import class_name, labels
 from bubblefinder.report.sentences import plain
 from bubblefinder.timeline.apis import CallRole
-from bubblefinder.timeline.model import IdleClass, Timeline, on_gpu
+from bubblefinder.timeline.model import IdleClass, Timeline
 from bubblefinder.trace.model import COPY_KINDS
 
 if TYPE_CHECKING:
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
     from bubblefinder.steps.model import Steps
     from bubblefinder.timeline.rank import Rank
 
-HOST_WORK: Final = "host work"
 MOST_IDLE: Final = 200
 """Rows of idle time kept apart; the rest, the shortest, are one row a class."""
 MOST_CALLS: Final = 100

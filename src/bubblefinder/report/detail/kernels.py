@@ -8,17 +8,17 @@ import numpy as np
 import polars as pl
 
 from bubblefinder.intervals import begin_and_end
-from bubblefinder.lookup import NOWHERE, changes, kept, places, previous
+from bubblefinder.lookup import NOWHERE, changes, kept, on_gpu, places, previous
 from bubblefinder.report.charts import KernelRow, KernelRun
 from bubblefinder.report.detail.windows import inside
 from bubblefinder.report.sentences import plain
-from bubblefinder.timeline.model import Timeline, on_gpu
 from bubblefinder.trace.model import KERNEL
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from bubblefinder.steps.model import Steps
+    from bubblefinder.timeline.model import Timeline
     from bubblefinder.timeline.rank import Rank
 
 MAX_KERNELS: Final = 40

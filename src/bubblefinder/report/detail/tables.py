@@ -9,11 +9,11 @@ import numpy as np
 import polars as pl
 
 from bubblefinder.intervals import begin_and_end
-from bubblefinder.lookup import NOWHERE, kept, places, positions, taken
+from bubblefinder.lookup import NOWHERE, kept, on_gpu, places, positions, taken
 from bubblefinder.report.charts import GapRow, Histogram, IdleSpan, LeadRow
 from bubblefinder.report.detail.windows import inside, longest
 from bubblefinder.timeline.apis import CallRole
-from bubblefinder.timeline.model import IdleClass, Timeline, on_gpu
+from bubblefinder.timeline.model import IdleClass, Timeline
 from bubblefinder.trace.model import COPY_KINDS
 
 if TYPE_CHECKING:

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 import polars as pl
 import pytest
 
+from bubblefinder.report.account import FOREIGN, OTHERS, REPLAY, UNSEEN
 from bubblefinder.report.detail import account as module
-from bubblefinder.report.detail.account import FOREIGN, OTHERS, REPLAY, UNSEEN, accounts
+from bubblefinder.report.detail.account import accounts
 from bubblefinder.trace.model import KERNEL
 from tests.loops import DRAFT, EXTEND, VERIFY, Loop, disturbed
 from tests.simulate import Graph, Machine, nodes
