@@ -249,6 +249,14 @@ def previous(*keys: Ints) -> Ints:
     return found
 
 
+class Numbers(dict[str, int]):
+    """Texts and their numbers in the order in which they were first asked for; asking numbers a new one."""
+
+    def __missing__(self, text: str) -> int:
+        self[text] = number = len(self)
+        return number
+
+
 @dataclass(frozen=True, eq=False)
 class ByThread:
     """Rows of a frame by the thread they are of, told apart in one pass when first asked for.

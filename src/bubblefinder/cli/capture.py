@@ -107,10 +107,13 @@ def _print(planned: Plan, engine: Engine, wish: Wish, found: Nsys | None) -> Non
 def _run(planned: Plan, engine: Engine, wish: Wish, nsys: Nsys) -> None:
     """Record, export and analyse."""
     from bubblefinder.capture.take import check_free, take
+    from bubblefinder.render.formats import write_whole
+    from bubblefinder.rules.functions import functions_file
+    from bubblefinder.rules.packs import load_packs
 
     check_free(planned, wish)
     if wish.mode == "names":
-        _write_functions(wish.functions, engine)
+        write_whole(wish.functions, functions_file(load_packs(()), engine.packs).encode())
     end_by_exception()
     for recording in planned.recordings:
         typer.echo(f"recording {recording.report}", err=True)
@@ -132,14 +135,3 @@ def _analyse(export: Path, beside: dict[str, Path], reports: list[Path]) -> None
             raise
         typer.echo(f"{error}: analysed without it", err=True)
         analyze([export], output=reports)
-
-
-def _write_functions(path: Path, engine: Engine) -> None:
-    """Write the functions that the rules of an engine know, for nsys to open ranges around them."""
-    import json
-
-    from bubblefinder.render.formats import write_whole
-    from bubblefinder.rules.functions import functions_trace
-    from bubblefinder.rules.packs import load_packs
-
-    write_whole(path, json.dumps(functions_trace(load_packs(()), engine.packs), indent=1).encode())

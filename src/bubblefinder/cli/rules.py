@@ -129,12 +129,10 @@ def functions(
 
     Capture with: nsys profile --python-functions-trace=FILE ...
     """
-    import json
-
     from bubblefinder.render.formats import write_whole
-    from bubblefinder.rules.functions import functions_trace
+    from bubblefinder.rules.functions import functions_file
 
-    text = json.dumps(functions_trace(_packs(folders), wanted or ()), indent=1) + "\n"
+    text = functions_file(_packs(folders), wanted or ())
     if output is None:
         typer.echo(text, nl=False)
     else:

@@ -181,14 +181,18 @@ def values(database: Database, number: int) -> dict[Key, float]:
     return {(row["metric"], tuple(json.loads(row["dimensions"]).items())): row["value"] for row in rows}
 
 
+def record_of(run: PastRun) -> dict[str, Any]:
+    """Return what a record says of its run, before the value."""
+    return {"run": run.id} | {name: getattr(run, name) for name in COLUMNS[1:6]}
+
+
 def records(database: Database, label: str | None) -> Iterator[dict[str, Any]]:
     """Yield a record of `COLUMNS` for every value of every run of a label, or of all, for other tools."""
     for one in runs(database, label):
-        facts = {name: getattr(one, name) for name in ("added_at", "label", "commit", "name", "state")}
         for (metric, where), value in values(database, one.id).items():
             unit = METRICS[metric].unit if metric in METRICS else None
             of = ";".join(f"{key}={part}" for key, part in where)
-            yield {"run": one.id, **facts, "metric": metric, "where": of, "unit": unit, "value": value}
+            yield record_of(one) | {"metric": metric, "where": of, "unit": unit, "value": value}
 
 
 def baseline(database: Database, report: Report) -> Baseline:

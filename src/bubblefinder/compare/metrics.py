@@ -5,15 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from enum import Enum
 from importlib.resources import files
-from typing import TYPE_CHECKING, Final, Literal, TypeVar
+from typing import TYPE_CHECKING, Final, Literal
 
 import msgspec
 
+from bubblefinder.report.model import sum_of
 from bubblefinder.report.sentences import class_label
 from bubblefinder.timeline.model import INTER_CLASSES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
     from bubblefinder.report.found import Finding
     from bubblefinder.report.model import DeviceSteps, Report, StepRow
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 
 Unit = Literal["ns", "ratio", "count"]
 Better = Literal["lower", "higher", "neither"]
-_Number = TypeVar("_Number", int, float)
 Where = tuple[tuple[str, str | int], ...]
 Key = tuple[str, Where]
 """A metric's id and what of: what pairs a measure of one report with that of another."""
@@ -181,7 +181,7 @@ def decode_rows(report: Report, rank: DeviceSteps) -> list[StepRow]:
 def row_value(row: StepRow, name: str) -> int | None:
     """Return a ledger class of one step; `inter_graph` and `bubble` are sums, null if a part is."""
     parts = _SUMS.get(name, (f"{name}_ns",))
-    return _sum(getattr(row, part) for part in parts)
+    return sum_of(getattr(row, part) for part in parts)
 
 
 def waits(report: Report) -> list[Finding]:
@@ -251,8 +251,8 @@ def _of_findings(report: Report) -> Iterator[Measure]:
     told = report.steps.count > 0
     draining = [f.per_step_count for f in waits(report)]
     benign = [b.per_step_count for b in report.benign]
-    yield Measure(METRICS["waits.per_step"], (), _sum([*draining, *benign]) if told else None)
-    yield Measure(METRICS["waits.draining.per_step"], (), _sum(draining) if told else None)
+    yield Measure(METRICS["waits.per_step"], (), sum_of([*draining, *benign]) if told else None)
+    yield Measure(METRICS["waits.draining.per_step"], (), sum_of(draining) if told else None)
     for severity in SEVERITIES:
         number = sum(f.severity == severity for f in report.findings)
         yield Measure(METRICS["findings.count"], (("severity", severity),), number if told or number else None)
@@ -277,12 +277,3 @@ def _statistic(values: tuple[int, ...], quantile: float | None) -> float | None:
     if not values:
         return None
     return float(np.mean(values) if quantile is None else np.quantile(values, quantile))
-
-
-def _sum(values: Iterable[_Number | None]) -> _Number | int | None:
-    known: list[_Number] = []
-    for value in values:
-        if value is None:
-            return None
-        known.append(value)
-    return sum(known)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from bubblefinder.report.model import sum_of
 from bubblefinder.timeline.model import INTER_CLASSES
 
 if TYPE_CHECKING:
@@ -85,7 +86,7 @@ def _row(report: Report, path: Path, started_ns: int | None, rank: DeviceSteps |
     mine = rank is not None and (rank.gpu, rank.pid) == (report.steps.gpu, report.steps.pid)
     first = report.findings[0] if mine and report.findings else None
     stats = {name: one.mean for name, one in rank.per_step.items()} if rank else {}
-    inter = _sum(stats, *INTER_CLASSES)
+    inter = sum_of(stats.get(name) for name in INTER_CLASSES)
     low, high = (first.recoverable_range_ns if first else None) or (None, None)
     names = {gpu.gpu: gpu.name for gpu in report.trace.gpus}
     duration = rank.per_step.get("duration") if rank else None
@@ -101,9 +102,7 @@ def _row(report: Report, path: Path, started_ns: int | None, rank: DeviceSteps |
         step_ns=stats.get("duration"),
         step_p95_ns=duration.p95 if duration else None,
         busy_ns=stats.get("busy"),
-        bubble_ns=_sum(
-            stats | {"inter": inter}, "inter", *(() if report.trace.capture_mode == "none" else ("intra_graph",))
-        ),
+        bubble_ns=inter if report.trace.capture_mode == "none" else sum_of((inter, stats.get("intra_graph"))),
         inter_ns=inter,
         first=first.title if first else None,
         recoverable_ns=first.recoverable_ns if first else None,
@@ -111,8 +110,3 @@ def _row(report: Report, path: Path, started_ns: int | None, rank: DeviceSteps |
         recoverable_high_ns=high,
         started_ns=started_ns,
     )
-
-
-def _sum(stats: dict[str, float | None], *names: str) -> float | None:
-    known = [stats.get(name) for name in names]
-    return None if None in known or not known else sum(value for value in known if value is not None)

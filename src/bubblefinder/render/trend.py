@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from bubblefinder.compare.history import record_of
 from bubblefinder.compare.limit_syntax import format_limit
 from bubblefinder.compare.sentences import place
 from bubblefinder.compare.trend import SHORTEST, Point, Shift, Trend
@@ -66,18 +67,8 @@ def sheet(trend: Trend) -> Sheet:
 def records(trend: Trend) -> list[dict[str, object]]:
     """Return one record a run, oldest first."""
     return [
-        {
-            "run": point.run.id,
-            "added_at": point.run.added_at,
-            "label": point.run.label,
-            "commit": point.run.commit,
-            "name": point.run.name,
-            "state": point.run.state,
-            "metric": trend.metric.id,
-            "unit": trend.metric.unit,
-            "value": point.value,
-        }
-        for point in trend.points
+        record_of(one.run) | {"metric": trend.metric.id, "unit": trend.metric.unit, "value": one.value}
+        for one in trend.points
     ]
 
 

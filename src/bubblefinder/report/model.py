@@ -7,7 +7,7 @@ unknown is null and never 0. Readers must ignore keys they don't know: lists may
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from bubblefinder.overhead.model import Overhead  # noqa: TC001 - decoding reads the annotation
 from bubblefinder.report.charts import Detail  # noqa: TC001 - decoding reads the annotation
@@ -25,8 +25,9 @@ from bubblefinder.timeline.shares import BubbleShare  # noqa: TC001 - decoding r
 from bubblefinder.trace.model import QualityNote  # noqa: TC001 - decoding reads the annotation
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
+Number = TypeVar("Number", int, float)
 SCHEMA: Final = "bubblefinder.report/1"
 DEFINITIONS: Final = 2
 """What the numbers mean: counted up when a step, a class or a wait is told otherwise than before."""
@@ -143,6 +144,13 @@ class Stats:
     p95: float | None
     min: int | None
     max: int | None
+
+
+def sum_of(values: Iterable[Number | None]) -> Number | int | None:
+    """Return the sum of what a ledger or a count is made of; null if a part is not known."""
+    known = list(values)
+    told = [value for value in known if value is not None]
+    return sum(told) if len(told) == len(known) else None
 
 
 def mean_of(per_step: Mapping[str, Stats], name: str) -> float | None:

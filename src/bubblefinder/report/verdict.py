@@ -179,15 +179,13 @@ def _gain(report: Report, it: str = "it") -> str:
     where = "" if here else f" in process {finding.devices[0].pid} on GPU {finding.devices[0].gpu}"
     step = report.steps.per_step["duration"].p50 if here and "duration" in report.steps.per_step else None
     part = f", {share(finding.recoverable_ns / step)} of the median step" if step else ""
-    after = bound_words(finding.bound_after)
-    bound = f" The step is then bound by the {after}." if after else ""
     traced = report.overhead.untold_ns if here else None
     most = "at most" if traced else "about"
     doubt = f" But up to {duration(traced)} of the step may be the profiler's own time." if traced else ""
     if is_handed_on(finding):
         return f"{_in_turn(finding)}.{doubt}"
     gives = f"{most} {alone_words(finding)} a step{where}{part}"
-    return f"{_cure(finding, it)} would give {gives}.{bound}{doubt}"
+    return f"{_cure(finding, it)} would give {gives}.{_bound(finding.bound_after)}{doubt}"
 
 
 def is_here(finding: Finding, report: Report) -> bool:
@@ -333,10 +331,12 @@ def _row(report: Report) -> WaitChainReport | None:
 
 def _without_row(chain: WaitChainReport, profilers_ns: int | None = None, *, whose: str = "Together they") -> str:
     """Return what all waits in a row give together, why as a range alone where it is one, and what bounds it then."""
-    after = bound_words(chain.joint.bound_after)
     doubt = f": {doubt_words(profilers_ns)}" if profilers_ns else ""
-    bound = f" The step is then bound by the {after}." if after else ""
-    return f"{whose} would give {together_words(chain)}{doubt}.{bound}"
+    return f"{whose} would give {together_words(chain)}{doubt}.{_bound(chain.joint.bound_after)}"
+
+
+def _bound(after: str | None) -> str:
+    return f" The step is then bound by the {words}." if (words := bound_words(after)) else ""
 
 
 def _rest(report: Report) -> str:

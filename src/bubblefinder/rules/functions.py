@@ -6,6 +6,7 @@ called ``module.Class.method``, in spawned processes too (docs/engines.md says w
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Final
 
 from bubblefinder.errors import UsageError
@@ -42,6 +43,11 @@ def functions_trace(packs: Packs, wanted: Sequence[str]) -> list[dict[str, objec
         if functions.in_version(versions.get(pack.pack))
     ]
     return [{"module": module, "domain": DOMAIN, "functions": names} for module, names in _by_module(listed).items()]
+
+
+def functions_file(packs: Packs, wanted: Sequence[str]) -> str:
+    """Return the same as the text of the file."""
+    return json.dumps(functions_trace(packs, wanted), indent=1) + "\n"
 
 
 def _by_module(listed: Iterable[Functions]) -> dict[str, list[str]]:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
+from bubblefinder.lookup import Numbers
 from bubblefinder.timeline.model import IdleClass, Timeline
 from bubblefinder.timeline.rank import Rank, ranks_of
 from bubblefinder.trace.model import number_of, process_of
@@ -24,15 +25,12 @@ _NVTX: Final = KINDS.index("nvtx")
 _IDLE: Final = KINDS.index(IdleClass.PROFILER.name.lower())
 
 
-class _Names:
+class _Names(Numbers):
     """Texts and their positions; rows carry positions, since ten million texts would not fit."""
-
-    def __init__(self) -> None:
-        self._positions: dict[str, int] = {}
 
     def of(self, text: str | None) -> int:
         """Return the position of a text."""
-        return self._positions.setdefault(text or "(no name)", len(self._positions))
+        return self[text or "(no name)"]
 
     def of_ids(self, ids: pl.Series, known: Mapping[int, str]) -> pl.Series:
         """Return the positions of texts given by number; null stays null."""
@@ -45,17 +43,13 @@ class _Names:
         distinct = texts.unique()
         return texts.replace_strict(distinct, [self.of(text) for text in distinct], return_dtype=pl.Int32)
 
-    def texts(self) -> list[str]:
-        """Return the texts in order of their positions."""
-        return list(self._positions)
-
 
 def write_events(timeline: Timeline, steps: Steps, folder: Path) -> None:
     """Write every event that a window can show into a new folder, and the steps of the first rank."""
     names = _Names()
     first = next(iter(steps.detections), None) or next(iter(ranks_of(timeline)), None)
     tracks = [*_host(timeline, names, first), *_gpus(timeline, names, first)]
-    write_tracks(tracks, names.texts(), KINDS, folder, list(_steps(steps)))
+    write_tracks(tracks, list(names), KINDS, folder, list(_steps(steps)))
 
 
 def _steps(steps: Steps) -> Iterator[tuple[int, int, int]]:

@@ -89,9 +89,7 @@ def _part(same: Sequence[Leaf]) -> Part:
     first = same[0]
     inside = [leaf.nodes for leaf in same if leaf.nodes is not None]
     before, after = (fsum(getattr(leaf, name) for leaf in same) for name in ("base_ns", "head_ns"))
-    counts = [fsum(getattr(leaf, name) for leaf in same) for name in ("base_count", "head_count")]
-    if not inside:
-        counts = [max(getattr(leaf, name) for leaf in same) for name in ("base_count", "head_count")]
+    counts = [(fsum if inside else max)(getattr(leaf, name) for leaf in same) for name in ("base_count", "head_count")]
     return Part(
         kind=first.kind,
         role=first.role,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 from bubblefinder.render.kit.sheet import Section, Table
 from bubblefinder.render.report import charted, economics, host
 from bubblefinder.report.many import gpu_words, gpus_shown, ranks_shown
+from bubblefinder.report.model import sum_of
 from bubblefinder.report.overhead_sentences import overhead_sentences
 from bubblefinder.report.sentences import (
     CLASS_MEANINGS,
@@ -133,14 +134,13 @@ def _parts(one: DeviceReport) -> dict[str, int | None]:
     """Return the ledger of a GPU by class, the rare ones summed too."""
     inter = one.inter_graph
     rare = {"unattributed": inter.unattributed_ns, "unrecorded": one.unrecorded_ns, "profiler": one.profiler_ns}
-    known = [part for part in rare.values() if part is not None]
     return rare | {
         "busy": one.busy_ns,
         "intra_graph": one.intra_graph_ns,
         "host_late": inter.host_late_ns,
         "launching": inter.launching_ns,
         "queued": inter.queued_ns,
-        "other": sum(known) if len(known) == len(rare) else None,
+        "other": sum_of(rare.values()),
     }
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from bubblefinder.intervals import Ints, begin_and_end, distinct, every_position, held_by, within
-from bubblefinder.lookup import column_of, kept, on_gpu, places
+from bubblefinder.lookup import Numbers, column_of, kept, on_gpu, places
 from bubblefinder.report.account import FOREIGN, OTHERS, REPLAY, UNSEEN, Account, EagerAccount, RoleAccount, Shapes
 from bubblefinder.report.detail.host_account import calls_of, idle_of
 from bubblefinder.report.detail.kernels import kernel_name
@@ -49,7 +49,7 @@ def _account(timeline: Timeline, steps: Steps, causes: Causes, rank: Rank, shape
     seen = decode[:: -(-len(decode) // MOST_STEPS)]
     work = _with_shapes(_work(timeline, steps, rank, seen), shapes)
     times, replayed = len(decode) / len(seen), work["replay_index"].is_not_null()
-    texts = _Texts()
+    texts = Numbers()
     account = Account(
         gpu=rank.gpu,
         pid=rank.pid,
@@ -61,15 +61,15 @@ def _account(timeline: Timeline, steps: Steps, causes: Causes, rank: Rank, shape
         calls=calls_of(timeline, steps, rank, (int(decode["start_ns"][0]), int(decode["end_ns"][-1]))),
         names=[],
     )
-    return replace(account, eager=[*account.eager, *_unseen(account, texts)], names=texts.texts)
+    return replace(account, eager=[*account.eager, *_unseen(account, texts)], names=list(texts))
 
 
-def _unseen(account: Account, texts: _Texts) -> list[EagerAccount]:
+def _unseen(account: Account, texts: Numbers) -> list[EagerAccount]:
     """Return what the steps that were not looked into add beyond those that were, so that the account sums."""
     told = sum(sum(role.own_ns) + sum(role.gap_ns) for role in account.roles)
     told += sum(one.own_ns + one.gap_ns for one in account.eager) + sum(one.ns for one in account.idle)
     left = account.duration_ns - told
-    return [EagerAccount(name=texts.position(UNSEEN), count=0, own_ns=left, gap_ns=0, ran_ns=0)] if left else []
+    return [EagerAccount(name=texts[UNSEEN], count=0, own_ns=left, gap_ns=0, ran_ns=0)] if left else []
 
 
 def _work(timeline: Timeline, steps: Steps, rank: Rank, seen: pl.DataFrame) -> pl.DataFrame:
@@ -140,7 +140,7 @@ def _with_shapes(work: pl.DataFrame, shapes: pl.DataFrame | None) -> pl.DataFram
     return work.join(kernels, on=["kind", "row"], how="left", maintain_order="left")
 
 
-def _roles(work: pl.DataFrame, times: float, timeline: Timeline, texts: _Texts) -> list[RoleAccount]:
+def _roles(work: pl.DataFrame, times: float, timeline: Timeline, texts: Numbers) -> list[RoleAccount]:
     """Return the roles by the time of their first replay, their nodes graph by graph in the order in which they run."""
     node = ("role", "graph", "graph_node", "kind", "name", "copy_kind")
     nodes = work.group_by(node, maintain_order=True).agg(
@@ -158,7 +158,7 @@ def _roles(work: pl.DataFrame, times: float, timeline: Timeline, texts: _Texts) 
                 role=role,
                 replays=round(replays[role] * times),
                 names=[
-                    texts.of(kind, name, copy, timeline)
+                    texts[_called(kind, name, copy, timeline)]
                     for kind, name, copy in ordered[["kind", "name", "copy_kind"]].iter_rows()
                 ],
                 counts=ordered["count"].to_list(),
@@ -185,7 +185,7 @@ def _shapes(nodes: pl.DataFrame) -> Shapes | None:
     )
 
 
-def _eager(work: pl.DataFrame, times: float, timeline: Timeline, texts: _Texts) -> list[EagerAccount]:
+def _eager(work: pl.DataFrame, times: float, timeline: Timeline, texts: Numbers) -> list[EagerAccount]:
     """Return the operations outside replays by name, the longest first."""
     shape = pl.format("grid {}, block {}", "grid", "block") if "grid" in work.columns else pl.lit(None, pl.String)
     rows = (
@@ -195,7 +195,7 @@ def _eager(work: pl.DataFrame, times: float, timeline: Timeline, texts: _Texts) 
     )
     sums: dict[tuple[int, str | None], list[int]] = {}
     for number, row in enumerate(rows.iter_rows(named=True)):
-        name = _eager_name(row, timeline, texts) if number < MOST_EAGER else texts.position(OTHERS)
+        name = texts[_eager_name(row, timeline) if number < MOST_EAGER else OTHERS]
         total = sums.setdefault((name, row["shape"] if number < MOST_EAGER else None), [0] * len(_SUMS[:4]))
         for place, column in enumerate(_SUMS[:4]):
             total[place] += row[column]
@@ -205,30 +205,15 @@ def _eager(work: pl.DataFrame, times: float, timeline: Timeline, texts: _Texts) 
     ]
 
 
-def _eager_name(row: dict[str, Any], timeline: Timeline, texts: _Texts) -> int:
-    if row["foreign"]:
-        return texts.position(FOREIGN)
-    return texts.of(row["kind"], row["name"], row["copy_kind"], timeline)
+def _eager_name(row: dict[str, Any], timeline: Timeline) -> str:
+    return FOREIGN if row["foreign"] else _called(row["kind"], row["name"], row["copy_kind"], timeline)
 
 
-class _Texts:
-    """Names by position, each kept once."""
-
-    def __init__(self) -> None:
-        self._known: dict[str, int] = {}
-
-    @property
-    def texts(self) -> list[str]:
-        return list(self._known)
-
-    def position(self, text: str) -> int:
-        return self._known.setdefault(text, len(self._known))
-
-    def of(self, kind: int, name: int | None, copy: int | None, timeline: Timeline) -> int:
-        """Return the position of what an operation is called: a kernel by its name, others by what they do."""
-        if kind == KERNEL:
-            return self.position(kernel_name(name, timeline.trace.names))
-        if kind == GRAPH:
-            return self.position(REPLAY)
-        copied = "unknown" if copy is None else COPY_KINDS.get(copy, "unknown")
-        return self.position("memset" if kind == MEMSET else f"{copied} copy")
+def _called(kind: int, name: int | None, copy: int | None, timeline: Timeline) -> str:
+    """Return what an operation is called: a kernel by its name, others by what they do."""
+    if kind == KERNEL:
+        return kernel_name(name, timeline.trace.names)
+    if kind == GRAPH:
+        return REPLAY
+    copied = "unknown" if copy is None else COPY_KINDS.get(copy, "unknown")
+    return "memset" if kind == MEMSET else f"{copied} copy"
