@@ -49,9 +49,9 @@ OutputFormat = Annotated[
 ]
 Gpu = Annotated[
     int | None,
-    typer.Option("--gpu", metavar="N", help="Look at the steps of this GPU (default: the lowest with decode steps)."),
+    typer.Option(metavar="N", help="Look at the steps of this GPU (default: the lowest with decode steps)."),
 ]
-Pid = Annotated[int | None, typer.Option("--pid", metavar="PID", help="Look at the steps of this process.")]
+Pid = Annotated[int | None, typer.Option(metavar="PID", help="Look at the steps of this process.")]
 Window = Annotated[
     str | None, typer.Option(metavar="START:END", help="Only work that starts in this window, as in 1.2s:1.5s.")
 ]
@@ -80,45 +80,37 @@ _MODEL = typer.Option(
 )
 Model = Annotated[str, _MODEL]
 OptionalModel = Annotated[str | None, _MODEL]
-Ranks = Annotated[int, typer.Option("--tp", metavar="N", min=1, help="Tensor-parallel ranks that share the weights.")]
-Context = Annotated[int, typer.Option("--context", metavar="TOKENS", min=0, help="Tokens of context a request has.")]
-Batch = Annotated[int, typer.Option("--batch", metavar="N", min=1, help="Requests in a step.")]
-DraftSteps = Annotated[
-    int, typer.Option("--draft-steps", metavar="N", min=0, help="Draft passes a step; 0 without drafts.")
-]
-DraftTokens = Annotated[int, typer.Option("--draft-tokens", metavar="N", min=1, help="Positions a verify pass has.")]
+Ranks = Annotated[int, typer.Option(metavar="N", min=1, help="Tensor-parallel ranks that share the weights.")]
+Context = Annotated[int, typer.Option(metavar="TOKENS", min=0, help="Tokens of context a request has.")]
+Batch = Annotated[int, typer.Option(metavar="N", min=1, help="Requests in a step.")]
+DraftSteps = Annotated[int, typer.Option(metavar="N", min=0, help="Draft passes a step; 0 without drafts.")]
+DraftTokens = Annotated[int, typer.Option(metavar="N", min=1, help="Positions a verify pass has.")]
 Bandwidth = Annotated[
     float | None,
-    typer.Option("--bandwidth", metavar="GB/S", min=0.001, help="Memory bandwidth, instead of the capture's own."),
+    typer.Option(metavar="GB/S", min=0.001, help="Memory bandwidth, instead of the capture's own."),
 ]
 Verbose = Annotated[
     int, typer.Option("-v", "--verbose", count=True, show_default=False, help="Print every quality note and every gap.")
 ]
 UntracedStep = Annotated[
     float | None,
-    typer.Option("--untraced-step-ms", metavar="MS", help="How long a decode step takes with no profiler: the median."),
+    typer.Option(metavar="MS", help="How long a decode step takes with no profiler: the median."),
 ]
 TokenTime = Annotated[
     float | None,
-    typer.Option("--tpot-ms", metavar="MS", help="Mean time per output token with no profiler, with --accept-length."),
+    typer.Option(metavar="MS", help="Mean time per output token with no profiler, with --accept-length."),
 ]
 BISECT = "--bisect"
-ReportUrl = Annotated[
-    str, typer.Option("--report-url", metavar="URL", help="Where the full report will lie; Markdown links to it.")
-]
-Label = Annotated[
-    str | None, typer.Option("--label", metavar="NAME", help="What was run; only runs of one label are compared.")
-]
-Commit = Annotated[str | None, typer.Option("--commit", metavar="SHA", help="The commit that was captured.")]
+ReportUrl = Annotated[str, typer.Option(metavar="URL", help="Where the full report will lie; Markdown links to it.")]
+Label = Annotated[str | None, typer.Option(metavar="NAME", help="What was run; only runs of one label are compared.")]
+Commit = Annotated[str | None, typer.Option(metavar="SHA", help="The commit that was captured.")]
 KnownLabel = Annotated[
     str | None,
-    typer.Option(
-        "--label", metavar="NAME", help="Whose runs in the history; by default those of the capture's own label."
-    ),
+    typer.Option(metavar="NAME", help="Whose runs in the history; by default those of the capture's own label."),
 ]
 Meta = Annotated[
     list[str] | None,
-    typer.Option("--meta", metavar="KEY=VALUE", help="Anything else about the run. May be repeated."),
+    typer.Option(metavar="KEY=VALUE", help="Anything else about the run. May be repeated."),
 ]
 HistoryFile = Annotated[
     Path, typer.Option("--history", metavar="FILE", envvar="BUBBLEFINDER_HISTORY", help="The history file.")

@@ -61,15 +61,11 @@ def check(
     budget_file: Annotated[Path, typer.Option("--budget", metavar="FILE", help="The budget file (TOML).")],
     baseline: Annotated[
         list[Path] | None,
-        typer.Option(
-            "--baseline", metavar="TRACE", help="Hold `regress` limits against this capture or report. May be repeated."
-        ),
+        typer.Option(metavar="TRACE", help="Hold `regress` limits against this capture or report. May be repeated."),
     ] = None,
     history: Annotated[
         Path | None,
-        typer.Option(
-            "--history", metavar="FILE", help="Hold `regress` limits against the last comparable runs in this file."
-        ),
+        typer.Option(metavar="FILE", help="Hold `regress` limits against the last comparable runs in this file."),
     ] = None,
     label: KnownLabel = None,
     bench: Bench = None,

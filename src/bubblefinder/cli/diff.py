@@ -59,12 +59,8 @@ def spread_sides(args: list[str]) -> list[str]:
 _Captures = Annotated[
     list[Path] | None, typer.Argument(metavar="BASE HEAD", help="Two captures, report JSONs or HTML reports.")
 ]
-_Base = Annotated[
-    list[Path] | None, typer.Option("--base", metavar="PATH...", help="Several captures of the base side.")
-]
-_Head = Annotated[
-    list[Path] | None, typer.Option("--head", metavar="PATH...", help="Several captures of the head side.")
-]
+_Base = Annotated[list[Path] | None, typer.Option(metavar="PATH...", help="Several captures of the base side.")]
+_Head = Annotated[list[Path] | None, typer.Option(metavar="PATH...", help="Several captures of the head side.")]
 _Gate = Annotated[
     list[str] | None,
     typer.Option(

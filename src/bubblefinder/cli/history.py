@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 history = typer.Typer(help="Keep runs over time and find when they moved.", no_args_is_help=True, rich_markup_mode=None)
 
-Only = Annotated[str | None, typer.Option("--label", metavar="NAME", help="Only the runs of this label.")]
+Only = Annotated[str | None, typer.Option(metavar="NAME", help="Only the runs of this label.")]
 Number = Annotated[int, typer.Argument(metavar="RUN", help="The run's number, as `history list` shows it.")]
 
 

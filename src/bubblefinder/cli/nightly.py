@@ -37,7 +37,7 @@ VERDICTS: Final = ("budget.html", "budget.json", "budget.md", "budget.xml")
 
 def nightly(
     capture: Annotated[Path, typer.Argument(metavar="TRACE", help="A capture, a report JSON or an HTML report.")],
-    budget: Annotated[Path, typer.Option("--budget", metavar="FILE", help="The budget file (TOML).")],
+    budget: Annotated[Path, typer.Option(metavar="FILE", help="The budget file (TOML).")],
     output: Annotated[
         Path,
         typer.Option("-o", "--output", metavar="DIR", help="The folder to write HTML, Markdown, JUnit and JSON to."),

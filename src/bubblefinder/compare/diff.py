@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from bubblefinder.report.charts import StepTimeline
     from bubblefinder.report.found import Confidence
-    from bubblefinder.report.model import Report, StepRow
+    from bubblefinder.report.model import Report
 
 GATE: Final = "step.duration.p50"
 GATES: Final = frozenset({"step.duration.mean", GATE, "step.duration.p95"})
@@ -235,7 +235,7 @@ def representative_step(side: Sequence[Report]) -> TypicalStep | None:
         index=row.index,
         gpu=row.gpu,
         duration_ns=row.duration_ns,
-        parts=_parts(row),
+        parts={name: ns for name in LEDGER_CLASSES if (ns := getattr(row, f"{name}_ns")) is not None},
         timeline=timeline,
     )
 
@@ -250,8 +250,3 @@ def _drawn(report: Report, indices: set[int]) -> StepTimeline | None:
     rank = ranks(report)[0]
     drawn = [t for t in report.detail.timelines if (t.gpu, t.pid) == (rank.gpu, rank.pid) and t.index in indices]
     return next((t for t in drawn if t.which == "median"), None)
-
-
-def _parts(row: StepRow) -> dict[str, int]:
-    values: dict[str, int | None] = {name: getattr(row, f"{name}_ns") for name in LEDGER_CLASSES}
-    return {name: value for name, value in values.items() if value is not None}

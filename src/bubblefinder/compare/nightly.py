@@ -59,7 +59,7 @@ def nightly(
         else:
             reason = judged.headline.removeprefix("Can't tell: ")
             run = add_failed(database, report, Failure(judged.name, reason, judged.label, judged.commit))
-    judged = _with_run(judged, run, normal) if measurable(report) else _with_run(judged, run, None)
+    judged = _with_run(judged, run, normal if measurable(report) else None)
     failed = judged.exit_code == EXIT_GATE
     return NightlyResult(explained(judged, report, change) if failed else judged, run, change)
 

@@ -37,13 +37,8 @@ def _opening(examination: Examination) -> Iterator[RenderableType]:
     )
     told = ", ".join(f"{name} {printable(value) if value else 'unknown'}" for name, value in versions)
     yield Text(f"{printable(info.name)}: {info.format} export, {told}", style="bold")
-    yield Text(
-        "holds "
-        + (
-            ", ".join(plural(number, noun, _NOUNS.get(noun, "")) for noun, number in examination.rows if number)
-            or "nothing"
-        )
-    )
+    held = [plural(number, noun, _NOUNS.get(noun, "")) for noun, number in examination.rows if number]
+    yield Text(f"holds {', '.join(held) or 'nothing'}")
 
 
 def _told(examination: Examination) -> Iterator[RenderableType]:

@@ -167,17 +167,8 @@ def write_whole(path: Path, content: bytes) -> None:
         with temporary_folder(path.parent, f".{path.name[:40]}.") as place:
             whole = place / "whole"
             whole.write_bytes(content)
-            _put(whole, path)
+            whole.replace(path)
     except OSError as error:
-        raise UsageError(
-            f"{path} can't be written: {error.strerror}", hint="check the folder and the space left on it"
-        ) from error
-
-
-def _put(whole: Path, path: Path) -> None:
-    try:
-        whole.replace(path)
-    except OSError as error:
-        raise UsageError(
-            f"{path} can't be written: {error.strerror}", hint="give the name of a file, not of a folder"
-        ) from error
+        way_out = "check the folder and the space left on it"
+        way_out = "give the name of a file, not of a folder" if path.is_dir() else way_out
+        raise UsageError(f"{path} can't be written: {error.strerror}", hint=way_out) from error

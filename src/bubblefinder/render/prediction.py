@@ -185,9 +185,8 @@ def _tokens(answer: Answer, gives: Estimate) -> str:
     if gives.value:
         return f"{_rate(gives.value.step_ns, length)} tokens/s"
     low, high = gives.step_range_ns
-    return (
-        f"{_rate(high, length)} to {_rate(low, length)} tokens/s" if low else f"{_rate(high, length)} tokens/s or more"
-    )
+    least = _rate(high, length)
+    return f"{least} to {_rate(low, length)} tokens/s" if low else f"{least} tokens/s or more"
 
 
 def _rate(step_ns: int, accept_length: float) -> str:

@@ -42,10 +42,8 @@ def verdict(report: Report) -> Verdict:
     if chain and row_leads(report):
         blame, gains = f"First to fix: {row_words(chain)}.", [_without_row(chain, report.overhead.untold_ns)]
     elif chain:
-        blame, gains = (
-            f"{blame} Beside it, {row_words(chain)}.",
-            [_gain(report, "the first"), _without_row(chain, whose="The waits together")],
-        )
+        blame = f"{blame} Beside it, {row_words(chain)}."
+        gains = [_gain(report, "the first"), _without_row(chain, whose="The waits together")]
     elif finding is not None and is_handed_on(finding):
         gains = [_joint(report), _gain(report)]
     gain = " ".join(part for part in gains if part)
@@ -203,10 +201,8 @@ def _cure(finding: Finding, it: str) -> str:
 
 def _in_turn(finding: Finding) -> str:
     """Return what a wait gives that only hands the wait on when it goes alone."""
-    gain, alone = (
-        in_words(finding.in_turn_ns, finding.in_turn_range_ns),
-        in_words(finding.recoverable_ns, finding.recoverable_range_ns),
-    )
+    gain = in_words(finding.in_turn_ns, finding.in_turn_range_ns)
+    alone = in_words(finding.recoverable_ns, finding.recoverable_range_ns)
     gives = f"Removing the first would give {gain} a step once the waits before it are gone"
     return f"{gives}; alone {alone}, since another wait takes its place" if alone else gives
 

@@ -109,16 +109,12 @@ def speed_between(base: Sequence[Report], head: Sequence[Report], delays: Sequen
     return speed_of(*first, delays[0]) if first else None
 
 
-def untold(base: Sequence[Report], head: Sequence[Report]) -> list[str]:
-    """Return what the change can't be taken apart by, one sentence each."""
-    notes = []
+def untold(base: Sequence[Report], head: Sequence[Report]) -> Iterator[str]:
+    """Yield what the change can't be taken apart by, one sentence each."""
     if any(account_of(report, 0) is None for report in (*base, *head)):
-        notes.append(
-            "A report without accounts of its steps can't be taken apart: give its capture, or analyse it again."
-        )
+        yield "A report without accounts of its steps can't be taken apart: give its capture, or analyse it again."
     elif any(_unshaped(report) for report in (*base, *head)):
-        notes.append("Reports don't tell how kernels were launched: give the captures to see other launch shapes.")
-    return notes
+        yield "Reports don't tell how kernels were launched: give the captures to see other launch shapes."
 
 
 def _sides(base: Sequence[Report], head: Sequence[Report]) -> Iterator[tuple[Side, Side]]:

@@ -148,9 +148,9 @@ def _eager(kind: Kind | None, role: str | None, name: str, base: Mapping[str, Wo
     told: Kind = "gone kernel" if name not in head else "same kernel" if name in base else "new kernel"
     told = "not told" if name == UNSEEN else "launch shape" if what else "collective" if is_collective(name) else told
     sides = before.count, after.count, before.cost_ns, after.cost_ns
-    return (
-        Leaf(kind, role, None, None, None, None, *sides) if kind else Leaf(told, role, name, None, what, None, *sides)
-    )
+    if kind:
+        return Leaf(kind, role, None, None, None, None, *sides)
+    return Leaf(told, role, name, None, what, None, *sides)
 
 
 def _replayed(role: str | None, base: Nodes, head: Nodes, least_ns: float) -> Iterator[Leaf]:

@@ -84,15 +84,9 @@ def host_ns(side: Side) -> float:
 
 def _calls(base: Side, head: Side) -> Iterator[float]:
     for key, call in base.calls.items():
-        other, waits = head.calls.get(key), key[2]
-        if (
-            other
-            and not waits
-            and key[0] != HOST_WORK
-            and min(call.count, other.count) >= OFTEN
-            and call.p50_ns > 0
-            and other.p50_ns > 0
-        ):
+        api, _, waits = key
+        other = None if waits or api == HOST_WORK else head.calls.get(key)
+        if other and min(call.count, other.count) >= OFTEN and min(call.p50_ns, other.p50_ns) > 0:
             yield other.p50_ns / call.p50_ns
 
 

@@ -48,9 +48,9 @@ def escape(text: str | None, limit: int = 160) -> str:
     return _SPECIAL.sub(_entity, plain(text, limit))
 
 
-def code(text: str | None, limit: int = 160) -> str:
+def code(text: str | None) -> str:
     """Return a name as code; empty for an unknown one."""
-    return f"<code>{escape(text, limit)}</code>" if text else ""
+    return f"<code>{escape(text)}</code>" if text else ""
 
 
 def table(one: Table) -> str:

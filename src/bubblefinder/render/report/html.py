@@ -87,7 +87,7 @@ def _parts(report: Report) -> dict[str, Any]:
         "extras": dict(_extras(report)),
         "captions": dict(_captions(report)),
         "notes": notes(report),
-        "key_figures": html_charts.key_figures(report),
+        "key_figures": list(html_charts.key_figures(report)),
         "strip": html_charts.strip(report.steps.per_step),
         "waterfall": html_charts.waterfall(report),
         "role_segments": html_charts.role_segments(report),

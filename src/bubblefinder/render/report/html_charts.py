@@ -16,7 +16,7 @@ from bubblefinder.timeline.model import LEDGER_CLASSES
 from bubblefinder.units import UNKNOWN, duration, share
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from bubblefinder.report.model import Report, Stats
 
@@ -45,52 +45,43 @@ class WaterfallRow:
     corrected_ns: float | None
 
 
-def key_figures(report: Report) -> list[KeyFigure]:
-    """Return the numbers under the verdict; what isn't known has no figure."""
+def key_figures(report: Report) -> Iterator[KeyFigure]:
+    """Yield the numbers under the verdict; what isn't known has no figure."""
     steps, overhead = report.steps, report.overhead
-    figures: list[KeyFigure] = []
     if steps.count:
         whole = steps.per_step["duration"]
-        figures.append(KeyFigure("Decode step", duration(whole.p50), f"median; p95 {duration(whole.p95)}"))
-        figures += _idle_figures(report)
-    figures += _gain_figures(report)
+        yield KeyFigure("Decode step", duration(whole.p50), f"median; p95 {duration(whole.p95)}")
+        yield from _idle_figures(report)
+    yield from _gain_figures(report)
     if overhead.corrected_step_ns is not None:
-        spread = " to ".join(duration(bound) for bound in overhead.range_ns or ())
         shares = overhead.corrected_bubble_share
-        if shares is not None and shares.total is not None:
-            spread = f"{share(shares.total)} idle; {spread}" if spread else f"{share(shares.total)} idle"
-        figures.append(
-            KeyFigure("Without the profiler", duration(overhead.corrected_step_ns), spread or overhead.method)
-        )
-    return figures
+        idle = f"{share(shares.total)} idle" if shares and shares.total is not None else ""
+        spread = " to ".join(duration(bound) for bound in overhead.range_ns or ())
+        told = "; ".join(part for part in (idle, spread) if part) or overhead.method
+        yield KeyFigure("Without the profiler", duration(overhead.corrected_step_ns), told)
 
 
-def _gain_figures(report: Report) -> list[KeyFigure]:
-    """Return what the verdict tells first: what the first finding gives, or all waits that it is one of together."""
+def _gain_figures(report: Report) -> Iterator[KeyFigure]:
+    """Yield what the verdict tells first: what the first finding gives, or all waits that it is one of together."""
     finding, joint, row = leading_finding(report), report.joint, row_leads(report)
+    gain, of = (finding.recoverable_ns if finding else None), "the first finding"
     if row is not None and row.joint.recoverable_ns is not None:
-        together = f"a step, from the {len(row.links)} waits in a row together"
-        return [KeyFigure("To recover", duration(row.joint.recoverable_ns), together)]
-    if finding is None or finding.recoverable_ns is None:
-        return []
-    if joint is not None and is_handed_on(finding) and is_here(finding, report):
-        together = f"a step, from all {joint.findings} waits and pauses together"
-        return [KeyFigure("To recover", duration(joint.recoverable_ns), together)]
-    return [KeyFigure("To recover", duration(finding.recoverable_ns), "a step, from the first finding")]
+        gain, of = row.joint.recoverable_ns, f"the {len(row.links)} waits in a row together"
+    elif finding and gain is not None and joint and is_handed_on(finding) and is_here(finding, report):
+        gain, of = joint.recoverable_ns, f"all {joint.findings} waits and pauses together"
+    if gain is not None:
+        yield KeyFigure("To recover", duration(gain), f"a step, from {of}")
 
 
-def _idle_figures(report: Report) -> list[KeyFigure]:
+def _idle_figures(report: Report) -> Iterator[KeyFigure]:
     ratio, eager = report.steps.bubble_share, report.trace.capture_mode == "none"
-    figures = []
+    of = "of the decode time"
     if ratio.inter_graph is not None:
-        figures.append(
-            KeyFigure("Idle" if eager else "Idle between replays", share(ratio.inter_graph), "of the decode time")
-        )
+        yield KeyFigure("Idle" if eager else "Idle between replays", share(ratio.inter_graph), of)
     if ratio.intra_graph is not None:
-        figures.append(KeyFigure("Idle inside replays", share(ratio.intra_graph), "of the decode time"))
+        yield KeyFigure("Idle inside replays", share(ratio.intra_graph), of)
     elif ratio.inter_graph is not None and not eager:
-        figures.append(KeyFigure("Idle inside replays", UNKNOWN, "not measured: graph capture"))
-    return figures
+        yield KeyFigure("Idle inside replays", UNKNOWN, "not measured: graph capture")
 
 
 def strip(per_step: Mapping[str, Stats]) -> tuple[Segment, ...]:

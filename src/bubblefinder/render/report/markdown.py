@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Final
 
 from bubblefinder.errors import InternalError
@@ -31,9 +30,9 @@ if TYPE_CHECKING:
 TOP: Final = 5
 
 
-def render(report: Report, report_url: str = "", comment_id: str = "report") -> str:
+def render(report: Report, report_url: str = "") -> str:
     """Return a comment of at most 60,000 bytes that ends in the hidden marker of a sticky comment."""
-    marker = f"<!-- bubblefinder:{re.sub(r'[^A-Za-z0-9._-]', '-', comment_id)} -->\n"
+    marker = "<!-- bubblefinder:report -->\n"
     return fit(report, report_url, COMMENT_LIMIT - len(marker)) + marker
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import polars as pl
@@ -195,7 +195,8 @@ def _eager(work: pl.DataFrame, times: float, timeline: Timeline, texts: Numbers)
     )
     sums: dict[tuple[int, str | None], list[int]] = {}
     for number, row in enumerate(rows.iter_rows(named=True)):
-        name = texts[_eager_name(row, timeline) if number < MOST_EAGER else OTHERS]
+        own = FOREIGN if row["foreign"] else _called(row["kind"], row["name"], row["copy_kind"], timeline)
+        name = texts[own if number < MOST_EAGER else OTHERS]
         total = sums.setdefault((name, row["shape"] if number < MOST_EAGER else None), [0] * len(_SUMS[:4]))
         for place, column in enumerate(_SUMS[:4]):
             total[place] += row[column]
@@ -203,10 +204,6 @@ def _eager(work: pl.DataFrame, times: float, timeline: Timeline, texts: Numbers)
         EagerAccount(name=name, shape=shape, **dict(zip(_SUMS[:4], total, strict=True)))
         for (name, shape), total in sums.items()
     ]
-
-
-def _eager_name(row: dict[str, Any], timeline: Timeline) -> str:
-    return FOREIGN if row["foreign"] else _called(row["kind"], row["name"], row["copy_kind"], timeline)
 
 
 def _called(kind: int, name: int | None, copy: int | None, timeline: Timeline) -> str:

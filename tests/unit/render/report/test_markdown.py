@@ -67,9 +67,9 @@ def many(number: int) -> Report:
 
 
 def test_the_verdict_comes_first_and_the_marker_last() -> None:
-    text = markdown.render(sample_report(), comment_id="gate 1")
+    text = markdown.render(sample_report())
     assert text.startswith("### bubblefinder\n\nThe GPU idles **28.8 %** of the decode time")
-    assert text.endswith("<!-- bubblefinder:gate-1 -->\n")
+    assert text.endswith("<!-- bubblefinder:report -->\n")
     assert text.count("<!--") == 1
 
 
