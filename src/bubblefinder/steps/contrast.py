@@ -93,7 +93,7 @@ class Contrast:
     def of_parts(self) -> bool:
         """Whether the shorter cycles are parts of a step, as a target and its drafts are."""
         few = self.each <= thresholds.DRAFTS and not (self.passes.prompt or self.given_up)
-        return self.passes.drafted(self.each) or (few and self.turns.different)
+        return (self.passes.drafted(self.each) and not self.turns.apart) or (few and self.turns.different)
 
     @property
     def rounds(self) -> bool:
@@ -103,7 +103,8 @@ class Contrast:
     @property
     def untold(self) -> bool:
         """Whether the shorter cycles may be parts of a step as well as steps of two batch sizes."""
-        few = self.each <= thresholds.DRAFTS and not (self.passes.prompt or self.given_up or self.passes.target)
+        told = self.passes.target and not self.turns.apart
+        few = self.each <= thresholds.DRAFTS and not (self.passes.prompt or self.given_up or told)
         linked = self.links <= 0 and self.linked > thresholds.LINKED
         return few and linked and self.turns.untold
 

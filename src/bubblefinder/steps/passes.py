@@ -96,10 +96,11 @@ class Passes:
 
 
 def _target(events: Events, shorter: Ints, longer: Ints) -> bool:
-    """Tell whether one kind of graph comes once a longer cycle, and others by which it is drafted are far shorter.
+    """Tell whether one kind of graph comes once a longer cycle, and others by which it is drafted are shorter.
 
     Those come at most of the boundaries that only the shorter cycles have, or once a longer cycle as well: a draft and
-    its extension on either side of the target. Batch sizes by turns differ less.
+    its extension on either side of the target. They are far shorter where no nodes tell kinds apart, since batch sizes
+    by turns differ less.
     """
     held = np.diff(np.searchsorted(shorter, longer))
     replays = np.flatnonzero(events.what == REPLAY)
@@ -114,7 +115,8 @@ def _target(events: Events, shorter: Ints, longer: Ints) -> bool:
     often = [graph for graph in graphs if graph.count >= most and not graph.is_once]
     beside = [drafts for drafts in (often, [*often, *others]) if sum(one.count for one in drafts) >= max(most, 1)]
     longest = (max(graph.took_ns for graph in drafts) for drafts in beside)
-    return any(target.took_ns >= thresholds.ANOTHER_SIZE * draft_ns for draft_ns in longest)
+    times = 1 if events.nodes[replays].all() else thresholds.ANOTHER_SIZE
+    return any(target.took_ns > times * draft_ns for draft_ns in longest)
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,8 @@ from bubblefinder.steps.events import COMPUTE, REPLAY
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from numpy.typing import NDArray
+
     from bubblefinder.intervals import Bools, Ints
     from bubblefinder.steps.events import Events
 
@@ -27,13 +29,14 @@ class Turns:
     """What tells the shorter cycles of longer ones apart.
 
     Attributes:
-        parts: hardly any shorter cycle computes what the one before it does, and most longer ones do; where there are
-            more than two of each, the longest of them comes once.
+        parts: hardly any shorter cycle where a longer one begins computes what the one before it does, and most longer
+            ones do; where there are more than two of each, the longest of them comes once.
         deeper: one shorter cycle of each longer one runs the same layers, and more of them.
         uneven: one takes longer than the others, by more than batch sizes make of the same graph; where nodes were
             recorded, one of as many, for larger batches come at any time.
         told: nodes were recorded, so that kinds of graphs are told by what they do.
         apart: threads launch them by turns, as they do for two engines in one process.
+        pieces: one of each longer one launches many graphs for each of the others: a pass of no captured size may.
         whole: each is a forward pass behind the one before, of one graph, and so the same weights, where graphs run;
             those where longer ones begin compute less than a pass besides.
     """
@@ -43,6 +46,7 @@ class Turns:
     uneven: bool
     told: bool
     apart: bool
+    pieces: bool
     whole: bool
 
     @classmethod
@@ -52,26 +56,30 @@ class Turns:
         took = np.add.reduceat(np.where(events.what <= REPLAY, events.end_ns - events.start_ns, 0), shorter)
         usual = np.quantile(took, thresholds.RARE, method="lower")
         more = thresholds.LENGTH_RATIO if told else thresholds.ANOTHER_LENGTH
-        by_turns = not shares_work(events, shorter, np.minimum) and shares_work(events, longer)
+        replays = np.add.reduceat(events.what == REPLAY, shorter, dtype=np.int64)
+        few = np.maximum(np.quantile(replays, thresholds.RARE, method="lower"), 1)
+        differ = _differ(events, shorter, longer, by_graphs=bool(np.median(replays)))
         longest = shorter[_longest(took, shorter, longer)]
         return cls(
-            parts=by_turns and (_even(shorter, longer, 2) or once_each(longest, longer)),
+            parts=differ and shares_work(events, longer) and (_even(shorter, longer, 2) or once_each(longest, longer)),
             deeper=_deeper(events, shorter, longer),
             uneven=(_even(shorter, longer) or not told) and once_each(shorter[took >= more * usual], longer),
             told=told,
             apart=_apart(events, shorter),
+            pieces=once_each(shorter[replays > thresholds.PIECES * few], longer),
             whole=_whole(events, shorter, longer, took),
         )
 
     @property
     def different(self) -> bool:
         """Whether the shorter cycles do different work for one step, as far as is known."""
-        return (self.parts or self.deeper) and not self.apart
+        return (self.parts or self.deeper) and not (self.apart or self.pieces)
 
     @property
     def untold(self) -> bool:
         """Whether it may as well be another batch size, or another engine."""
-        return self.apart or (self.parts and not self.told) or (self.uneven and not self.different)
+        by_turns = self.parts and (self.pieces or not self.told)
+        return self.apart or by_turns or (self.uneven and not self.different)
 
 
 def shares_work(events: Events, begins: Ints, of: Callable[[Ints, Ints], Ints] = np.maximum) -> bool:
@@ -79,18 +87,28 @@ def shares_work(events: Events, begins: Ints, of: Callable[[Ints, Ints], Ints] =
 
     So do steps, of whatever batch size and with prefills between them, and layers. Parts of a step share little.
     """
-    cycles = len(begins) - 1
-    if cycles < 1:
-        return False
-    cycle = np.repeat(np.arange(cycles), np.diff(begins))
+    alike = _shared(events.alike, events.what <= REPLAY, begins, of) >= thresholds.ONE_MAKE
+    return bool(len(alike)) and bool(np.mean(alike) > thresholds.RARE)
+
+
+def _shared(alike: Ints, chosen: Bools, begins: Ints, of: Callable[[Ints, Ints], Ints]) -> NDArray[np.float64]:
+    """Return the share of kinds of some events that each cycle but the first has of those of the one before it."""
+    cycles = max(len(begins) - 1, 1)
+    cycle = np.repeat(np.arange(len(begins) - 1), np.diff(begins))
     first, last = begins[0], begins[-1]
-    computes = events.what[first:last] <= REPLAY
-    kinds = int(events.alike.max()) + 1
-    pairs = distinct((cycle * kinds + events.alike[first:last])[computes])
+    kinds = int(alike.max()) + 1
+    pairs = distinct((cycle * kinds + alike[first:last])[chosen[first:last]])
     again = pairs[np.isin(pairs, pairs + kinds)]
     had, shared = (np.bincount(found // kinds, minlength=cycles) for found in (pairs, again))
-    alike = shared[1:] / np.maximum(of(had[1:], had[:-1]), 1) >= thresholds.ONE_MAKE
-    return bool(len(alike)) and bool(np.mean(alike) > thresholds.RARE)
+    return np.asarray(shared[1:] / np.maximum(of(had[1:], had[:-1]), 1), np.float64)
+
+
+def _differ(events: Events, shorter: Ints, longer: Ints, *, by_graphs: bool) -> bool:
+    """Tell whether hardly any shorter cycle where a longer one begins shares graphs, or else kernels, with the last."""
+    place = np.intersect1d(np.searchsorted(shorter, longer) - 1, np.arange(len(shorter) - 2))
+    chosen = events.what == REPLAY if by_graphs else events.what <= REPLAY
+    shared = _shared(events.alike, chosen, shorter, np.minimum)[place]
+    return bool(len(shared)) and bool(np.mean(shared >= thresholds.ONE_MAKE) <= thresholds.RARE)
 
 
 def whole_passes(events: Events, shorter: Ints) -> bool:

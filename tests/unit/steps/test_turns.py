@@ -189,3 +189,24 @@ def test_two_halves_of_a_batch_side_by_side_are_one_step() -> None:
         host.synchronize("cudaDeviceSynchronize_v3020")
     steps = steps_of(machine.trace())
     assert (len(step_begins(steps)), steps.confidence) == (30, "high")
+
+
+@LAUNCHES
+@pytest.mark.parametrize("drafts", [(1, 4), (2, 4)], ids=str)
+@pytest.mark.parametrize("draft", ["own names", "own names, nearly as long"])
+def test_drafts_as_often_as_it_likes_are_of_one_step_with_a_target_that_takes_little_longer(
+    launch: Callable[[Host, int, Sequence[Node]], int], drafts: tuple[int, int], draft: str
+) -> None:
+    machine = Machine(seed=3)
+    host = machine.host()
+    for _ in range(30):
+        host.work(300)
+        for _ in range(machine.random.randint(*drafts)):
+            launch(host, 5, DRAFTS[draft])
+            host.read(32)
+            host.work(60)
+        launch(host, 6, TARGET)
+        host.kernel("accept", 3)
+        host.read(32)
+    steps = steps_of(machine.trace())
+    assert (len(step_begins(steps)), steps.confidence) == (30, "high")
