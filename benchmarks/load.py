@@ -6,6 +6,7 @@ Everything runs in this one call, on one file, each in a process of its own, tak
 from __future__ import annotations
 
 import argparse
+import compileall
 import os
 import sqlite3
 import statistics
@@ -103,7 +104,10 @@ def commands(path: Path, report: Path) -> dict[str, list[str]]:
 
 
 def warm(path: Path) -> None:
-    """Read a file once, so that nobody reads it from a cold disk."""
+    """Read a file once, so that nobody reads it from a cold disk, and compile our source, as installing does."""
+    import bubblefinder
+
+    compileall.compile_dir(Path(bubblefinder.__file__).parent, quiet=2)
     with path.open("rb") as file:
         while file.read(1 << 24):
             pass

@@ -34,7 +34,7 @@ def give_back_early() -> None:
 
 
 def give_back() -> None:
-    """Return what glibc keeps of freed memory between blocks in use; before a stage that needs much for itself."""
+    """Return what glibc keeps of freed memory between blocks in use; after a stage that needed much for itself."""
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
     if trim is not None:
         trim(0)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from bubblefinder.causes.carried_names import carry_names
 from bubblefinder.causes.facts_build import build_facts
 from bubblefinder.causes.find import find_causes
+from bubblefinder.memory import give_back
 from bubblefinder.replay.build import build_model
 from bubblefinder.replay.fixes import find_fixes
 from bubblefinder.replay.host_parts import late_hosts, shortenings
@@ -102,14 +103,18 @@ class Analysis:
         """
         timeline = self.timeline
         self.progress("steps")
-        return find_steps(timeline, None if self.selected else self.step_by)
+        found = find_steps(timeline, None if self.selected else self.step_by)
+        give_back()
+        return found
 
     @cached_property
     def causes(self) -> Causes:
         """The waits of the host, what each is charged with, and where it stands in the program."""
         steps = self.steps
         self.progress("causes")
-        return find_causes(self.timeline, steps)
+        found = find_causes(self.timeline, steps)
+        give_back()
+        return found
 
     @cached_property
     def facts(self) -> Facts:
