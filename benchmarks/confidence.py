@@ -51,7 +51,7 @@ CUT_OUT = {
     "workloads/slow_rank.graph": 21, "sglang/hybrid.graph": 31, "sglang/hybrid.node": 13,
     "sglang/hybrid_nextn.graph": 21, "sglang/tp2.graph": 21, "sglang/tp2.node": 9, "sglang/dspark_moe.graph": 31,
     "vllm/batch_8.graph": 41, "vllm/functions.graph": 41, "vllm/piecewise_8.node": 13, "vllm/sync_logprob.graph": 31,
-    "vllm/ngram.graph": 23, "workloads/sglang_triton.graph": 31,
+    "vllm/ngram.graph": 29, "workloads/sglang_triton.graph": 31,
     "vllm/sync_chains.node": 13, "workloads/vllm_piecewise.graph": 21, "workloads/vllm_piecewise.node": 15,
     "workloads/sglang_plain.graph": 29, "workloads/sglang_plain.node": 13, "workloads/slow_rank_2ms.graph": 19,
     "workloads/slow_rank_2ms.node": 13, "workloads/sglang_nextn.graph": 31, "workloads/sglang_nextn.node": 13,
