@@ -83,6 +83,11 @@ MATRIX = (
     _engine("sglang", "plain", "SGLang with FlashInfer, a token a step"),
     _engine("sglang", "overlap_off", "SGLang with FlashInfer and NEXTN, its scheduler not overlapped"),
     _engine("sglang", "patched", "SGLang with FlashInfer and NEXTN, its blocking reads taken out"),
+    _engine("sglang", "nextn_8", "SGLang with FlashInfer and NEXTN, eight requests at once"),
+    _engine("sglang", "arrive", "SGLang with FlashInfer and NEXTN, another prompt comes meanwhile"),
+    _engine("sglang", "hybrid_flashinfer", "SGLang with linear attention, FlashInfer's and NEXTN"),
+    _engine("sglang", "dspark", "SGLang with FlashInfer and DSpark, a dense model"),
+    _engine("sglang", "ngram", "SGLang with FlashInfer and drafts looked up in the text, a dense model"),
     Entry("slow_rank", RANKS, "two ranks; rank 1 works 2 ms longer on the host", gpus=2),
 )
 

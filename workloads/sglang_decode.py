@@ -1,20 +1,22 @@
-"""SGLang decoding one request with the shape of Ling and dummy weights: with NEXTN or without, overlapped or not.
+"""SGLang decoding with the shapes of Ling or Qwen3 and dummy weights: with drafts or without, overlapped or not.
 
-usage: python -m workloads.sglang_decode {nextn,triton,plain,overlap_off,patched} [--steps 40] [--result FILE]
+usage: python -m workloads.sglang_decode VARIANT [--steps 40] [--result FILE]
 
-Written for SGLang 0.5.17 with FlashInfer 0.6.15. `nextn` and `patched` are measured with the blocking reads and without
-them by turns, in one process; `nextn` is traced with them, `patched` without. No weights and no tokenizer are needed,
-and every step of NEXTN accepts three tokens.
+Written for SGLang 0.5.17 with FlashInfer 0.6.15. Each is measured before it is traced and again behind that. `nextn`
+and `patched` are measured with the blocking reads and without them by turns; `nextn` is traced with them, `patched`
+without. No weights and no tokenizer are needed, and every step with drafts accepts three tokens.
 """
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import random
 import statistics
 import tempfile
 import time
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -69,6 +71,48 @@ SHAPE = {
     "pad_token_id": 156_892,
     "bos_token_id": 1,
 }
+HYBRID = {name: value for name, value in SHAPE.items() if name != "auto_map"} | {
+    "architectures": ["BailingMoeV2_5ForCausalLM"],
+    "model_type": "bailing_hybrid",
+    "layer_group_size": 8,
+    "group_norm_size": 4,
+    "linear_silu": False,
+    "kv_lora_rank": 512,
+    "q_lora_rank": None,
+    "qk_rope_head_dim": 64,
+    "qk_nope_head_dim": 128,
+    "v_head_dim": 128,
+}
+"""Linear attention in all layers but each eighth, which has latent attention."""
+DENSE = {
+    "architectures": ["Qwen3ForCausalLM"],
+    "model_type": "qwen3",
+    "hidden_size": 4096,
+    "intermediate_size": 12288,
+    "num_hidden_layers": 32,
+    "num_attention_heads": 32,
+    "num_key_value_heads": 8,
+    "head_dim": 128,
+    "vocab_size": 151_936,
+    "max_position_embeddings": 32768,
+    "rms_norm_eps": 1e-6,
+    "rope_theta": 1_000_000,
+    "hidden_act": "silu",
+    "tie_word_embeddings": False,
+    "torch_dtype": "bfloat16",
+}
+BLOCK = DENSE | {
+    "architectures": ["Qwen3DSparkModel"],
+    "num_hidden_layers": 4,
+    "num_target_layers": 32,
+    "block_size": 4,
+    "target_layer_ids": [1, 10, 19, 28],
+    "mask_token_id": 151_669,
+    "markov_rank": 256,
+    "markov_head_type": "vanilla",
+    "enable_confidence_head": False,
+}
+"""The draft of DSpark, which makes four tokens in one pass."""
 CONFIG = """
 from transformers import PretrainedConfig
 
@@ -92,17 +136,49 @@ NEXTN = {
     "speculative_eagle_topk": 1,
     "speculative_num_draft_tokens": 4,
 }
-VARIANTS: dict[str, dict[str, Any]] = {
-    "nextn": {"attention_backend": "flashinfer", **NEXTN},
-    "triton": {"attention_backend": "triton", **NEXTN},
-    "plain": {"attention_backend": "flashinfer"},
-    "overlap_off": {"attention_backend": "flashinfer", "disable_overlap_schedule": True, **NEXTN},
-    "patched": {"attention_backend": "flashinfer", **NEXTN},
+FLASHINFER, TRITON = {"attention_backend": "flashinfer"}, {"attention_backend": "triton"}
+DSPARK = {"speculative_algorithm": "DSPARK", "speculative_dspark_block_size": 4}
+NGRAM = {"speculative_algorithm": "NGRAM", "speculative_num_draft_tokens": 4, "speculative_ngram_max_bfs_breadth": 1}
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """What is run.
+
+    Attributes:
+        switches: of the engine.
+        shape: the model's config.
+        requests: how many are sent together.
+        arrives: another prompt comes while the first is decoded.
+    """
+
+    switches: dict[str, Any]
+    shape: dict[str, Any] = field(default_factory=lambda: SHAPE)
+    requests: int = 1
+    arrives: bool = False
+
+
+VARIANTS: dict[str, Variant] = {
+    "nextn": Variant(FLASHINFER | NEXTN),
+    "triton": Variant(TRITON | NEXTN),
+    "plain": Variant(FLASHINFER),
+    "overlap_off": Variant(FLASHINFER | NEXTN | {"disable_overlap_schedule": True}),
+    "patched": Variant(FLASHINFER | NEXTN),
+    "nextn_8": Variant(FLASHINFER | NEXTN, requests=8),
+    "arrive": Variant(FLASHINFER | NEXTN, arrives=True),
+    "hybrid_flashinfer": Variant(FLASHINFER | NEXTN, HYBRID),
+    "dspark": Variant(FLASHINFER | DSPARK, DENSE),
+    "ngram": Variant(FLASHINFER | NGRAM, DENSE),
 }
-PROMPT, FEW = 512, 3
+PROMPT, LATE_PROMPT, FEW = 512, 1500, 3
+LATE_S = 0.1
+"""Some ten steps, so that the other prompt comes in the midst of the traced ones."""
 WARM = 440
-ROUNDS = 5
-"""Untraced ones of each kind, before that which is traced; the step is the difference of a long and a short answer."""
+ROUNDS, AFTER = 5, 5
+"""Untraced ones of each kind before that which is traced, and of its kind behind it, where the range has been closed.
+
+A step is the difference of a long and a short answer.
+"""
 
 
 class Engine(entry.Engine):
@@ -111,13 +187,22 @@ class Engine(entry.Engine):
     run_scheduler_process_func = staticmethod(run_scheduler)
 
 
-def engine(variant: str, folder: Path) -> Engine:
-    """Start the engine with the switches of a variant."""
-    (folder / "config.json").write_text(json.dumps(SHAPE))
+def write_shape(folder: Path, shape: dict[str, Any]) -> Path:
+    """Write a model's config, and the class for it, into a folder of its own."""
+    folder.mkdir()
+    (folder / "config.json").write_text(json.dumps(shape))
     (folder / "ling.py").write_text(CONFIG)
+    return folder
+
+
+def engine(variant: Variant, folder: Path) -> Engine:
+    """Start the engine with the switches of a variant."""
+    switches = dict(variant.switches)
+    if variant.switches.get("speculative_algorithm") == "DSPARK":
+        switches["speculative_draft_model_path"] = str(write_shape(folder / "draft", BLOCK))
     allow_grouped_heads()
     return Engine(
-        model_path=str(folder),
+        model_path=str(write_shape(folder / "model", variant.shape)),
         load_format="dummy",
         skip_tokenizer_init=True,
         trust_remote_code=True,
@@ -129,22 +214,42 @@ def engine(variant: str, folder: Path) -> Engine:
         disable_radix_cache=True,
         log_level="warning",
         watchdog_timeout=600,
-        **VARIANTS[variant],
+        **switches,
     )
 
 
-def answer(running: Engine, tokens: int) -> tuple[float, int]:
-    """Decode so many tokens behind one prompt; return the seconds that it took, and the steps of the model."""
-    prompt = random.Random(0).choices(range(100, 150_000), k=PROMPT)
+def prompt(tokens: int, seed: int) -> list[int]:
+    """Return so many tokens of a made-up text."""
+    return random.Random(seed).choices(range(100, 150_000), k=tokens)
+
+
+def answer(running: Engine, tokens: int, requests: int = 1) -> tuple[float, int]:
+    """Decode so many tokens behind each prompt; return the seconds that it took, and the steps of the model."""
+    prompts = [prompt(PROMPT, seed) for seed in range(requests)]
     sampling = {"temperature": 0, "ignore_eos": True, "max_new_tokens": tokens}
     start = time.perf_counter()
-    told = running.generate(input_ids=[prompt], sampling_params=sampling)[0]["meta_info"]
+    told = running.generate(input_ids=prompts, sampling_params=sampling)[0]["meta_info"]
     return time.perf_counter() - start, told.get("spec_verify_ct") or told["completion_tokens"]
 
 
-def step_ms(running: Engine, tokens: int) -> float:
+def answer_two(running: Engine, tokens: int) -> None:
+    """Decode so many tokens behind one prompt; another comes meanwhile, of which one token is wanted."""
+
+    async def late() -> None:
+        await asyncio.sleep(LATE_S)
+        await running.async_generate(input_ids=prompt(LATE_PROMPT, 1), sampling_params={"max_new_tokens": 1})
+
+    async def both() -> None:
+        sampling = {"temperature": 0, "ignore_eos": True, "max_new_tokens": tokens}
+        first = running.async_generate(input_ids=prompt(PROMPT, 0), sampling_params=sampling)
+        await asyncio.gather(first, late())
+
+    running.loop.run_until_complete(both())
+
+
+def step_ms(running: Engine, tokens: int, requests: int) -> float:
     """Return the untraced time of a step, over the tokens that are traced afterwards."""
-    (short, few), (long, many) = answer(running, ACCEPTED * FEW), answer(running, tokens)
+    (short, few), (long, many) = (answer(running, count, requests) for count in (ACCEPTED * FEW, tokens))
     return 1e3 * (long - short) / (many - few)
 
 
@@ -152,44 +257,60 @@ def without_reads(running: Engine, tokens: int, switch: Path) -> float:
     """Return the untraced time of a step with the blocking reads taken out, and put them back."""
     switch.touch()
     answer(running, WARM)
-    step = step_ms(running, tokens)
+    step = step_ms(running, tokens, 1)
     switch.unlink()
     answer(running, WARM)
     return step
 
 
-def measured(running: Engine, variant: str, tokens: int, switch: Path) -> dict[str, Any]:
-    """Return the untraced time of a step as the variant has it, and without the reads where they can be taken out.
+def measured(running: Engine, asked: str, tokens: int, switch: Path) -> tuple[list[float], list[float]]:
+    """Return the untraced times of a step as the variant has it, and without the reads where they can be taken out.
 
     The two take turns, since the host's speed drifts by some percent within a minute.
     """
     switch.unlink(missing_ok=True)
-    answer(running, WARM)
+    requests = VARIANTS[asked].requests
+    answer(running, WARM, requests)
     rounds, reads_nothing = [], []
     for _ in range(ROUNDS):
-        rounds.append(step_ms(running, tokens))
-        if variant in {"nextn", "patched"}:
+        rounds.append(step_ms(running, tokens, requests))
+        if asked in {"nextn", "patched"}:
             reads_nothing.append(without_reads(running, tokens, switch))
-    told = {"with_reads_ms": rounds, "without_reads_ms": reads_nothing} if reads_nothing else {"rounds_ms": rounds}
-    if variant == "patched":
+    if asked == "patched":
         switch.touch()
         answer(running, WARM)
-    return {"step_ms": statistics.median(reads_nothing if variant == "patched" else rounds), **told}
+    return rounds, reads_nothing
+
+
+def traced(running: Engine, variant: Variant, tokens: int) -> None:
+    """Decode inside the profiler's range."""
+    if variant.arrives:
+        answer_two(running, tokens)  # compiles what its prompt needs
+    running.start_profile(activities=["CUDA_PROFILER"])
+    if variant.arrives:
+        answer_two(running, tokens)
+    else:
+        answer(running, tokens, variant.requests)
+    running.stop_profile()
 
 
 def main() -> None:
     """Run the variant that the command line names."""
     asked = arguments(VARIANTS, __doc__)
-    tokens = asked.steps * (1 if asked.variant == "plain" else ACCEPTED)
+    variant = VARIANTS[asked.variant]
+    drafts = variant.switches.get("speculative_algorithm")
+    tokens = asked.steps * (ACCEPTED if drafts else 1)
     with tempfile.TemporaryDirectory() as folder:
         switch = Path(folder, "reads_nothing")
         os.environ["WORKLOADS_SWITCH"] = str(switch)
         os.environ["SGLANG_SIMULATE_ACC_LEN"] = str(ACCEPTED)
-        running = engine(asked.variant, Path(folder))
-        tell(asked, **measured(running, asked.variant, tokens, switch))
-        running.start_profile(activities=["CUDA_PROFILER"])
-        answer(running, tokens)
-        running.stop_profile()
+        running = engine(variant, Path(folder))
+        rounds, reads_nothing = measured(running, asked.variant, tokens, switch)
+        traced(running, variant, tokens)
+        after = [step_ms(running, tokens, variant.requests) for _ in range(AFTER)]
+        both = {"with_reads_ms": rounds, "without_reads_ms": reads_nothing} if reads_nothing else {"rounds_ms": rounds}
+        before = reads_nothing if asked.variant == "patched" else rounds
+        tell(asked, statistics.median(before + after), **both, after_ms=after)
         running.shutdown()
 
 

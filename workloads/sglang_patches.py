@@ -76,6 +76,9 @@ def allow_grouped_heads() -> None:
     derive = ModelConfig._derive_model_shapes
 
     def shapes(config: Any) -> None:
+        if getattr(config.hf_config, "kv_lora_rank", None):
+            derive(config)
+            return
         named, config.hf_config.architectures = config.hf_config.architectures, ["BailingMoeV2ForCausalLM"]
         derive(config)
         config.hf_config.architectures = named
