@@ -52,6 +52,8 @@ CUT_OUT = {
     "sglang/hybrid_nextn.graph": 21, "sglang/tp2.graph": 21, "sglang/tp2.node": 9, "sglang/dspark_moe.graph": 31,
     "vllm/batch_8.graph": 41, "vllm/functions.graph": 41, "vllm/piecewise_8.node": 13, "vllm/sync_logprob.graph": 31,
     "vllm/ngram.graph": 29, "workloads/sglang_triton.graph": 31,
+    "workloads/sglang_patched.graph": 31, "workloads/sglang_nextn_8.graph": 25,
+    "workloads/sglang_hybrid_flashinfer.graph": 21, "workloads/sglang_ngram.graph": 31,
     "vllm/sync_chains.node": 13, "workloads/vllm_piecewise.graph": 21, "workloads/vllm_piecewise.node": 15,
     "workloads/sglang_plain.graph": 29, "workloads/sglang_plain.node": 13, "workloads/slow_rank_2ms.graph": 19,
     "workloads/slow_rank_2ms.node": 13, "workloads/sglang_nextn.graph": 31, "workloads/sglang_nextn.node": 13,

@@ -66,6 +66,10 @@ KNOWN = {
     "workloads/sglang_plain.graph": Known(28, ("decode",), 1, (4.00, 4.75), 4.66, ahead=True),
     "workloads/sglang_plain.node": Known(12, ("decode",), 1, (3.98, 4.65), 4.48, ahead=True),
     "workloads/sglang_triton.graph": Known(30, NEXTN, 1, (7.95, 8.26), 8.07),
+    "workloads/sglang_patched.graph": Known(30, NEXTN, 1, (6.30, 8.15), 7.02),
+    "workloads/sglang_nextn_8.graph": Known(24, NEXTN, 8, (10.10, 11.45), 10.28),
+    "workloads/sglang_hybrid_flashinfer.graph": Known(20, ("draft", "verify"), 1, (14.94, 15.99), 15.53),
+    "workloads/sglang_ngram.graph": Known(30, ("decode",), 1, (6.81, 7.78), 7.23),
     "workloads/slow_rank_2ms.graph": Known(17, NEXTN, None, (2.596, 2.597), 2.597, by="nvtx"),
     "workloads/slow_rank_2ms.node": Known(12, NEXTN, None, (2.679, 2.680), 2.680, by="nvtx"),
 }
@@ -254,6 +258,27 @@ def test_with_tritons_attention_nothing_is_found_above_low() -> None:
     assert {finding.severity for finding in told.findings} <= {"info", "low"}
     assert told.verdict is not None
     assert told.verdict.blame == "No host call is to blame for idle time."
+
+
+ROWS = {
+    "workloads/sglang_nextn_8.graph": READS,
+    "workloads/sglang_hybrid_flashinfer.graph": ["FI002", "FI001"],
+    "workloads/sglang_ngram.graph": ["SGL001", "FI001", "FI002", "FI003"],
+}
+"""The reads of each step, in their order; with linear attention and n-grams some of plan() are told by their shape."""
+
+
+@pytest.mark.parametrize(("name", "rules"), ROWS.items())
+def test_the_waits_of_an_engine_are_told_in_their_order(name: str, rules: list[str]) -> None:
+    assert [link.rule for link in report(name).wait_chains[0].links] == rules
+
+
+def test_without_its_reads_no_call_of_sglang_is_to_blame() -> None:
+    told = report("workloads/sglang_patched.graph")
+    assert {finding.severity for finding in told.findings} == {"info"}
+    assert told.verdict is not None
+    assert told.verdict.blame.startswith("No single host call is to blame")
+    assert not told.wait_chains
 
 
 def test_with_drafts_of_the_host_vllm_waits_for_the_accepted_tokens() -> None:

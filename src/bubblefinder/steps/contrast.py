@@ -53,6 +53,7 @@ class Contrast:
         replayed: graphs run at most of the other boundaries.
         given_up: shorter cycles beside the boundaries have kernels for a graph of the others.
         alike: nothing that computes comes at the boundaries alone.
+        uneven: the longer cycles hold numbers of shorter ones that differ by more than their median.
     """
 
     each: float
@@ -70,6 +71,7 @@ class Contrast:
     replayed: bool
     given_up: bool
     alike: bool
+    uneven: bool
 
     @property
     def points(self) -> float:
@@ -110,9 +112,12 @@ class Contrast:
 
     @property
     def chore(self) -> bool:
-        """Whether all that comes at the boundaries of a few long cycles is a copy or a wait: that recurs by chance."""
-        few = self.cycles < thresholds.MANY and self.each > thresholds.ALTERNATING
-        return few and self.links > 0 and not (self.kernels or self.graphs or self.pieces) and self.work <= 1
+        """Whether all that comes at the boundaries of a few long, or quite uneven, cycles is a copy or a wait.
+
+        That recurs by chance.
+        """
+        few = self.cycles < thresholds.MANY and self.each > thresholds.ALTERNATING and self.work <= 1
+        return (few or self.uneven) and self.links > 0 and not (self.kernels or self.graphs or self.pieces)
 
     @property
     def short_prompt(self) -> bool:
@@ -150,7 +155,7 @@ def contrast(events: Events, shorter: Ints, longer: Ints) -> Contrast | None:
     major[place[(place >= 0) & (place < len(major))]] = True
     if not major.any() or major.all():
         return None
-    each = len(shorter) / len(longer)
+    each, held = len(shorter) / len(longer), np.diff(np.searchsorted(shorter, longer))
     alike, exact = (_present(symbols, edges, major) for symbols in (events.alike, events.exact))
     kernel, link = (_are(events.alike, kind) for kind in (events.what == COMPUTE, events.links))
     to_the_byte = _are(events.exact, events.links)
@@ -178,6 +183,7 @@ def contrast(events: Events, shorter: Ints, longer: Ints) -> Contrast | None:
         replayed=float(alike.theirs[_are(events.alike, events.what == REPLAY)].sum()) > thresholds.MOSTLY,
         given_up=graph_less,
         alike=not (alike.more & _are(events.alike, events.what <= REPLAY)).any(),
+        uneven=len(held) > 0 and bool(np.ptp(held) > np.median(held)),
     )
 
 

@@ -37,6 +37,7 @@ class Passes:
             does nearly all of its work: the others are none.
         larger: one shorter cycle of each longer one launches far more kernels than is usual.
         whole: beside prompts, shorter cycles are forward passes by themselves.
+        once: hardly any graph is replayed but those that come once a longer cycle.
     """
 
     kinds: int
@@ -46,6 +47,7 @@ class Passes:
     target: bool
     larger: bool
     whole: bool
+    once: bool
 
     @classmethod
     def of(cls, events: Events, shorter: Ints, longer: Ints, kinds: int) -> Passes:
@@ -72,6 +74,7 @@ class Passes:
             target=hollow or _target(events, shorter, longer),
             larger=not np.median(replayed) and once_each(shorter[many], longer),
             whole=prompt and kinds > 0 and whole_passes(events, shorter),
+            once=len(once) > 0,
         )
 
     def drafted(self, each: float) -> bool:
@@ -85,14 +88,15 @@ class Passes:
         """Tell whether the longer cycles are prefills with `each` steps behind them.
 
         Of steps that pass nothing between host and GPU that needs a whole pass of several kinds and its prompt: the
-        boundaries of layers have sorts of many passes, and uploads.
+        boundaries of layers have sorts of many passes, and uploads. Steps behind a prefill replay their graphs, if any
+        are replayed: where each comes once a longer cycle, that is the step.
         """
         if linked <= thresholds.LINKED:
             apart = replayed or (each > thresholds.DRAFTS and self.whole)
             return apart and self.prompt and self.kinds >= thresholds.PASS_KINDS
         if self.prompt:
             return self.kinds > 0 or self.target
-        return self.kinds > 0 and each > thresholds.DRAFTS and not self.larger
+        return self.kinds > 0 and each > thresholds.DRAFTS and not (self.larger or self.once)
 
 
 def _target(events: Events, shorter: Ints, longer: Ints) -> bool:
