@@ -53,6 +53,7 @@ CUT_OUT = {
     "vllm/batch_8.graph": 41, "vllm/functions.graph": 41, "vllm/piecewise_8.node": 13, "vllm/sync_logprob.graph": 31,
     "vllm/ngram.graph": 29, "workloads/sglang_triton.graph": 31,
     "workloads/sglang_patched.graph": 31, "workloads/sglang_nextn_8.graph": 25,
+    "workloads/sglang_hybrid_nextn.graph": 31, "workloads/sglang_hybrid_nextn_2.graph": 31,
     "workloads/sglang_hybrid_flashinfer.graph": 21, "workloads/sglang_ngram.graph": 31,
     "vllm/sync_chains.node": 13, "workloads/vllm_piecewise.graph": 21, "workloads/vllm_piecewise.node": 15,
     "workloads/sglang_plain.graph": 29, "workloads/sglang_plain.node": 13, "workloads/slow_rank_2ms.graph": 19,
