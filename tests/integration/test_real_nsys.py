@@ -92,8 +92,11 @@ def test_a_recording_is_imported_first(tmp_path: Path, real_nsys: Path) -> None:
     options = ["--trace=nvtx", "--sample=none", "--cpuctxsw=none", "-o", "raw"]
     clean = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path), "TMPDIR": str(tmp_path)}
     command = [str(real_nsys.resolve()), "profile", *options, "./program"]
-    run(command, cwd=tmp_path, env=clean, check=True)
     recording = tmp_path / "raw.qdstrm"
+    for _ in range(3):  # on a busy machine nsys once ended well and left nothing
+        run(command, cwd=tmp_path, env=clean, check=True)
+        if recording.is_file():
+            break
     assert recording.is_file()
     told: list[str] = []
     trace = open_trace(recording, progress=told.append)
