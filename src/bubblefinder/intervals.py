@@ -127,10 +127,12 @@ def places_of(symbols: Ints) -> list[Ints]:
     """
     order: Ints = np.argsort((symbols & _DIGIT).astype(np.uint16), kind="stable")
     rest = symbols >> _DIGIT_BITS
+    small = symbols if rest.any() else symbols.astype(np.uint16)  # gathered several times as quickly
     while rest.any():
         order = order[np.argsort((rest & _DIGIT).astype(np.uint16)[order], kind="stable")]
         rest >>= _DIGIT_BITS
-    return np.split(order, np.flatnonzero(np.diff(symbols[order])) + 1)
+    inorder = small[order]
+    return np.split(order, np.flatnonzero(inorder[1:] != inorder[:-1]) + 1)
 
 
 def classes_of(known: Ints, values: Ints, ratio: float) -> Ints:

@@ -65,18 +65,37 @@ def _candidates(events: Events) -> Iterator[tuple[Ints, bool]]:
     """Yield the positions of everything that comes often enough over most of the events, most frequent first."""
     if len(events) < thresholds.FEWEST:
         return
-    pairs = events.alike[:-1] * (int(events.alike.max()) + 1) + events.alike[1:]
-    found = []
-    for symbols, single in ((events.exact, True), (events.alike, True), (pairs, False)):
-        found += [(part, single) for part in places_of(symbols) if len(part) >= thresholds.FEWEST]
+    exact = places_of(events.exact)
+    alike = _joined(exact, events.alike)
+    following = [part for one in alike for part in _by_next(one, events.alike)]
+    found = [(part, single) for parts, single in ((exact, True), (alike, True), (following, False)) for part in parts]
+    known = {(len(part), int(part[0])): part for part, _ in found}  # those of both alike are the same
     runs = [part for part in (*_passes(events), _uploads(events)) if len(part) >= thresholds.FEWEST]
-    lengths = {len(part) for part in runs}
-    known = {part.tobytes() for part, _ in found if len(part) in lengths}
-    found += [(part, True) for part in runs if part.tobytes() not in known]
+    found += [(run, True) for run in runs if not np.array_equal(known.get((len(run), int(run[0])), []), run)]
     links, replays = (counted(chosen) for chosen in (events.links, events.what == REPLAY))
     told = ([links, replays], [links])
-    wide = [one for one in found if _wide(one[0], told[int(events.links[one[0][0]])], len(events))]
-    yield from sorted(wide, key=lambda one: (-len(one[0]), int(one[0][0])))
+    often = {id(part): part for part, _ in found if len(part) >= thresholds.FEWEST}
+    wide = {one for one, part in often.items() if _wide(part, told[int(events.links[part[0]])], len(events))}
+    chosen = (one for one in found if id(one[0]) in wide)
+    yield from sorted(chosen, key=lambda one: (-len(one[0]), int(one[0][0])))
+
+
+def _joined(parts: list[Ints], symbols: Ints) -> list[Ints]:
+    """Return the positions of each symbol, from parts each of which has one; the very part where it is all."""
+    of_symbol: dict[int, list[Ints]] = {}
+    for part in parts:
+        of_symbol.setdefault(int(symbols[part[0]]), []).append(part)
+    return [one[0] if len(one) == 1 else np.sort(np.concatenate(one), kind="stable") for one in of_symbol.values()]
+
+
+def _by_next(part: Ints, symbols: Ints) -> list[Ints]:
+    """Return the positions of a symbol by the symbol behind each, or the very part if that is always the same."""
+    if len(part) < thresholds.FEWEST:
+        return []
+    if part[-1] == len(symbols) - 1:
+        part = part[:-1]
+    behind = places_of(symbols[part + 1])
+    return [part] if len(behind) == 1 else [part[at] for at in behind]
 
 
 def _passes(events: Events) -> list[Ints]:
@@ -141,6 +160,8 @@ def share_by_turns(one: Ints, other: Ints, least: float) -> float:
 
     Most of those that don't come by turns show it in their first third: then no more of them is looked at.
     """
+    if _each_in_its_own(one, other):
+        return 1.0
     cycles = max(len(one) - 1, 1)
     early = one[: cycles // 3 + 1]
     apart = int(np.count_nonzero(np.diff(np.searchsorted(other, early)) != 1))
@@ -149,14 +170,25 @@ def share_by_turns(one: Ints, other: Ints, least: float) -> float:
     return float(np.mean(np.diff(np.searchsorted(other, one)) == 1))
 
 
+def _each_in_its_own(one: Ints, other: Ints) -> bool:
+    """Tell whether the other comes once in all cycles of one, of which each is compared with that in its place."""
+    first, cycles = int(np.searchsorted(other, one[0])) if len(one) else 0, len(one) - 1
+    held, behind = other[first : first + cycles], other[first + cycles : first + cycles + 1]
+    if cycles < 1 or len(held) < cycles or (behind < one[-1]).any():
+        return False
+    return bool((held >= one[:-1]).all() and (held < one[1:]).all())
+
+
 def _begins(events: Events, members: list[Ints], single: list[bool]) -> Ints:
     """Begin the cycle where the host goes on once it has its result, if it works there, else where it works longest.
 
     That is at or a few events from one of the things that come once in a cycle; at a thing itself, if the host works
     about as long there. The result is read once a cycle: the read of the last layer, told by what follows it, is none.
     """
-    places = [(one + distance, distance) for distance in thresholds.NEARBY for one in members]
-    worked = [_worked(events, place) * (thresholds.AT_A_THING if distance else 1.0) for place, distance in places]
+    different = {id(one): one for one in members}.values()
+    places = [(one + distance, distance) for distance in thresholds.NEARBY for one in different]
+    usual = _worked_at_each(events, [place for place, _ in places])
+    worked = [one * (thresholds.AT_A_THING if distance else 1.0) for one, (_, distance) in zip(usual, places, strict=True)]
     order = np.argsort(np.negative(worked), kind="stable").tolist()
     best = _best_place(events, [places[number][0] for number in order], [worked[number] for number in order])
     results = [one for one, alone in zip(members, single, strict=True) if alone]
@@ -201,6 +233,18 @@ def _as_elsewhere(events: Events, place: Ints) -> bool:
     if len(others) <= thresholds.MOSTLY * len(read):
         return False
     return _worked(events, read + 1) < thresholds.ELSEWHERE * _worked(events, others + 1)
+
+
+def _worked_at_each(events: Events, places: list[Ints]) -> list[float]:
+    """Return the same for several places, many of which are a few events from a thing that comes there as well."""
+    worked: list[float] = []
+    known: dict[tuple[int, int], list[int]] = {}
+    for number, place in enumerate(places):
+        alike = known.setdefault((len(place), int(place[0])), [])
+        same = next((one for one in alike if np.array_equal(places[one], place)), None)
+        worked.append(_worked(events, place) if same is None else worked[same])
+        alike.append(number)
+    return worked
 
 
 def _worked(events: Events, place: Ints) -> float:
