@@ -103,8 +103,8 @@ def marks_of(timeline: Timeline, lane: RankWork, events: Events, since_ns: int) 
         boundaries = marks.boundaries
         if len(boundaries) < thresholds.FEWEST - 1 or any(mark.text == text for mark in found):
             continue
-        covers = marks.weight >= thresholds.NEARLY_ALL * int(launches.weight.sum())
-        outer = covers and not covered and not _PART.search(text)
+        covers = not covered and marks.weight >= thresholds.NEARLY_ALL * int(launches.weight.sum())
+        outer = covers and not _PART.search(text)
         bonus = thresholds.KNOWN_POINTS if known else thresholds.OUTER_POINTS if outer else 0.0
         covered |= covers
         found.append(Mark(text, boundaries, bonus, is_numbered=known))
@@ -126,7 +126,12 @@ def _candidates(ranges: pl.DataFrame) -> list[tuple[str, Ints, bool]]:
     named = [(hit["text"].to_list(), True) for hit in known if hit["len"].sum() >= often]
     named += [([text], False) for text in kept(plain, plain["len"] >= often)["text"].head(thresholds.MOST_NAMES)]
     rows = _rows_of(ranges["text"], [text for some, _ in named for text in some])
-    return [(some[0], np.sort(np.concatenate([rows[text] for text in some])), is_known) for some, is_known in named]
+    return [(some[0], _in_order([rows[text] for text in some]), is_known) for some, is_known in named]
+
+
+def _in_order(parts: list[Ints]) -> Ints:
+    """Return positions of one text or of several, each in order, in order."""
+    return parts[0] if len(parts) == 1 else np.sort(np.concatenate(parts), kind="stable")
 
 
 def _rows_of(texts: pl.Series, wanted: list[str]) -> dict[str, Ints]:

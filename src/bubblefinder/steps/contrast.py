@@ -85,7 +85,7 @@ class Contrast:
         whole = (thresholds.PREFILL_POINTS if self.prefill else 0) + (thresholds.PIECES_POINTS if self.pieces else 0)
         whole += thresholds.TARGET_POINTS if self.of_parts else 0
         points = thresholds.BASE_POINTS + links + graphs + kernels - lacking + work + whole
-        if self.turns.whole and self.answers > thresholds.LINKED and not self.turns.different:
+        if self.answers > thresholds.LINKED and self.turns.whole and not self.turns.different:
             points = min(points, thresholds.BASE_POINTS)
         if self.untold or self.rounds:
             points = float(np.clip(points, -thresholds.UNTOLD, thresholds.UNTOLD))
@@ -100,7 +100,7 @@ class Contrast:
     @property
     def rounds(self) -> bool:
         """Whether the longer cycles may be what the host does for several steps, or one step of as many passes."""
-        return self.turns.whole and self.alike and self.answers <= thresholds.LINKED
+        return self.alike and self.answers <= thresholds.LINKED and self.turns.whole
 
     @property
     def untold(self) -> bool:
@@ -173,7 +173,7 @@ def contrast(events: Events, shorter: Ints, longer: Ints) -> Contrast | None:
         kernels=0 if given_up else int((alike.more & kernel).sum()),
         kernels_back=_lacking(alike, beside, kernel) if by_turns else 0,
         passes=Passes.of(events, shorter, longer, 0 if given_up else _passes(events, beside)),
-        turns=Turns.of(events, shorter, longer),
+        turns=Turns(events, shorter, longer),
         work=float((np.median(host[major]) + _HOST_NS) / (np.median(host[~major]) + _HOST_NS)),
         linked=linked,
         answers=answers,
@@ -239,7 +239,7 @@ def _middles(events: Events, begins: Ints) -> Ints:
 def _pieces(events: Events, longer: Ints, each: float) -> bool:
     """Tell whether different graphs, one a shorter cycle at least, come once a longer cycle: the pieces of one pass."""
     counts = np.bincount(events.exact[events.what == REPLAY])
-    once = np.abs(counts - len(longer)) <= max(1, len(longer) // 10)
+    once = (counts > 0) & (np.abs(counts - len(longer)) <= max(1, len(longer) // 10))
     return each > thresholds.ALTERNATING and int(once.sum()) >= each
 
 

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
-from bubblefinder.intervals import LONG_AGO, NEVER, distinct, last_before, median, one_of
-from bubblefinder.lookup import NOWHERE, kept, order_of, previous, taken, where
+from bubblefinder.intervals import LONG_AGO, NEVER, different, distinct, last_before, median, one_of
+from bubblefinder.lookup import NOWHERE, kept, order_of, place_among, previous, taken, where
 from bubblefinder.steps import thresholds
 from bubblefinder.steps.lane import eager_operations
 from bubblefinder.timeline.apis import CallRole
@@ -39,8 +39,8 @@ _COLUMNS: Final = (
     "start_ns",
     "end_ns",
     "what",
-    "exact",
     "alike",
+    "apart",
     "inside",
     "size",
     "nodes",
@@ -125,14 +125,27 @@ def lane_events(timeline: Timeline, lane: RankWork, signatures: Signatures | Non
     order = order_of([events[name].to_numpy() for name in ("launch_ns", "start_ns")])
     columns = {column.name: column.to_numpy() for column in (events if order is None else events[order])}
     returned_ns = columns.pop("returned_ns")
-    numbers = {name: _numbered(columns[name]) for name in ("exact", "alike")}
+    alike = _numbered(columns.pop("alike"))
+    numbers = {"alike": alike, "exact": _told_apart(alike, columns.pop("apart"))}
     host_ns = _host_work(columns["launch_ns"], returned_ns, columns["thread"], columns["what"] != WAIT)
     return Events(**columns | numbers, host_ns=host_ns)
 
 
-def _numbered(symbols: NDArray[np.uint64]) -> Ints:
-    """Number the different symbols, which are few."""
-    return np.searchsorted(pl.Series(symbols).unique().sort().to_numpy(), symbols)
+def _numbered(keys: Ints) -> Ints:
+    """Number the different keys, which are few, in their order."""
+    low, width = int(keys.min()), int(keys.max()) - int(keys.min()) + 1
+    if width <= len(keys):
+        return place_among(different(keys - low, width), keys - low)
+    return np.searchsorted(pl.Series(keys).unique().sort().to_numpy(), keys)
+
+
+def _told_apart(alike: Ints, apart: Ints) -> Ints:
+    """Return numbers for what is alike and not told apart, the same as for all that is alike where that is 0."""
+    exact, rows = alike.copy(), np.flatnonzero(apart)
+    if len(rows):
+        number = _numbered(apart[rows])
+        exact[rows] = _numbered(alike[rows] * (int(number.max()) + 1) + number) + int(alike.max()) + 1
+    return exact
 
 
 def _host_work(launched: Ints, returned: Ints, thread: Ints, launches: Bools) -> Ints:
@@ -156,7 +169,9 @@ def _eager(lane: RankWork) -> pl.DataFrame:
     copy = pl.col("copy_kind").replace_strict(_COPIES, default=OTHER, return_dtype=pl.Int8)
     kind = pl.when(pl.col("kind") == KERNEL).then(COMPUTE).when(pl.col("kind") == MEMCPY).then(copy).otherwise(OTHER)
     size = pl.when(pl.col("kind") == MEMCPY).then(pl.col("bytes"))
-    same = ("kind", "name", "copy_kind", "blocking")
+    called = pl.col("name").cast(pl.Int64).fill_null(NOWHERE)
+    direction = pl.col("copy_kind").cast(pl.Int64).fill_null(NOWHERE)
+    other = (direction * 4 + pl.col("kind")) * 2 + pl.col("blocking").fill_null(value=False)
     replayed = pl.col("replay_index").is_not_null()
     in_graphs = lane.operations.select_seq(pl.col("name").filter(replayed).unique().drop_nulls()).to_series()
     return work.select_seq(
@@ -164,8 +179,8 @@ def _eager(lane: RankWork) -> pl.DataFrame:
         "start_ns",
         "end_ns",
         what=kind.cast(pl.Int8),
-        exact=pl.struct(*same, size=size).hash(),
-        alike=pl.struct(*same).hash(1),
+        alike=pl.when(pl.col("kind") == KERNEL).then(4 * called).otherwise(4 * other + 1),
+        apart=size.fill_null(0),
         inside=pl.col("name").is_in(in_graphs.implode()).fill_null(value=False),
         size=size.fill_null(0),
         nodes=pl.lit(0, pl.Int64),
@@ -180,8 +195,8 @@ def _replays(lane: RankWork, signatures: Signatures) -> pl.DataFrame:
         "start_ns",
         "end_ns",
         what=pl.lit(REPLAY, pl.Int8),
-        exact=pl.struct(graph=pl.Series(signatures.ids)).hash(2),
-        alike=pl.struct(kind=pl.Series(signatures.kinds)).hash(3),
+        alike=4 * pl.Series(signatures.kinds) + 2,
+        apart=pl.Series(signatures.ids),
         inside=pl.lit(value=False),
         size=pl.lit(0, pl.Int64),
         nodes=pl.Series(signatures.sizes if signatures.counted else np.zeros_like(signatures.sizes)),
@@ -201,8 +216,8 @@ def _waits(lane: RankWork, calls: pl.DataFrame, work: pl.DataFrame) -> pl.DataFr
     waits = calls.pipe(where, (pl.col("process") == lane.process) & mine)
     return waits.select_seq(
         "launch_ns", "returned_ns", "thread", start_ns="launch_ns", end_ns="returned_ns", what=pl.lit(WAIT, pl.Int8),
-        exact=pl.struct(wait="call").hash(4), alike=pl.struct(wait="call").hash(5), inside=pl.lit(value=False),
-        size=pl.lit(0, pl.Int64), nodes=pl.lit(0, pl.Int64),
+        alike=4 * pl.col("call").cast(pl.Int64).fill_null(NOWHERE) + 3, apart=pl.lit(0, pl.Int64),
+        inside=pl.lit(value=False), size=pl.lit(0, pl.Int64), nodes=pl.lit(0, pl.Int64),
     )  # fmt: skip
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -17,6 +17,10 @@ if TYPE_CHECKING:
 
     from bubblefinder.intervals import Bools, Ints
     from bubblefinder.steps.events import Events
+
+
+_SOME: Final = 1 << 10
+"""So many cycles are looked at no slower than one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,16 +162,17 @@ def alternate(one: Ints, other: Ints) -> bool:
 def share_by_turns(one: Ints, other: Ints, least: float) -> float:
     """Return the share of cycles of one in which the other begins once, or no more than may be, if below `least`.
 
-    Most of those that don't come by turns show it in their first third: then no more of them is looked at.
+    Those that don't come by turns show it soon: then no more of them is looked at.
     """
     if _each_in_its_own(one, other):
         return 1.0
     cycles = max(len(one) - 1, 1)
-    early = one[: cycles // 3 + 1]
-    apart = int(np.count_nonzero(np.diff(np.searchsorted(other, early)) != 1))
-    if (most := (cycles - apart) / cycles) < least:
-        return most
-    return float(np.mean(np.diff(np.searchsorted(other, one)) == 1))
+    apart, share, some = 0, 0.0, max(cycles // 8, _SOME)
+    for first in range(0, cycles, some):
+        apart += int(np.count_nonzero(np.diff(np.searchsorted(other, one[first : first + some + 1])) != 1))
+        if (share := (cycles - apart) / cycles) < least:
+            break
+    return share
 
 
 def _each_in_its_own(one: Ints, other: Ints) -> bool:
@@ -188,7 +193,9 @@ def _begins(events: Events, members: list[Ints], single: list[bool]) -> Ints:
     different = {id(one): one for one in members}.values()
     places = [(one + distance, distance) for distance in thresholds.NEARBY for one in different]
     usual = _worked_at_each(events, [place for place, _ in places])
-    worked = [one * (thresholds.AT_A_THING if distance else 1.0) for one, (_, distance) in zip(usual, places, strict=True)]
+    worked = [
+        one * (thresholds.AT_A_THING if distance else 1.0) for one, (_, distance) in zip(usual, places, strict=True)
+    ]
     order = np.argsort(np.negative(worked), kind="stable").tolist()
     best = _best_place(events, [places[number][0] for number in order], [worked[number] for number in order])
     results = [one for one, alone in zip(members, single, strict=True) if alone]

@@ -42,7 +42,6 @@ def requests_of(timeline: Timeline, lane: RankWork, events: Events, starts: Ints
 def _by_ranges(timeline: Timeline, lane: RankWork, events: Events, starts: Ints) -> Ints:
     """Return how many requests the ranges that mark each window name."""
     found = np.full(len(starts), UNTOLD, np.int64)
-    launches = launches_of(events)
     for text in _TEXTS:
         marks = (
             timeline.ranges.named(text)
@@ -51,6 +50,9 @@ def _by_ranges(timeline: Timeline, lane: RankWork, events: Events, starts: Ints)
                 requests=sum((pl.col("text").str.extract(text, group).cast(pl.Int64) for group in (1, 2)), pl.lit(0)),
             )
         )
+        if marks.is_empty():
+            continue
+        launches = launches_of(events)
         for (requests,), rows in marks.partition_by("requests", as_dict=True).items():
             window = np.searchsorted(starts, mark_boundaries(launches, rows), side="right") - 1
             found[window[window >= 0]] = requests

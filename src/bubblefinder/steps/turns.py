@@ -7,6 +7,7 @@ only the length of graphs was recorded, that tells neither.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -24,56 +25,81 @@ if TYPE_CHECKING:
     from bubblefinder.steps.events import Events
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False)
 class Turns:
-    """What tells the shorter cycles of longer ones apart.
+    """What tells the shorter cycles of longer ones apart; each thing is looked at when it is first asked for."""
 
-    Attributes:
-        parts: hardly any shorter cycle where a longer one begins computes what the one before it does, and most longer
-            ones do; where there are more than two of each, the longest of them comes once.
-        deeper: one shorter cycle of each longer one runs the same layers, and more of them.
-        uneven: one takes longer than the others, by more than batch sizes make of the same graph; where nodes were
-            recorded, one of as many, for larger batches come at any time.
-        told: nodes were recorded, so that kinds of graphs are told by what they do.
-        apart: threads launch them by turns, as they do for two engines in one process.
-        pieces: one of each longer one launches many graphs for each of the others: a pass of no captured size may.
-        whole: each is a forward pass behind the one before, of one graph, and so the same weights, where graphs run;
-            those where longer ones begin compute less than a pass besides.
-    """
+    events: Events
+    shorter: Ints
+    longer: Ints
 
-    parts: bool
-    deeper: bool
-    uneven: bool
-    told: bool
-    apart: bool
-    pieces: bool
-    whole: bool
+    @cached_property
+    def parts(self) -> bool:
+        """Whether hardly any shorter cycle where a longer one begins computes what the one before it does.
 
-    @classmethod
-    def of(cls, events: Events, shorter: Ints, longer: Ints) -> Turns:
-        """Look at shorter cycles and at the longer ones that they make up."""
-        told = bool(events.nodes[events.what == REPLAY].all())
-        took = np.add.reduceat(np.where(events.what <= REPLAY, events.end_ns - events.start_ns, 0), shorter)
-        usual = np.quantile(took, thresholds.RARE, method="lower")
-        more = thresholds.LENGTH_RATIO if told else thresholds.ANOTHER_LENGTH
-        replays = np.add.reduceat(events.what == REPLAY, shorter, dtype=np.int64)
-        few = np.maximum(np.quantile(replays, thresholds.RARE, method="lower"), 1)
-        differ = _differ(events, shorter, longer, by_graphs=bool(np.median(replays)))
-        longest = shorter[_longest(took, shorter, longer)]
-        return cls(
-            parts=differ and shares_work(events, longer) and (_even(shorter, longer, 2) or once_each(longest, longer)),
-            deeper=_deeper(events, shorter, longer),
-            uneven=(_even(shorter, longer) or not told) and once_each(shorter[took >= more * usual], longer),
-            told=told,
-            apart=_apart(events, shorter),
-            pieces=once_each(shorter[replays > thresholds.PIECES * few], longer),
-            whole=_whole(events, shorter, longer, took),
-        )
+        And most longer ones do; where there are more than two of each, the longest of them comes once.
+        """
+        events, shorter, longer = self.events, self.shorter, self.longer
+        if not _differ(events, shorter, longer, by_graphs=bool(np.median(self._replays))):
+            return False
+        longest = shorter[_longest(self._took, shorter, longer)]
+        return shares_work(events, longer) and (_even(shorter, longer, 2) or once_each(longest, longer))
+
+    @cached_property
+    def deeper(self) -> bool:
+        """Whether one shorter cycle of each longer one runs the same layers, and more of them."""
+        return _deeper(self.events, self.shorter, self.longer)
+
+    @cached_property
+    def uneven(self) -> bool:
+        """Whether one takes longer than the others, by more than batch sizes make of the same graph.
+
+        Where nodes were recorded, one of as many, for larger batches come at any time.
+        """
+        usual = np.quantile(self._took, thresholds.RARE, method="lower")
+        more = thresholds.LENGTH_RATIO if self.told else thresholds.ANOTHER_LENGTH
+        even = _even(self.shorter, self.longer) or not self.told
+        return even and once_each(self.shorter[self._took >= more * usual], self.longer)
+
+    @cached_property
+    def told(self) -> bool:
+        """Whether nodes were recorded, so that kinds of graphs are told by what they do."""
+        return bool(self.events.nodes[self.events.what == REPLAY].all())
+
+    @cached_property
+    def apart(self) -> bool:
+        """Whether threads launch them by turns, as they do for two engines in one process."""
+        return _apart(self.events, self.shorter)
+
+    @cached_property
+    def pieces(self) -> bool:
+        """Whether one of each longer one launches many graphs for each of the others, as of no captured size."""
+        few = np.maximum(np.quantile(self._replays, thresholds.RARE, method="lower"), 1)
+        return once_each(self.shorter[self._replays > thresholds.PIECES * few], self.longer)
+
+    @cached_property
+    def whole(self) -> bool:
+        """Whether each is a forward pass behind the one before, of one graph and so of the same weights, if graphs run.
+
+        Those where longer ones begin compute less than a pass besides.
+        """
+        return _whole(self.events, self.shorter, self.longer, self._took)
+
+    @cached_property
+    def _took(self) -> Ints:
+        """How long each shorter cycle computes."""
+        length = self.events.end_ns - self.events.start_ns
+        return np.add.reduceat(np.where(self.events.what <= REPLAY, length, 0), self.shorter)
+
+    @cached_property
+    def _replays(self) -> Ints:
+        """How many graphs each shorter cycle launches."""
+        return np.add.reduceat(self.events.what == REPLAY, self.shorter, dtype=np.int64)
 
     @property
     def different(self) -> bool:
         """Whether the shorter cycles do different work for one step, as far as is known."""
-        return (self.parts or self.deeper) and not (self.apart or self.pieces)
+        return not (self.apart or self.pieces) and (self.parts or self.deeper)
 
     @property
     def untold(self) -> bool:
@@ -105,7 +131,7 @@ def _shared(alike: Ints, chosen: Bools, begins: Ints, of: Callable[[Ints, Ints],
 
 def _differ(events: Events, shorter: Ints, longer: Ints, *, by_graphs: bool) -> bool:
     """Tell whether hardly any shorter cycle where a longer one begins shares graphs, or else kernels, with the last."""
-    place = np.intersect1d(np.searchsorted(shorter, longer) - 1, np.arange(len(shorter) - 2))
+    place = _those(np.searchsorted(shorter, longer) - 1, len(shorter) - 2)
     chosen = events.what == REPLAY if by_graphs else events.what <= REPLAY
     shared = _shared(events.alike, chosen, shorter, np.minimum)[place]
     return bool(len(shared)) and bool(np.mean(shared >= thresholds.ONE_MAKE) <= thresholds.RARE)
@@ -155,9 +181,8 @@ def _longest(took: Ints, shorter: Ints, longer: Ints) -> Bools:
 
 def _apart(events: Events, shorter: Ints) -> bool:
     """Tell whether hardly any shorter cycle is launched by the thread that launched the one before it."""
-    launches = events.what <= REPLAY
-    cycle = np.searchsorted(shorter, np.flatnonzero(launches), side="right") - 1
-    thread = events.thread[launches][np.searchsorted(cycle, np.arange(len(shorter)))[:-1]]
+    launches = np.flatnonzero(events.what <= REPLAY)
+    thread = events.thread[launches[np.searchsorted(launches, shorter[:-1])]]
     return bool(len(thread) > 1) and bool(np.mean(thread[1:] == thread[:-1]) <= thresholds.RARE)
 
 
@@ -167,10 +192,11 @@ def _whole(events: Events, shorter: Ints, longer: Ints, took: Ints) -> bool:
     Layers have weights of their own, so that none runs the same graph as the next; kernel by kernel a few cycles are
     none, for models have more layers.
     """
-    whole = np.arange(len(shorter) - 1)
     place = np.searchsorted(shorter, longer)
-    near = [np.intersect1d(place - side, whole) for side in (0, 1)]
-    others = np.setdiff1d(whole, np.concatenate(near))
+    near = [_those(place - side, len(shorter) - 1) for side in (0, 1)]
+    alone = np.ones(len(shorter) - 1, np.bool_)
+    alone[np.concatenate(near)] = False
+    others = np.flatnonzero(alone)
     if not len(others) or _side_by_side(events, shorter):
         return False
     if any(not len(one) or median(took[one]) >= 2 * median(took[others]) for one in near):
@@ -182,6 +208,11 @@ def _whole(events: Events, shorter: Ints, longer: Ints, took: Ints) -> bool:
     same = replays[events.exact[replays] == np.bincount(events.exact[replays]).argmax()]
     holds = np.isin(np.arange(len(shorter)), np.searchsorted(shorter, same, side="right") - 1)
     return bool(min(np.mean(holds[one]) for one in (*near, others)) >= thresholds.FILLED)
+
+
+def _those(positions: Ints, below: int) -> Ints:
+    """Return those of some positions in order that are of so many."""
+    return distinct(positions[(positions >= 0) & (positions < below)])
 
 
 def _side_by_side(events: Events, begins: Ints) -> bool:
@@ -204,9 +235,9 @@ def _deeper(events: Events, shorter: Ints, longer: Ints) -> bool:
         return False
     kinds = int(events.alike.max()) + 1
     windows, symbols, counts = tallied_in(cycle[computes], events.alike[shorter[0] :][computes])
-    usual = np.zeros(kinds, np.int64)
-    for kind in distinct(symbols).tolist():
-        usual[kind] = np.quantile(counts[symbols == kind], thresholds.RARE, method="lower")
+    often, many = np.bincount(symbols, minlength=kinds), int(counts.max()) + 1
+    lower = np.cumsum(often) - often + np.floor(thresholds.RARE * (often - 1)).astype(np.int64)
+    usual = np.sort(symbols * many + counts)[lower] % many  # the quantile of each kind that there is
     layered = counts >= thresholds.LAYERS
     more = layered & (counts >= thresholds.DEEPER * usual[symbols])
     of_all, of_more = (np.bincount(windows[mine], minlength=len(shorter)) for mine in (layered, more))
