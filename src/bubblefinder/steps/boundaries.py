@@ -17,6 +17,8 @@ from bubblefinder.steps.events import REPLAY, WAIT
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from numpy.typing import NDArray
+
     from bubblefinder.intervals import Bools, Ints
     from bubblefinder.steps.events import Events
     from bubblefinder.steps.lane import RankWork
@@ -178,14 +180,12 @@ class Marks:
 
     Attributes:
         launches: the lane's, from `launches_of`.
-        thread: of each range.
-        own: its thread launches something.
+        owner: which of the threads that launch something each range is of; NOWHERE where of none.
         low, high: from which and up to which position launches of its thread, or of all, began inside it.
     """
 
     launches: Launches
-    thread: Ints
-    own: Bools
+    owner: NDArray[np.int32]
     low: Ints
     high: Ints
 
@@ -193,17 +193,18 @@ class Marks:
     def of(cls, launches: Launches, ranges: pl.DataFrame) -> Marks:
         """Return the ranges of a frame with thread, start_ns and end_ns, in its order."""
         thread, (begin, end) = ranges["thread"].to_numpy(), begin_and_end(ranges)
-        own = np.isin(thread, list(launches.of_thread))
+        owner, numbers = np.full(len(thread), NOWHERE, np.int32), {one: n for n, one in enumerate(launches.of_thread)}
         low, high = np.empty((2, len(thread)), np.int64)
         for one in distinct(thread).tolist():
             mine = thread == one
+            owner[mine] = numbers.get(one, NOWHERE)
             begun = launches.of_thread.get(one, launches).start_ns
             low[mine], high[mine] = (np.searchsorted(begun, times[mine]) for times in (begin, end))
-        return cls(launches, thread, own, low, high)
+        return cls(launches, owner, low, high)
 
     def at(self, chosen: Ints) -> Marks:
         """Return some of the ranges."""
-        return Marks(self.launches, self.thread[chosen], self.own[chosen], self.low[chosen], self.high[chosen])
+        return Marks(self.launches, self.owner[chosen], self.low[chosen], self.high[chosen])
 
     @property
     def boundaries(self) -> Ints:
@@ -214,8 +215,10 @@ class Marks:
         found = []
         for mine, low, high in self._held():
             edges = np.column_stack((low, high)).ravel()
-            first, any_first = (np.minimum.reduceat(times, edges)[::2] for times in (mine.begun, mine.anything))
-            found.append(np.where(first < NEVER, first, any_first))
+            first = np.minimum.reduceat(mine.begun, edges)[::2]
+            if (ahead := first == NEVER).any():
+                first[ahead] = np.minimum.reduceat(mine.anything, edges)[::2][ahead]
+            found.append(first)
         return distinct(np.concatenate(found)) if found else np.empty(0, np.int64)
 
     @property
@@ -225,12 +228,13 @@ class Marks:
 
     def _held(self) -> Iterator[tuple[Launches, Ints, Ints]]:
         """Yield launches, and for each range that holds some of them the positions from which and up to which."""
-        of_thread = self.launches.of_thread
-        for thread in distinct(self.thread[self.own]).tolist() or [None]:
-            mine = slice(None) if thread is None else self.thread == thread
+        threads = [*self.launches.of_thread.values()]
+        for owner in distinct(self.owner[self.owner != NOWHERE]).tolist() or [NOWHERE]:
+            mine = self.owner == owner
             low = self.low[mine]
             high = np.minimum(self.high[mine], np.append(low[1:], NEVER))
-            yield of_thread.get(thread, self.launches), low[low < high], high[low < high]
+            held = low < high
+            yield self.launches if owner == NOWHERE else threads[owner], low[held], high[held]
 
 
 def mark_boundaries(launches: Launches, ranges: pl.DataFrame) -> Ints:

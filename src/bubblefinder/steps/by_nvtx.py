@@ -10,8 +10,8 @@ import numpy as np
 import polars as pl
 
 from bubblefinder.errors import UsageError
-from bubblefinder.intervals import outermost
-from bubblefinder.lookup import kept, order_of, where
+from bubblefinder.intervals import begin_and_end, outermost
+from bubblefinder.lookup import kept, order_of
 from bubblefinder.steps import thresholds
 from bubblefinder.steps.boundaries import Marks, launches_of
 from bubblefinder.units import NUMBER, numberless
@@ -117,28 +117,22 @@ def _candidates(ranges: pl.DataFrame) -> list[tuple[str, Ints, bool]]:
     A known name is called as most of its ranges are, of several texts the first in order.
     """
     lengths = pl.col("end_ns").clip(upper_bound=pl.col("start_ns").max()) - pl.col("start_ns")
-    texts = ranges.select_seq("text", length=lengths).group_by("text").agg(pl.len(), pl.col("length").sum())
-    texts = texts.with_columns(pl.col("text").cast(pl.String))
+    of_text = ranges.select_seq("text", length=lengths, row=pl.int_range(pl.len())).group_by("text")
+    texts = of_text.agg(pl.len(), pl.col("length").sum(), "row").with_columns(pl.col("text").cast(pl.String))
     hits = [kept(texts, texts["text"].str.contains(pattern)) for pattern in KNOWN]
     known = [hit.sort("len", "text", descending=[True, False]) for hit in hits]
     plain = texts.sort("length", "text", descending=[True, False])
     often = thresholds.FEWEST - 1
-    named = [(hit["text"].to_list(), True) for hit in known if hit["len"].sum() >= often]
-    named += [([text], False) for text in kept(plain, plain["len"] >= often)["text"].head(thresholds.MOST_NAMES)]
-    rows = _rows_of(ranges["text"], [text for some, _ in named for text in some])
-    return [(some[0], _in_order([rows[text] for text in some]), is_known) for some, is_known in named]
+    named = [(hit, True) for hit in known if hit["len"].sum() >= often]
+    some = kept(plain, plain["len"] >= often).head(thresholds.MOST_NAMES)
+    named += [(some[place], False) for place in range(len(some))]
+    return [(hit["text"][0], _in_order(hit["row"]), is_known) for hit, is_known in named]
 
 
-def _in_order(parts: list[Ints]) -> Ints:
-    """Return positions of one text or of several, each in order, in order."""
-    return parts[0] if len(parts) == 1 else np.sort(np.concatenate(parts), kind="stable")
-
-
-def _rows_of(texts: pl.Series, wanted: list[str]) -> dict[str, Ints]:
-    """Return the positions of some texts in a column, by text."""
-    rows = texts.to_frame().with_row_index("row").pipe(where, pl.col("text").is_in(wanted))
-    found = rows.group_by("text").agg("row")
-    return dict(zip(found["text"].to_list(), (row.to_numpy().astype(np.int64) for row in found["row"]), strict=True))
+def _in_order(lists: pl.Series) -> Ints:
+    """Return the positions in a list, or in several, each of which is in order, in order."""
+    rows = lists.explode().to_numpy()
+    return rows if len(lists) == 1 else np.sort(rows, kind="stable")
 
 
 def _whole(timeline: Timeline, launches: Launches, ranges: pl.DataFrame) -> pl.DataFrame:
@@ -152,7 +146,9 @@ def _whole(timeline: Timeline, launches: Launches, ranges: pl.DataFrame) -> pl.D
 
 def _outermost(ranges: pl.DataFrame, rows: Ints) -> Ints:
     """Return those of some ranges that lie inside no other of them on their thread, by their begin."""
-    thread, start, end = (ranges[name].to_numpy()[rows] for name in ("thread", "start_ns", "end_ns"))
-    order = order_of((start, -end))
+    start, end = (times[rows] for times in begin_and_end(ranges))
+    if (start[1:] >= end[:-1]).all():
+        return rows
+    thread, order = ranges["thread"].to_numpy()[rows], order_of((start, -end))
     at = slice(None) if order is None else order
     return rows[at][outermost(thread[at], start[at], end[at])]
