@@ -60,21 +60,25 @@ def content_of(events: Events, starts: Ints, ends: Ints) -> Content:
     computes = computes[np.argsort(events.start_ns[computes], kind="stable")]
     begin, end, alike, exact, what, inside = (getattr(events, name)[computes] for name in _VALUES)
     window = last_before(begin, starts)
-    share_alike, share_exact = (_shares(symbols, window, len(starts)) for symbols in (alike, exact))
-    usual = np.flatnonzero(share_alike >= thresholds.USUAL)
+    first = int(np.searchsorted(window, 0))
+    holder, kind, _ = tallied_in(window[first:], alike[first:])
+    share = np.bincount(kind, minlength=int(alike.max(initial=0)) + 1) / len(starts)
+    usual = np.flatnonzero(share >= thresholds.USUAL)
     uploads, usually = _uploads(events, starts)
     prompt = uploads >= thresholds.PROMPT * usually
-    foreign = (share_alike[alike] <= thresholds.RARE) & (window >= 0) & ~inside
-    strange = (share_exact[exact] <= thresholds.RARE) & (window >= 0) & (~inside | prompt[window])
-    own = np.flatnonzero(share_alike > thresholds.RARE)
-    chosen = (slice(None), foreign, foreign & (what == COMPUTE), what == REPLAY)
+    shares, graphs, begun = share[alike], np.flatnonzero(what == REPLAY), window >= 0
+    foreign = (shares <= thresholds.RARE) & begun & ~inside
+    shares[graphs] = _shares(exact[graphs], window[graphs], len(starts))
+    strange = (shares <= thresholds.RARE) & begun & (~inside | prompt[window])
+    own = np.flatnonzero(share > thresholds.RARE)
+    chosen = (slice(None), foreign, foreign & (what == COMPUTE), graphs)
     busy, of_foreign, eager, replayed = (overlap_with(starts, ends, union(begin[mine], end[mine])) for mine in chosen)
-    lacking = _lacking(alike, window, usual, len(starts))
+    lacking = _lacking(holder, kind, usual, len(starts))
     far = busy > thresholds.FAR_MORE * float(np.median(busy))
     beside = lacking <= thresholds.NONE_LACKING
     instead = (lacking >= thresholds.ALL_LACKING) & (far | (eager >= thresholds.ALL_LACKING * busy))
     mixed = far & (of_foreign >= thresholds.HALF * busy)
-    counts, strangers = (np.bincount(rows, minlength=len(starts)) for rows in (window[window >= 0], window[strange]))
+    counts, strangers = (np.bincount(rows, minlength=len(starts)) for rows in (window[first:], window[strange]))
     replaced = strangers >= thresholds.HALF * np.maximum(counts, 1)
     rewritten = replaced & (far | prompt)
     beside_graphs = (eager >= thresholds.HALF * busy) & (np.median(replayed) >= thresholds.HALF * np.median(busy))
@@ -82,7 +86,7 @@ def content_of(events: Events, starts: Ints, ends: Ints) -> Content:
     told = np.mean(counts > 0) >= thresholds.HALF
     prefill = ((worth & (beside | instead | mixed | beside_graphs)) | rewritten) & told
     prefill &= far | ~_in_a_row(prefill & ~far)
-    by_kernels = _lacking(alike, window, np.intersect1d(usual, alike[what == REPLAY]), len(starts)) > 0
+    by_kernels = _lacking(holder, kind, usual[np.isin(usual, alike[graphs])], len(starts)) > 0
     prefill &= ~(by_kernels & (uploads <= usually) & _about_as_long(busy))
     untold = np.bincount(window[foreign], minlength=len(starts)) == 0
     foreign |= strange & (prefill & untold)[window]
@@ -108,18 +112,14 @@ def _in_a_row(chosen: Bools) -> Bools:
     return np.asarray(chosen & (lengths >= thresholds.REGIME), np.bool_)
 
 
-def _shares(symbols: Ints, window: Ints, windows: int) -> NDArray[np.float64]:
-    """Return, for each symbol, the share of the windows that have it."""
-    _, symbol, _ = tallied_in(window[window >= 0], symbols[window >= 0])
-    return np.bincount(symbol, minlength=int(symbols.max(initial=0)) + 1) / windows
+def _shares(graphs: Ints, window: Ints, windows: int) -> NDArray[np.float64]:
+    """Return for each replay the share of the windows that have its very graph."""
+    _, graph, _ = tallied_in(window[window >= 0], graphs[window >= 0])
+    return (np.bincount(graph, minlength=int(graphs.max(initial=0)) + 1) / windows)[graphs]
 
 
-def _lacking(alike: Ints, window: Ints, usual: Ints, windows: int) -> NDArray[np.float64]:
-    """Return the share of the usual kinds that each window lacks."""
+def _lacking(holder: Ints, kind: Ints, usual: Ints, windows: int) -> NDArray[np.float64]:
+    """Return the share of the usual kinds that each window lacks, by which window has which kind."""
     if not len(usual):
         return np.full(windows, np.nan)
-    is_usual = np.zeros(int(alike.max()) + 1, np.bool_)
-    is_usual[usual] = True
-    mine = is_usual[alike] & (window >= 0)
-    holder, _, _ = tallied_in(window[mine], alike[mine])
-    return 1 - np.bincount(holder, minlength=windows) / len(usual)
+    return 1 - np.bincount(holder[np.isin(kind, usual)], minlength=windows) / len(usual)

@@ -57,7 +57,7 @@ class Events:
         start_ns: when its first operation began; of a wait, when it began.
         end_ns: when its last operation ended.
         what: COMPUTE (a kernel), REPLAY, UPLOAD, READ, OTHER (a memset or any other copy) or WAIT.
-        exact: number of the very same thing: a graph, a kernel's name and launch shape, a copy's direction and bytes.
+        exact: number of the very same thing: a graph, or a copy's direction and bytes; else the one of `alike`.
         alike: number of like things: graphs of one kind, kernels of one name, copies of one direction.
         host_ns: host time since its thread's event before and since any launch, without waits; -1 where unknown.
         inside: kernels of this name run inside graphs as well.

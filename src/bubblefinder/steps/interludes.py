@@ -13,7 +13,7 @@ from bubblefinder.steps.events import READ, WAIT
 from bubblefinder.steps.reasons import HEAD, NO_LOAD, PREFILL, SET_UP, TAIL
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from bubblefinder.intervals import Bools, Ints
     from bubblefinder.steps.content import Content
@@ -68,7 +68,7 @@ class Work:
         return idle
 
 
-def with_interludes(events: Events, content: Content, waiting: Waiting, first_ns: int) -> Pieces:
+def with_interludes(events: Events, content: Content, waited: Callable[[], Waiting], first_ns: int) -> Pieces:
     """Cut the windows that carry prefill work into the step before, the prefill, and the step behind it.
 
     A pause far longer than a step before a prefill, or in which the host slept in the operating system, is a wait for
@@ -80,7 +80,7 @@ def with_interludes(events: Events, content: Content, waiting: Waiting, first_ns
     lull = max(thresholds.LULL_NS, thresholds.LULL_RATIO * usual)
     pieces = _without_prefills(content, work)
     pieces.reasons[-1] = TAIL
-    return _with_head(_with_lulls(pieces, work, waiting, lull), content, first_ns, lull)
+    return _with_head(_with_lulls(pieces, work, waited, lull), content, first_ns, lull)
 
 
 def _without_prefills(content: Content, work: Work) -> Pieces:
@@ -177,7 +177,7 @@ class Waiting:
         return bool(len(times) > 1 and self.loads[first:last][np.argmax(np.diff(times))])
 
 
-def _with_lulls(pieces: Pieces, work: Work, waiting: Waiting, lull: float) -> Pieces:
+def _with_lulls(pieces: Pieces, work: Work, waited: Callable[[], Waiting], lull: float) -> Pieces:
     """Make waits for requests windows of their own; a prefill for which kernels are compiled begins with that.
 
     A call of the operating system that comes back every few steps is part of these.
@@ -187,6 +187,7 @@ def _with_lulls(pieces: Pieces, work: Work, waiting: Waiting, lull: float) -> Pi
     pauses = np.flatnonzero((then - idle > lull) & (idle > begins[:-1])).tolist()
     if not pauses:
         return pieces
+    waiting = waited()
     before_prefill = [number for number in pauses if pieces.reasons[number + 1] == PREFILL]
     others = (number for number in pauses if number not in before_prefill)
     asleep = [number for number in others if waiting.covers(idle[number], then[number])]

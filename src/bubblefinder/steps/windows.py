@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
@@ -57,7 +58,7 @@ def lane_windows(
     boundaries = distinct(np.clip(boundaries, lane.start_ns, lane.end_ns - 1))
     boundaries = _since_compute(events, boundaries)
     content = content_of(events, boundaries, np.append(boundaries[1:], lane.end_ns))
-    pieces = with_interludes(events, content, _waiting(timeline, lane), lane.start_ns)
+    pieces = with_interludes(events, content, partial(_waiting, timeline, lane), lane.start_ns)
     starts = np.array(pieces.starts, np.int64)
     ends = np.append(starts[1:], lane.end_ns)
     reasons = [*pieces.reasons]
