@@ -136,6 +136,13 @@ def render(document: Document, value: object, name: str, *, width: int | None = 
     return content
 
 
+def load(document: Document, *names: str) -> None:
+    """Import what writes a document in these formats, before there is one to write."""
+    for one in (formats_of(document)[name] for name in names):
+        for place in filter(None, (one.of, one.writer)):
+            _function(place)
+
+
 def write(document: Document, value: object, path: Path, *, url: str = "") -> None:
     """Write a document in the format that the file's suffix names, packed if it ends in .gz, whole or not at all.
 

@@ -14,12 +14,12 @@ from bubblefinder.web.bodies import body_of
 from bubblefinder.web.events import window
 from bubblefinder.web.limits import RefusedError
 from bubblefinder.web.look import find, sums
+from bubblefinder.web.orders import DIFF_OUTPUTS, EVENTS, STAGES
 from bubblefinder.web.pieces import Pieced, piece
 from bubblefinder.web.safety import ALONE
 from bubblefinder.web.service import Service, damaged_report, service
 from bubblefinder.web.trend import METRICS
 from bubblefinder.web.uploads import Wanted, file_name, said, text
-from bubblefinder.web.worker import DIFF_OUTPUTS, EVENTS, STAGES
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -9,13 +9,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from bubblefinder.web.limits import Limits, RefusedError, disk_full
-from bubblefinder.web.process import WORKER, Worker
-from bubblefinder.web.worker import Comparison
+from bubblefinder.web.orders import Comparison
+from bubblefinder.web.process import Worker
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
 
     from bubblefinder.web.folder import DataFolder
+    from bubblefinder.web.process import Processes
     from bubblefinder.web.shelf import StoredRun
     from bubblefinder.web.store import Store
 
@@ -26,11 +27,11 @@ _AT_ONCE: Final = 2
 class Comparer:
     """Compares runs; nothing of a comparison is kept, so that deleting a run deletes all of it."""
 
-    def __init__(self, store: Store, folder: DataFolder, limits: Limits, worker: Sequence[str] = WORKER) -> None:
+    def __init__(self, store: Store, folder: DataFolder, limits: Limits, processes: Processes) -> None:
         self._store = store
         self._folder = folder
         self._limits = limits
-        self._worker = worker
+        self._processes = processes
         self._free = asyncio.Semaphore(_AT_ONCE)
 
     def side(self, ids: Sequence[str]) -> list[StoredRun]:
@@ -63,7 +64,7 @@ class Comparer:
         with tempfile.TemporaryDirectory(dir=self._folder.incoming) as out:
             job = Comparison(base=self._reports(base), head=self._reports(head), out=out)
             async with self._free:
-                outcome = await Worker(self._limits, self._worker).run("comparison", job, Path(out))
+                outcome = await Worker(self._limits, self._processes).run("comparison", job, Path(out))
             if outcome.disk_full:
                 raise disk_full()
             if outcome.found is None:

@@ -12,14 +12,15 @@ from typing import TYPE_CHECKING, Final
 
 from bubblefinder.web import supervise
 from bubblefinder.web.folder import DataFolder, remove
-from bubblefinder.web.process import WORKER, Outcome, Worker
+from bubblefinder.web.orders import FINISHED, Upload
+from bubblefinder.web.process import Outcome, Worker
 from bubblefinder.web.store import ATTEMPTS, Store, is_passing
-from bubblefinder.web.worker import FINISHED, Upload
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from bubblefinder.web.limits import Limits
+    from bubblefinder.web.process import Processes
     from bubblefinder.web.shelf import StoredRun
     from bubblefinder.web.supervise import Supervisor
 
@@ -52,11 +53,11 @@ class Jobs:
     says so before and after each job, and the folder of reports is renamed into place whole.
     """
 
-    def __init__(self, store: Store, folder: DataFolder, limits: Limits, worker: Sequence[str] = WORKER) -> None:
+    def __init__(self, store: Store, folder: DataFolder, limits: Limits, processes: Processes) -> None:
         self._store = store
         self._folder = folder
         self._limits = limits
-        self._worker = worker
+        self._processes = processes
         self._attempts: dict[str, Attempt] = {}
         self._added = asyncio.Condition()
         self.without_room = False
@@ -98,7 +99,7 @@ class Jobs:
         self._store.recover(self._attempts.keys())
         while True:
             run = await self._next()
-            attempt = self._attempts[run.id] = Attempt(Worker(self._limits, self._worker))
+            attempt = self._attempts[run.id] = Attempt(Worker(self._limits, self._processes))
             try:
                 job = self._analysis(run)
                 outcome = await attempt.worker.run("analysis", job, self._folder.root, run.size_bytes)

@@ -15,6 +15,7 @@ from bubblefinder.web.api import shown
 from bubblefinder.web.bodies import fields_of
 from bubblefinder.web.form import receive_form
 from bubblefinder.web.legend import LEGEND
+from bubblefinder.web.orders import BODY, WAITING
 from bubblefinder.web.pieces import Piece, Pieced, piece
 from bubblefinder.web.render import COOKIE, page, pieced_page, row
 from bubblefinder.web.safety import address, same, session
@@ -23,7 +24,6 @@ from bubblefinder.web.shelf import SORTS
 from bubblefinder.web.store import OPEN_STATES
 from bubblefinder.web.trend import METRICS, Move, Point, chart, commits, moves, words
 from bubblefinder.web.uploads import said
-from bubblefinder.web.worker import BODY, WAITING
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Sequence

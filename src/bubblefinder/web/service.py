@@ -13,7 +13,7 @@ from bubblefinder.web.guesses import Guesses
 from bubblefinder.web.jobs import Jobs
 from bubblefinder.web.limits import Limits, RefusedError, checked_token
 from bubblefinder.web.pieces import Kept, Pieces
-from bubblefinder.web.process import WORKER
+from bubblefinder.web.process import WORKER, Processes
 from bubblefinder.web.store import Store
 from bubblefinder.web.supervise import Supervisor
 from bubblefinder.web.uploads import Intake
@@ -54,8 +54,9 @@ class Service:
             self.folder.keep_reserve()
             self._held = held.pop_all()
         self.intake = Intake(self.store, self.folder, limits)
-        self.jobs = Jobs(self.store, self.folder, limits, worker)
-        self.comparer = Comparer(self.store, self.folder, limits, worker)
+        self.processes = Processes(worker, limits.jobs)
+        self.jobs = Jobs(self.store, self.folder, limits, self.processes)
+        self.comparer = Comparer(self.store, self.folder, limits, self.processes)
         self.supervisor = Supervisor()
         self.answers = Kept(_ANSWERS)
         self.pieces = Pieces()
@@ -73,6 +74,7 @@ class Service:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
+            await self.processes.let_go()
             self._held.close()
 
     def run(self, run_id: str) -> StoredRun:
@@ -120,6 +122,7 @@ class Service:
             for run_id in self.store.older_than(time.time() - self.limits.keep_s):
                 await self.delete(run_id)
             self.folder.keep_reserve()
+            await self.processes.let_go()
             await asyncio.sleep(_TIDY_S)
 
 

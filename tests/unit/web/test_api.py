@@ -105,7 +105,7 @@ async def test_a_comparison_that_fails_says_why(tmp_path: Path) -> None:
     async with site(tmp_path) as here:
         run_id = await here.put()
         await here.settled(run_id)
-        here.service.comparer._worker = ("/does/not/exist",)
+        here.service.processes.command = ("/does/not/exist",)
         answer = await here.client.get("/api/diff", params={"base": run_id, "head": run_id})
         assert answer.status_code == 422
         assert "can't start" in answer.json()["error"]

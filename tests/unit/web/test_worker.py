@@ -3,6 +3,8 @@ from __future__ import annotations
 import gzip
 import json
 import lzma
+import os
+import signal
 import sqlite3
 import subprocess
 import sys
@@ -19,28 +21,43 @@ from bubblefinder.errors import EXIT_INPUT
 from bubblefinder.report.json import read_report
 from bubblefinder.web.events import window
 from bubblefinder.web.limits import Limit
-from bubblefinder.web.worker import STAGES, Comparison, Upload, analyse
+from bubblefinder.web.orders import STAGES, Comparison, Upload
+from bubblefinder.web.work import analyse
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     Sample = Callable[[str], Path]
+    Process = subprocess.Popen[bytes]
 
 LIMIT = Limit(memory_bytes=4 << 30, file_bytes=1 << 30, seconds=300)
+GONE = 70
 COMMAND = [sys.executable, "-m", "bubblefinder.web.worker"]
 
 
-def work(limit: Limit = LIMIT, **jobs: Any) -> tuple[list[dict[str, Any]], int]:
-    """Do one job and return all that the worker said, and its exit code."""
-    order = {"limit": asdict(limit)} | {kind: asdict(job) for kind, job in jobs.items()}
+@pytest.fixture(scope="module")
+def worker() -> Iterator[Process]:
+    """A process for the jobs that end by themselves, as the server has one."""
     with subprocess.Popen(COMMAND, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        yield process
         assert process.stdin is not None
-        assert process.stdout is not None
-        process.stdin.write(json.dumps(order).encode() + b"\n")
-        process.stdin.flush()
-        said = [json.loads(line) for line in process.stdout]
-        return said, process.wait()
+        process.stdin.close()
+        assert process.wait(20) == GONE
+
+
+def work(process: Process, limit: Limit = LIMIT, **jobs: Any) -> tuple[list[dict[str, Any]], int]:
+    """Do one job and return all that was said of it, and its exit code."""
+    assert process.stdin is not None
+    assert process.stdout is not None
+    order = {"limit": asdict(limit)} | {kind: asdict(job) for kind, job in jobs.items()}
+    process.stdin.write(json.dumps(order).encode() + b"\n")
+    process.stdin.flush()
+    said: list[dict[str, Any]] = []
+    while not said or "ended" not in said[-1]:
+        said.append(json.loads(process.stdout.readline()))
+    assert list(said[0]) == ["pid"]
+    return said[1:-1], said[-1]["ended"]
 
 
 def done_here(job: Upload) -> dict[str, Any]:
@@ -55,9 +72,9 @@ def analysis(upload: Path, tmp_path: Path, **values: Any) -> Upload:
     return Upload(**job | {"unpacked_bytes": 1 << 30, "archive_files": 100} | values)
 
 
-def test_a_capture_becomes_every_output(sample: Sample, tmp_path: Path) -> None:
+def test_a_capture_becomes_every_output(worker: Process, sample: Sample, tmp_path: Path) -> None:
     job = analysis(sample("nextn_before.node"), tmp_path)
-    said, code = work(analysis=job)
+    said, code = work(worker, analysis=job)
     assert code == 0
     stages = [one["stage"] for one in said[:-1]]
     assert [stage for stage in stages if stage in STAGES] == list(STAGES)
@@ -76,23 +93,7 @@ def test_a_capture_becomes_every_output(sample: Sample, tmp_path: Path) -> None:
     assert sum(track["rows"] for track in shown["tracks"] if track["group"] == "gpu") == 17_570 + 60 + 120
 
 
-def test_the_report_and_the_drawn_timeline_come_from_one_timeline(
-    sample: Sample, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(tempfile, "tempdir", None)
-    said: list[str] = []
-    analyse(analysis(sample("nextn_before.graph"), tmp_path), lambda **told: said.extend(told.values()), lambda _: None)
-    assert said.count("timeline") == 1
-
-
-def test_a_capture_of_whole_graphs_has_a_share_that_is_a_lower_bound(sample: Sample, tmp_path: Path) -> None:
-    found = done_here(analysis(sample("nextn_before.graph"), tmp_path))
-    assert found["at_least"] is True
-    assert "bubble.share.total" not in found["metrics"]
-    assert found["bubble_share"] == found["metrics"]["bubble.share.inter_graph"]
-
-
-def test_two_reports_become_a_comparison(sample: Sample, tmp_path: Path) -> None:
+def test_two_reports_become_a_comparison(worker: Process, sample: Sample, tmp_path: Path) -> None:
     paths = []
     for name in ("null_gpu_1.graph", "null_gpu_2.graph"):
         job = analysis(sample(name), tmp_path)
@@ -100,7 +101,7 @@ def test_two_reports_become_a_comparison(sample: Sample, tmp_path: Path) -> None
         paths.append(str(job.scratch) + "/finished/report.json")
     out = tmp_path / "out"
     out.mkdir()
-    said, code = work(comparison=Comparison(base=paths[:1], head=paths[1:], out=str(out)))
+    said, code = work(worker, comparison=Comparison(base=paths[:1], head=paths[1:], out=str(out)))
     assert (said, code) == ([{"done": {}}], 0)
     assert json.loads((out / "diff.json").read_text())["verdict"] == "no change"
     assert sorted(path.name for path in out.iterdir()) == [
@@ -111,10 +112,10 @@ def test_two_reports_become_a_comparison(sample: Sample, tmp_path: Path) -> None
     ]
 
 
-def test_an_error_calls_the_trace_what_its_sender_calls_it(tmp_path: Path) -> None:
+def test_an_error_calls_the_trace_what_its_sender_calls_it(worker: Process, tmp_path: Path) -> None:
     upload = tmp_path / "upload"
     upload.write_bytes(b"SQLite format 3\0" + bytes(4096))
-    said, code = work(analysis=analysis(upload, tmp_path))
+    said, code = work(worker, analysis=analysis(upload, tmp_path))
     assert code == EXIT_INPUT
     assert "shown.sqlite" in said[-1]["error"]
     assert str(tmp_path) not in json.dumps(said)
@@ -132,6 +133,19 @@ def test_the_worker_stays_within_its_memory() -> None:
     assert b"MemoryError" in told.stderr
 
 
+def test_a_job_that_is_killed_is_told_of_and_the_next_is_done(worker: Process, sample: Sample, tmp_path: Path) -> None:
+    assert worker.stdin is not None
+    assert worker.stdout is not None
+    order = {"limit": asdict(LIMIT), "analysis": asdict(analysis(sample("nextn_before.node"), tmp_path))}
+    worker.stdin.write(json.dumps(order).encode() + b"\n")
+    worker.stdin.flush()
+    os.kill(json.loads(worker.stdout.readline())["pid"], signal.SIGKILL)
+    while "ended" not in (said := json.loads(worker.stdout.readline())):
+        assert "done" not in said
+    assert said == {"ended": -signal.SIGKILL}
+    assert work(worker, analysis=analysis(sample("nextn_before.graph"), tmp_path))[1] == 0
+
+
 @pytest.mark.parametrize("wait_s", [0.0, 0.5])
 def test_the_worker_ends_when_its_server_is_gone(sample: Sample, tmp_path: Path, wait_s: float) -> None:
     order = {"limit": asdict(LIMIT), "analysis": asdict(analysis(sample("nextn_before.node"), tmp_path))}
@@ -141,12 +155,13 @@ def test_the_worker_ends_when_its_server_is_gone(sample: Sample, tmp_path: Path,
         process.stdin.flush()
         time.sleep(wait_s)
         process.stdin.close()
-        assert process.wait(20) in {70, 0}
-        assert process.stdout is not None
+        assert process.wait(20) == GONE
 
 
-def test_the_worker_lowers_its_limits_to_what_the_capture_may_use(sample: Sample, tmp_path: Path) -> None:
-    said, code = work(analysis=analysis(sample("nextn_before.graph"), tmp_path))
+def test_the_worker_lowers_its_limits_to_what_the_capture_may_use(
+    worker: Process, sample: Sample, tmp_path: Path
+) -> None:
+    said, code = work(worker, analysis=analysis(sample("nextn_before.graph"), tmp_path))
     assert code == 0
     (size,) = [one["bytes"] for one in said if "bytes" in one]
     assert size > 100_000
@@ -161,16 +176,17 @@ def test_a_disk_that_fills_up_is_told(tmp_path: Path) -> None:
     limit = Limit(memory_bytes=4 << 30, file_bytes=1 << 20, seconds=60)
     script = "import signal, sys; signal.signal(signal.SIGXFSZ, signal.SIG_IGN); from bubblefinder.web import worker;"
     script += "worker.NO_ROOM = {27}; sys.exit(worker.main())"
-    order = {"limit": asdict(limit), "analysis": asdict(analysis(upload, tmp_path))}
     with subprocess.Popen([sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        said, code = work(process, limit, analysis=analysis(upload, tmp_path))
+        assert (said[-1], code) == ({"disk": True}, EXIT_INPUT)
         assert process.stdin is not None
-        assert process.stdout is not None
-        process.stdin.write(json.dumps(order).encode() + b"\n")
-        process.stdin.flush()
-        assert json.loads(process.stdout.readlines()[-1]) == {"disk": True}
+        process.stdin.close()
+        assert process.wait(20) == GONE
 
 
-def test_hostile_text_in_a_capture_costs_no_more_than_its_bytes(sample: Sample, tmp_path: Path) -> None:
+def test_hostile_text_in_a_capture_costs_no_more_than_its_bytes(
+    worker: Process, sample: Sample, tmp_path: Path
+) -> None:
     upload = tmp_path / "hostile.sqlite"
     upload.write_bytes(lzma.decompress(sample("nextn_before.graph").read_bytes()))
     nested = "k" + "<" * 200_000 + ">" * 200_000
@@ -179,7 +195,7 @@ def test_hostile_text_in_a_capture_costs_no_more_than_its_bytes(sample: Sample, 
         for table, column in (("META_DATA_EXPORT", "value"), ("TARGET_INFO_GPU", "name"), ("NVTX_EVENTS", "text")):
             capture.execute(f"UPDATE {table} SET {column} = ? WHERE typeof({column}) = 'text'", ["v" * 4_000_000])
     begun = time.monotonic()
-    said, code = work(analysis=analysis(upload, tmp_path))
+    said, code = work(worker, analysis=analysis(upload, tmp_path))
     assert code == 0, said[-1]
     assert time.monotonic() - begun < LIMIT.fitted(upload.stat().st_size).seconds / 2
     assert max(len(json.dumps(one)) for one in said) < 100_000

@@ -117,5 +117,11 @@ def environment(package: str = "bubblefinder.render.kit") -> Environment:
     return made
 
 
+def compile_templates(made: Environment) -> None:
+    """Compile every template that there is, before there is a page to write."""
+    for name in made.list_templates():
+        made.get_template(name)
+
+
 def _digest(text: str) -> str:
     return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()

@@ -51,7 +51,7 @@ def render_body(report: Report) -> str:
     """
     drawn = figures(report)
     return (
-        _environment()
+        templates()
         .get_template("body.html.j2")
         .render(
             report=report,
@@ -158,7 +158,8 @@ def unbroken(text: str) -> str:
 
 
 @cache
-def _environment() -> Environment:
+def templates() -> Environment:
+    """Return the templates of a report."""
     made = environment("bubblefinder.render.report")
     helpers = (
         milliseconds,
