@@ -9,7 +9,7 @@ import numpy as np
 
 from bubblefinder.steps import thresholds
 from bubblefinder.steps.contrast import contrast
-from bubblefinder.steps.events import COMPUTE, REPLAY
+from bubblefinder.steps.events import COMPUTE, READ, REPLAY
 from bubblefinder.steps.recurrence import counted, share_by_turns
 from bubblefinder.steps.turns import whole_passes
 
@@ -76,6 +76,7 @@ def _margins(events: Events, levels: Sequence[Segmentation], linked: Sequence[bo
                     margins[i] = thresholds.UNLINKED
     if len(levels) == 1 and not linked[0] and _others_recur(events, levels[0]):
         margins[0] = 0.0
+    margins[[_of_a_prefill(events, one, levels) for one in levels]] = 0.0
     return np.asarray(margins + [one.bonus for one in levels], np.float64)
 
 
@@ -94,6 +95,22 @@ def _as_layers(events: Events, shorter: Ints, longer: Ints) -> bool:
     held = np.diff(np.searchsorted(shorter, longer))
     even = len(held) > 0 and np.ptp(held) == 0 and held[0] >= thresholds.LAYERS
     return bool(even) and not whole_passes(events, shorter)
+
+
+def _of_a_prefill(events: Events, one: Segmentation, levels: Sequence[Segmentation]) -> bool:
+    """Tell whether cycles neither run graphs nor read anything back, and all come before or behind others that do.
+
+    So do the layers of a prefill that runs kernel by kernel, ahead of decode steps that replay a graph.
+    """
+    apart = (other for other in levels if other.begins[0] > one.begins[-1] or other.begins[-1] < one.begins[0])
+    return any(_has(events, other, REPLAY) and _has(events, other, READ) for other in apart) and not (
+        _has(events, one, REPLAY) or _has(events, one, READ)
+    )
+
+
+def _has(events: Events, one: Segmentation, what: int) -> bool:
+    """Tell whether most cycles have an event of a kind."""
+    return bool(np.median(np.diff(counted(events.what == what)[one.begins])) > 0)
 
 
 def _others_recur(events: Events, one: Segmentation) -> bool:

@@ -38,6 +38,7 @@ class Passes:
         larger: one shorter cycle of each longer one launches far more kernels than is usual.
         whole: beside prompts, shorter cycles are forward passes by themselves.
         once: hardly any graph is replayed but those that come once a longer cycle.
+        slight: the usual shorter cycle runs no graph, and few kernels beside the longest: it is no pass of its layers.
     """
 
     kinds: int
@@ -48,6 +49,7 @@ class Passes:
     larger: bool
     whole: bool
     once: bool
+    slight: bool
 
     @classmethod
     def of(cls, events: Events, shorter: Ints, longer: Ints, kinds: int) -> Passes:
@@ -66,6 +68,8 @@ class Passes:
         replayed = np.add.reduceat(events.what == REPLAY, shorter, dtype=np.int64)
         few = np.quantile(launched, thresholds.RARE, method="lower")
         many = launched >= thresholds.LENGTH_RATIO * few
+        most = np.maximum.reduceat(launched, np.minimum(np.searchsorted(shorter, longer), len(shorter) - 1))
+        slight = not np.median(replayed) and np.median(launched) <= thresholds.SLIGHT * np.median(most)
         return cls(
             kinds=kinds,
             prompt=prompt,
@@ -75,6 +79,7 @@ class Passes:
             larger=not np.median(replayed) and once_each(shorter[many], longer),
             whole=prompt and kinds > 0 and whole_passes(events, shorter),
             once=len(once) > 0,
+            slight=bool(slight),
         )
 
     def drafted(self, each: float) -> bool:
@@ -91,6 +96,8 @@ class Passes:
         boundaries of layers have sorts of many passes, and uploads. Steps behind a prefill replay their graphs, if any
         are replayed: where each comes once a longer cycle, that is the step.
         """
+        if self.slight:
+            return False
         if linked <= thresholds.LINKED:
             apart = replayed or (each > thresholds.DRAFTS and self.whole)
             return apart and self.prompt and self.kinds >= thresholds.PASS_KINDS

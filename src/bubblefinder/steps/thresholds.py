@@ -212,6 +212,115 @@ LAYERS: Final = 4
 """Times that a kind of kernel comes in a pass of its own, at least; a head whose kernels are called as a layer's are
 makes two. Shown by engines that share names."""
 
+SLIGHT: Final = 0.125
+"""Steps behind a prefill run the same layers: cycles without graphs that launch at most this share of the kernels of the
+longest are none. Shown by test_a_row_of_reads_behind_each_step_is_no_row_of_steps."""
+
+LINKED: Final = 1.2
+"""The same where cycles pass nothing between host and GPU: layers don't either, so they are never surer than
+medium."""
+
+ALTERNATING: Final = 8
+"""Batch sizes by turns make cycles of at most this many steps, and every kernel of one size is lacking in the others:
+what boundaries lack counts against longer cycles up to here. Shown by
+test_batch_sizes_that_recur_in_a_pattern_make_no_longer_step."""
+
+ONE_MAKE: Final = 0.6
+"""Share of what a cycle computes that the next one computes as well, for them to be of one make: what sets some of them
+apart may be another batch size, and speaks against longer cycles as much as for them. Parts of a step share less.
+Shown by test_parts_of_a_step_are_no_batch_sizes_by_turns."""
+
+MORE: Final = 0.5
+"""By how much the share of boundaries with a thing must be greater at those of the longer cycles: chores and prefills
+come at few of them. Shown by engines with a kernel more in every fourth step."""
+
+FEWER: Final = 0.3
+"""The same for what they lack: one of three batch sizes by turns is at a third of the boundaries."""
+
+BASE_POINTS: Final = -2.0
+"""Longer cycles need evidence of this many points. Shown by
+test_batch_sizes_that_recur_in_a_pattern_make_no_longer_step."""
+
+LINK_POINTS: Final = 1.5
+"""For each kind of read, upload or wait that only the boundaries of the longer cycles have, up to two: the token's
+way. Shown by test_layers_are_no_steps."""
+
+KERNEL_POINTS: Final = 0.5
+"""For each kind of kernel that only they have, up to eight: embedding, head, sampling. Shown by
+test_layers_are_no_steps."""
+
+GRAPH_POINTS: Final = 2.5
+"""For a graph that only they have, where the others have neither graphs nor reads, uploads or waits. Shown by
+test_a_long_run_of_kernel_launches_between_replays_is_an_eager_phase."""
+
+LACKING_POINTS: Final = 0.5
+"""Against, for each kind of kernel that only the others have. Shown by engines of several batch sizes."""
+
+LEAST_WORK: Final = -0.5
+"""What less host work at the boundaries of the longer cycles counts against them at most: experts on the CPU take
+longer than what lies between steps. Shown by test_layers_with_experts_on_the_cpu_are_no_steps."""
+
+MOST_WORK: Final = 2.3
+"""What more host work counts for them at most; the natural logarithm of how many times as much."""
+
+MOST_WORK_OF_FEW: Final = 1.0
+"""The same where longer cycles are fewer than MANY: pauses of the host slow some steps. Shown by
+test_a_few_slow_steps_make_no_longer_step."""
+
+PROMPT: Final = 16
+"""Uploads this many times as large as the usual are prompts, be they short; those of a target are its drafts'.
+Shown by test_a_prefill_every_few_steps_makes_no_longer_step."""
+
+TOKEN_BYTES: Final = 64
+"""Smaller uploads count as so large: eight ids. Shown with PROMPT."""
+
+PASS_KINDS: Final = 3
+"""Kinds of kernels of a pass of its own, where steps have no links: a sort has one or two. Shown by
+test_steps_without_links_are_told_beside_prefills_that_read."""
+
+TARGET_POINTS: Final = 5.0
+"""For a graph that comes once a longer cycle and takes more than ANOTHER_SIZE times as long as those of the shorter
+ones: the target of their drafts, or of a draft and its extension that come once each. Shown by
+test_a_draft_graph_and_its_target_make_one_step and sglang/chain_2.graph."""
+
+UNTOLD: Final = 0.9
+"""What speaks for either of two readings at most, where only their length tells graphs by turns apart: a draft and its
+target, or two batch sizes. More than MEDIUM, less than HIGH, and the other reading is named. Shown by
+test_a_draft_and_its_target_of_which_only_the_lengths_are_known_are_never_sure."""
+
+ANOTHER_LENGTH: Final = 1.1
+"""Graphs of which no nodes were recorded, and whose lengths differ by more, may be of different kinds. Shown with
+UNTOLD."""
+
+DEEPER: Final = 1.15
+"""How many times as often a pass runs the kernels of its layers, for it to be another model. Shown by
+test_a_draft_and_its_target_by_turns_are_one_step."""
+
+NEARLY_ALL_WORK: Final = 0.95
+"""A cycle that runs so much of the work of a longer one is all of it, and counts as TARGET_POINTS does. Shown by
+test_a_step_with_a_read_after_sampling_and_another_behind_is_one."""
+
+PREFILL_POINTS: Final = -5.0
+"""Against longer cycles at whose boundaries a pass of its own runs, where the shorter ones have links of their own:
+these are steps, and the pass is a prefill. Shown by test_prefills_that_come_regularly_make_no_longer_step."""
+
+DRAFTS: Final = 5.5
+"""Up to this many shorter cycles, such a pass is the target's behind its drafts. Shown by
+test_a_draft_model_and_its_target_make_one_step."""
+
+DOUBTED: Final = 0.4
+"""What speaks for longer cycles at most, where one shorter cycle of each uploads a little more than the others do: a
+short prompt with the steps behind it looks as a target with its drafts does. Too little for MEDIUM, and the shorter
+cycles are named as a rival. Shown by test_a_short_prompt_at_every_other_step_is_never_sure."""
+
+LAYERS: Final = 4
+"""Times that a kind of kernel comes in a pass of its own, at least; a head whose kernels are called as a layer's are
+makes two. Shown by engines that share names."""
+
+SLIGHT: Final = 0.1
+"""Share of the kernels and of the compute that shorter cycles without graphs run at most, for them to be no steps behind
+prefills. Shown by test_a_row_of_reads_behind_each_step_is_no_row_of_steps."""
+
 LINKED: Final = 0.9
 """Links at each of the other boundaries from which on the shorter cycles have links of their own. Shown with
 DRAFTS."""

@@ -178,6 +178,70 @@ def test_prefills_that_come_regularly_make_no_longer_step(every: int) -> None:
     assert steps.windows["excluded"].to_list().count("prefill") == len(range(every // 2, 40, every))
 
 
+def test_a_row_of_reads_behind_each_step_is_no_row_of_steps() -> None:
+    """As transformers' assisted generation cuts its caches back, one layer after the other."""
+    machine = Machine()
+    host = machine.host()
+    for _ in range(20):
+        host.work(4_000)
+        for layers in (2, 2, 2, 2, 16):
+            host.upload(64)
+            for name, us in LAYER * layers:
+                host.kernel(name, us)
+                host.work(20)
+            host.kernel("lm_head", 12)
+            host.read(8)
+        for name in ("compare", "gather", "concatenate"):
+            host.kernel(name, 4)
+            host.work(30)
+        host.read(32)
+        for _ in range(32):
+            host.kernel("clamp", 2)
+            host.read(8)
+            host.work(20)
+    steps = steps_of(machine.trace())
+    assert len(step_begins(steps)) == 20
+
+
+@pytest.mark.parametrize("uploads", [1, 2])
+def test_an_upload_and_little_work_before_the_first_step_are_none(uploads: int) -> None:
+    machine = Machine()
+    host = machine.host()
+    for _ in range(uploads):
+        host.upload(64)
+    for name in ("fill", "arange"):
+        host.kernel(name, 3)
+    for _ in range(20):
+        loop(host)
+        for name, us in LAYER * 12:
+            host.kernel(name, us)
+        host.read(8)
+    steps = steps_of(machine.trace())
+    assert (len(step_begins(steps)), steps.windows["excluded"][0]) == (20, "head")
+
+
+@pytest.mark.parametrize("steps", [12, 23])
+def test_layers_of_a_prefill_before_steps_of_one_graph_are_no_steps(steps: int) -> None:
+    """As transformers decodes with a compiled model and a cache of fixed size."""
+    machine = Machine()
+    host = machine.host()
+    for _ in range(16):
+        host.upload(8, memory=PAGEABLE)
+        host.synchronize()
+        for number in range(40):
+            host.kernel(f"prefill_{number}", 6)
+            host.work(20)
+    for number in range(steps):
+        host.kernel("lm_head", 30)
+        host.kernel("argmax", 6)
+        host.read(8)
+        host.work(300)
+        host.kernel("ids" if number % 2 else "positions", 3)
+        host.replay(Graph(3, LAYER * 16))
+    found = steps_of(machine.trace())
+    assert (len(step_begins(found)), found.confidence) == (steps, "high")
+
+
 def test_a_chore_in_every_fourth_step_makes_no_longer_step() -> None:
     machine = Machine()
     host = machine.host()
