@@ -21,7 +21,7 @@ from bubblefinder.replay.wait_chains import wait_chains
 from bubblefinder.share.cut import cut_steps, cut_window
 from bubblefinder.steps.find import find_steps
 from bubblefinder.timeline.build import build_timeline
-from bubblefinder.timeline.model import CaptureMode
+from bubblefinder.timeline.missing import untold
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -123,10 +123,10 @@ class Analysis:
 
     @cached_property
     def model(self) -> Model | None:
-        """The recorded run, to be run again with changes; null where graph work is missing, times or steps are none."""
+        """The recorded run, to be run again with changes; null where work is missing, times or steps are none."""
         causes = self.causes
         timeline = self.timeline
-        if timeline.mode is CaptureMode.UNSEEN or timeline.walked or self.steps.windows.is_empty():
+        if untold(timeline) or timeline.walked or self.steps.windows.is_empty():
             return None
         self.progress("what if")
         model = build_model(timeline, self.steps, causes)

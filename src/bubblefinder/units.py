@@ -22,6 +22,7 @@ _CONTROL: Final = re.compile(
 NUMBER: Final = re.compile(r"(?<![^\W_])\d+")
 """A number in a name, not one that ends a word: `llama3` is a name."""
 UNKNOWN: Final = "–"
+_MANY: Final = 1_000
 
 
 def duration(ns: float | None) -> str:
@@ -53,10 +54,10 @@ def share(ratio: float | None, digits: int = 1) -> str:
 
 
 def count(number: float | None) -> str:
-    """Return a count with thousands separators, with one decimal only when it isn't whole."""
+    """Return a count with thousands separators, with one decimal only when it isn't whole and below a thousand."""
     if number is None:
         return UNKNOWN
-    return f"{number:,.0f}" if float(number).is_integer() else f"{number:,.1f}"
+    return f"{number:,.0f}" if float(number).is_integer() or abs(number) >= _MANY else f"{number:,.1f}"
 
 
 def plural(number: int, noun: str, nouns: str = "") -> str:

@@ -101,9 +101,9 @@ def test_a_capture_that_can_not_answer_is_a_failed_night(night: Callable[..., Re
     assert done.exit_code == 3
     assert done.stdout.startswith("Can't tell: ")
     assert {path.name for path in (tmp_path / "out").iterdir()} == FILES
-    assert "nsys2023.graph.sqlite.xz lacks the work of its CUDA graphs" in done.stdout
+    assert "nsys2023.graph.sqlite.xz can't be judged, since the export lacks the GPU work" in done.stdout
     assert "failed: dspark_before.nsys2023.graph" in history(tmp_path, "list").stdout
-    assert "Export it again" in (tmp_path / "out" / "budget.md").read_text()
+    assert "Export the .nsys-rep again" in (tmp_path / "out" / "budget.md").read_text()
 
 
 def test_a_night_without_a_readable_capture_leaves_its_reason_everywhere(

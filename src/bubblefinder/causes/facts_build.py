@@ -23,6 +23,7 @@ from bubblefinder.intervals import inside, split, union_of
 from bubblefinder.lookup import column_of, kept, on_gpu, where
 from bubblefinder.timeline.apis import CallRole
 from bubblefinder.timeline.launches import LAUNCHES
+from bubblefinder.timeline.missing import untold
 from bubblefinder.timeline.model import INTER, LATE, CaptureMode, IdleClass
 from bubblefinder.trace.model import COPY_KINDS, MEMCPY
 from bubblefinder.trace.programs import find_programs
@@ -41,9 +42,9 @@ _COSTS: Final = ("blocked_p50_ns", "blocked_p95_ns", "bubble_p50_ns", "bubble_p9
 def build_facts(timeline: Timeline, steps: Steps, causes: Causes) -> Facts:
     """Return what the rules look at; `recoverable_ns` fields are left to the what-if replay.
 
-    In unseen mode there are no facts: what looks idle may have been busy.
+    Where work is missing, nobody knows where, there are no facts: what looks idle may have been busy.
     """
-    if timeline.mode is CaptureMode.UNSEEN:
+    if untold(timeline):
         return Facts(sites=(), steps=())
     found = list(lanes(timeline, steps, causes))
     if timeline.walked:

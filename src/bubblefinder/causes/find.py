@@ -15,7 +15,7 @@ from bubblefinder.causes.places import with_places
 from bubblefinder.causes.sites import sites_of, with_sites
 from bubblefinder.causes.waits import find_waits
 from bubblefinder.lookup import places
-from bubblefinder.timeline.model import CaptureMode
+from bubblefinder.timeline.missing import untold
 
 if TYPE_CHECKING:
     from bubblefinder.steps.model import Steps
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 def find_causes(timeline: Timeline, steps: Steps) -> Causes:
     """Return every wait and pause, judged by the recorded times, with the idle time each is charged with.
 
-    Where graphs ran unseen nobody is charged: what looks idle there may have been busy.
+    Where work is missing, nobody knows where, nobody is charged: what looks idle there may have been busy.
     """
     submitted = find_submissions(timeline, steps)
     waits = find_waits(timeline, submitted)
     pauses = find_pauses(timeline, submitted, waits)
     charges = find_charges(timeline, waits, pauses)
-    if timeline.mode is CaptureMode.UNSEEN:
+    if untold(timeline):
         charges = charges.clear()
     waits = _with_bubbles(waits, charges)
     waits = with_sites(with_places(waits, timeline, steps, submitted), timeline, submitted)

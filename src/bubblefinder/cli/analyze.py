@@ -39,7 +39,7 @@ from bubblefinder.cli.arguments import (
     parse_steps,
     parse_window,
     question,
-    refuse_unseen,
+    refuse_untold,
 )
 from bubblefinder.cli.output import Outputs, stages
 from bubblefinder.errors import EXIT_GATE, EXIT_OK
@@ -143,7 +143,7 @@ def analyze(
     with stages(quiet=quiet) as progress:
         report = analyze_trace(open_trace(traces[0], progress=progress), options, progress=progress)
     outputs.emit(report, url=report_url, verbose=verbose > 0)
-    refuse_unseen(report)
+    refuse_untold(report)
     if any(finding.severity in failing for finding in report.findings):
         raise typer.Exit(EXIT_GATE)
 

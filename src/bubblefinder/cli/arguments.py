@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bubblefinder.errors import CannotAnswerError, UsageError
+from bubblefinder.timeline.missing import missing_work
 from bubblefinder.units import NS_PER_MS, parse_time
 
 if TYPE_CHECKING:
@@ -181,18 +182,14 @@ def parse_severity(name: str | None) -> tuple[str, ...]:
     return () if name is None else known[: known.index(name) + 1]
 
 
-def refuse_unseen(report: Report) -> None:
+def refuse_untold(report: Report) -> None:
     """Say by exception, after the report is written, that the capture couldn't answer.
 
     Raises:
-        CannotAnswerError: graph work is missing from the export, so there is no bubble to tell.
+        CannotAnswerError: work is missing, so there is no bubble to tell.
     """
-    if report.trace.capture_mode == "unseen":
-        raise CannotAnswerError(
-            "the export lacks the GPU work of its CUDA graph launches, so no bubble can be told",
-            hint="export the .nsys-rep again with Nsight Systems 2024.2 or newer, "
-            "or capture with --cuda-graph-trace=node",
-        )
+    if missing := missing_work(report.trace.capture_mode, report.quality):
+        raise CannotAnswerError(f"{missing.why}, so no bubble can be told", hint=missing.hint)
 
 
 def load_all(paths: Sequence[Path], *, quiet: bool, launch_shapes: bool = False) -> list[Report]:

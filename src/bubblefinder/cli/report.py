@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from bubblefinder.cli.arguments import Json, OutputFiles, OutputFormat, ReportUrl, Verbose, refuse_unseen
+from bubblefinder.cli.arguments import Json, OutputFiles, OutputFormat, ReportUrl, Verbose, refuse_untold
 from bubblefinder.cli.output import Outputs
 
 
@@ -31,4 +31,4 @@ def report(
     outputs = Outputs("report", "json" if json else output_format, output, quiet=quiet)
     known = read_report(source)
     outputs.emit(known, url=report_url, verbose=bool(verbose))
-    refuse_unseen(known)
+    refuse_untold(known)

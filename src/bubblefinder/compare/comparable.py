@@ -7,6 +7,7 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Final
 
 from bubblefinder.compare.metrics import ranks
+from bubblefinder.timeline.missing import missing_work
 from bubblefinder.units import count, duration, numberless, plural, printable
 
 if TYPE_CHECKING:
@@ -22,7 +23,6 @@ COLD: Final = 3.0
 """A first step this many times as long as the others was not warm; skew and cold caches make it 1.3 times as long."""
 OTHER_STEPS: Final = 1.8
 """Steps that hold so many times the replays of the other side may be halves or pairs of them; a draft more is not."""
-_EXPORT_AGAIN: Final = "export it again with Nsight Systems 2024.2 or newer."
 _VERSIONS: Final = (
     ("nsys_version", "Nsight Systems"),
     ("cupti_version", "CUPTI"),
@@ -83,8 +83,8 @@ def node_counts(report: Report) -> dict[str, int]:
 def unmeasured(report: Report) -> tuple[str, str]:
     """Return why a report can't be judged, and what to do about it; empty where it can."""
     name = printable(report.trace.name)
-    if report.trace.capture_mode == "unseen":
-        return f"{name} lacks the work of its CUDA graphs, so its idle time is unknown", _EXPORT_AGAIN
+    if missing := missing_work(report.trace.capture_mode, report.quality):
+        return f"{name} can't be judged, since {missing.why}", f"{missing.hint.capitalize()}."
     return ("", "") if ranks(report) else (f"{name} has no decode steps", "See what `bubblefinder doctor` says of it.")
 
 
@@ -131,7 +131,7 @@ def _first_step(report: Report) -> tuple[int, float] | None:
 
 def _modes(base: Sequence[Report], head: Sequence[Report], *, inter_only: bool) -> Iterator[str]:
     for report in (*base, *head):
-        if report.trace.capture_mode == "unseen":
+        if missing_work(report.trace.capture_mode, report.quality):
             yield "; ".join(unmeasured(report))
     modes = {r.trace.capture_mode for r in (*base, *head)} & INSIDE_MODES
     if len(modes) > 1 and not inter_only:

@@ -11,6 +11,7 @@ import msgspec
 
 from bubblefinder.report.model import sum_of
 from bubblefinder.report.sentences import class_label
+from bubblefinder.timeline.missing import missing_work
 from bubblefinder.timeline.model import INTER_CLASSES
 
 if TYPE_CHECKING:
@@ -157,14 +158,14 @@ def measure(report: Report) -> tuple[Measure, ...]:
         *_of_findings(report),
         *_of_economics(report),
     )
-    if report.trace.capture_mode == "unseen":
+    if missing_work(report.trace.capture_mode, report.quality):
         return tuple(replace(one, value=None, samples=()) for one in measures)
     return measures
 
 
 def measurable(report: Report) -> bool:
     """Tell whether the report has decode steps whose work is in the capture."""
-    return report.trace.capture_mode != "unseen" and bool(ranks(report))
+    return missing_work(report.trace.capture_mode, report.quality) is None and bool(ranks(report))
 
 
 def ranks(report: Report) -> list[DeviceSteps]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from bubblefinder.errors import EXIT_INPUT, EXIT_OK, BubblefinderError, InternalError, UsageError, bugs_told
 from bubblefinder.fleet.model import Failure, Fleet, Row, rows_of
+from bubblefinder.timeline.missing import missing_work
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -55,7 +56,7 @@ def analyse(path: str, options: Options | None = None) -> Analysed:
         tuple(rows_of(report, Path(path), trace.info.utc_ns)),
         encode(report),
         severities=frozenset(finding.severity for finding in report.findings),
-        code=EXIT_INPUT if report.trace.capture_mode == "unseen" else EXIT_OK,
+        code=EXIT_INPUT if missing_work(report.trace.capture_mode, report.quality) else EXIT_OK,
     )
 
 

@@ -14,6 +14,7 @@ from bubblefinder.replay.hosts import HOST_NOISE, host_noise
 from bubblefinder.replay.known_step import HOST_BOUND_SHARE, known_step
 from bubblefinder.replay.reference import Reference, correct_by_reference, read_reference
 from bubblefinder.replay.summary import summarise
+from bubblefinder.timeline.missing import missing_work
 from bubblefinder.timeline.model import CaptureMode
 from bubblefinder.units import duration, milliseconds, share
 
@@ -127,8 +128,10 @@ def replayable(timeline: Timeline, steps: Steps, model: Model | None, rows: pl.D
 
 def uncorrectable(timeline: Timeline) -> str:
     """Say why none of the decode steps of a capture can be."""
-    if timeline.mode in (CaptureMode.UNSEEN, CaptureMode.MIXED):
-        return f"A capture of mode {timeline.mode} can't be corrected: its graph work is incomplete."
+    if missing := missing_work(timeline.mode, timeline.trace.notes):
+        return f"These steps can't be corrected: {missing.why}."
+    if timeline.mode is CaptureMode.MIXED:
+        return "A capture of mode mixed can't be corrected: its graph work is incomplete."
     if timeline.walked:
         return "Walking the stack at every call made these steps far longer: take times from a capture without chains."
     return "None of these steps can be replayed, so none can be corrected: their GPU is shared, or work is missing."

@@ -22,7 +22,7 @@ from bubblefinder.replay.doubt import Doubt
 from bubblefinder.replay.known_step import known_step, rerun
 from bubblefinder.replay.predict import predict
 from bubblefinder.replay.tracing import remove_tracing, tracing_of
-from bubblefinder.timeline.model import CaptureMode
+from bubblefinder.timeline.missing import missing_work
 from bubblefinder.timeline.rank import Rank
 from bubblefinder.units import duration, milliseconds
 
@@ -185,11 +185,8 @@ def study_of(
     Raises:
         CannotAnswerError: no decode step can be timed, or graph work is missing.
     """
-    if timeline.mode is CaptureMode.UNSEEN:
-        raise CannotAnswerError(
-            "the export lacks the GPU work of its CUDA graph launches, so nothing can be predicted",
-            hint="export the .nsys-rep again with Nsight Systems 2024.2 or newer",
-        )
+    if missing := missing_work(timeline.mode, timeline.trace.notes):
+        raise CannotAnswerError(f"{missing.why}, so nothing can be predicted", hint=missing.hint)
     if timeline.walked:
         raise CannotAnswerError(
             "the profiler walked the stack at every call, so the times are those of a far slower program",

@@ -50,13 +50,14 @@ from bubblefinder.report.verdict import verdict
 from bubblefinder.rules.config import Config
 from bubblefinder.rules.engine import run_rules
 from bubblefinder.rules.packs import load_packs
-from bubblefinder.timeline.model import CaptureMode, Timeline
+from bubblefinder.timeline.missing import untold
 from bubblefinder.timeline.rank import Rank, ranks_of
 from bubblefinder.timeline.shares import UNKNOWN, bubble_share
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from bubblefinder.timeline.model import Timeline
     from bubblefinder.trace.model import Trace
 
 
@@ -132,7 +133,7 @@ def report_of(analysis: Analysis, options: Options | None = None) -> Report:
         steps=_steps(analysis, windows, rank),
         overhead=overhead,
         findings=[finding(match, cured, ranks) for match in verdicts.findings],
-        benign=[] if timeline.mode is CaptureMode.UNSEEN else benign(analysis),
+        benign=[] if untold(timeline) else benign(analysis),
         expected=[
             Expected(finding=finding(one.match, cured, ranks), reason=one.reason, owner=one.owner)
             for one in verdicts.expected

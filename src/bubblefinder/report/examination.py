@@ -13,6 +13,7 @@ from bubblefinder.pipeline import Analysis
 from bubblefinder.report import json
 from bubblefinder.report.sentences import gravest_first
 from bubblefinder.rules.packs import load_packs
+from bubblefinder.timeline.missing import missing_work
 from bubblefinder.timeline.model import CaptureMode, Timeline
 from bubblefinder.timeline.ranges import TOOL_DOMAINS, user_ranges
 from bubblefinder.trace.model import GRAPH, KERNEL, MEMCPY, MEMSET, QualityNote, Trace, TraceInfo
@@ -179,8 +180,8 @@ def _is_named(pack: Pack, named: Collection[str]) -> bool:
 
 
 def _host_answer(timeline: Timeline) -> str:
-    if timeline.mode is CaptureMode.UNSEEN:
-        return "no: without the graph work no gap can be told"
+    if missing := missing_work(timeline.mode, timeline.trace.notes):
+        return f"no: {missing.why}"
     if timeline.calls.is_empty():
         return "partly: how long, but no API calls were traced"
     orphans = int(timeline.operations["call_index"].is_null().sum())

@@ -16,7 +16,8 @@ from bubblefinder.rules.config import Config
 from bubblefinder.rules.engine import run_rules
 from bubblefinder.rules.packs import load_packs
 from bubblefinder.rules.subjects import identity
-from bubblefinder.timeline.model import CaptureMode, IdleClass
+from bubblefinder.timeline.missing import missing_work
+from bubblefinder.timeline.model import IdleClass
 from bubblefinder.timeline.rank import Rank
 from bubblefinder.trace.model import KERNEL
 
@@ -70,11 +71,8 @@ def gaps(analysis: Analysis) -> pl.DataFrame:
     Raises:
         CannotAnswerError: the export lacks the work of its CUDA graphs, so that what looks idle may have been busy.
     """
-    if analysis.timeline.mode is CaptureMode.UNSEEN:
-        raise CannotAnswerError(
-            "the export lacks the GPU work of its CUDA graph launches, so no gap can be told",
-            hint="export the .nsys-rep again with Nsight Systems 2024.2 or newer",
-        )
+    if missing := missing_work(analysis.timeline.mode, analysis.trace.notes):
+        raise CannotAnswerError(f"{missing.why}, so no gap can be told", hint=missing.hint)
     parts = [_of_gpu(analysis, gpu, rank) for gpu, rank in _lanes(analysis)]
     rows = pl.concat(parts) if parts else pl.DataFrame(schema=_PIECES)
     return _named(rows, analysis).select(pl.col(name).cast(kind) for name, kind in _COLUMNS.items())

@@ -14,7 +14,8 @@ from bubblefinder.lookup import NOWHERE, kept, on_gpu, places, where
 from bubblefinder.report.model import DeviceReport, InterGraph, Launches, Regime, Role, Stats, StepRow
 from bubblefinder.steps.reasons import REGIME
 from bubblefinder.timeline.ledger import COLUMNS, cover_of, device_ledger, window_ledger
-from bubblefinder.timeline.model import INTER_CLASSES, STEP_CLASSES, CaptureMode, Device, IdleClass, Timeline
+from bubblefinder.timeline.missing import untold
+from bubblefinder.timeline.model import INTER_CLASSES, STEP_CLASSES, Device, IdleClass, Timeline
 from bubblefinder.timeline.shares import bubble_share
 from bubblefinder.trace.model import pid_of
 
@@ -45,7 +46,7 @@ def windows_with_ledger(timeline: Timeline, steps: Steps) -> pl.DataFrame:
 
 def unmeasured(timeline: Timeline, gpu: int) -> tuple[str, ...]:
     """Return the ledger columns that this capture can't tell for a GPU."""
-    if timeline.mode is CaptureMode.UNSEEN:
+    if untold(timeline):
         return COLUMNS
     inside = on_gpu(timeline.replays, gpu)["nodes"]
     return () if inside.count() else ("intra_graph_ns",)

@@ -18,6 +18,7 @@ from bubblefinder.report.sentences import (
     rank_words,
 )
 from bubblefinder.rules.shipped import OTHER
+from bubblefinder.timeline.missing import missing_work
 from bubblefinder.timeline.model import INTER_CLASSES
 from bubblefinder.units import duration, kernel_name, plural, share
 
@@ -75,8 +76,8 @@ def names_only(report: Report) -> bool:
 
 
 def _headline(report: Report) -> tuple[str, str]:
-    if report.trace.capture_mode == "unseen":
-        return "", "This capture can't say how much the GPU idles: the work of its graph launches is not in the export."
+    if missing := missing_work(report.trace.capture_mode, report.quality):
+        return "", f"This capture can't say how much the GPU idles: {missing.why}."
     if names_only(report):
         return "", "This capture names calls; its times are those of a program slowed by walking the stack at each."
     ratio = report.steps.bubble_share
@@ -147,8 +148,8 @@ def _where(finding: Finding) -> str:
 
 
 def _blameless(report: Report) -> str:
-    if report.trace.capture_mode == "unseen":
-        return "No cause can be named without the graph work."
+    if missing := missing_work(report.trace.capture_mode, report.quality):
+        return f"No cause can be named: {missing.hint}."
     if any(note.code == "no-api-calls" for note in report.quality):
         return "No host call can be blamed: the capture has no CUDA API calls."
     if not report.steps.count:
@@ -228,7 +229,7 @@ def is_fed(report: Report) -> bool:
     mine = (report.steps.gpu, report.steps.pid)
     ranks = [one for one in report.steps.by_device if one.count and (one.gpu, one.pid) != mine]
     others = all(_waits_for_its_host(one) < FED for one in ranks)
-    return known and quiet and others and report.trace.capture_mode != "unseen" and inside
+    return known and quiet and others and inside and missing_work(report.trace.capture_mode, report.quality) is None
 
 
 def _waits_for_its_host(rank: DeviceSteps) -> float:

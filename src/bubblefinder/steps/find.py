@@ -19,7 +19,7 @@ from bubblefinder.steps.model import CONFIDENCES, METHODS, WINDOWS, StepDetectio
 from bubblefinder.steps.reasons import CAPTURE_START, OTHER_WORK, PREFILL, REGIME, TAIL
 from bubblefinder.steps.roles import roles_of_strangers
 from bubblefinder.steps.windows import lane_windows
-from bubblefinder.timeline.model import CaptureMode
+from bubblefinder.timeline.missing import missing_work, untold
 from bubblefinder.trace.model import QualityNote
 from bubblefinder.trace.programs import is_llm
 
@@ -29,10 +29,6 @@ if TYPE_CHECKING:
     from bubblefinder.timeline.model import Timeline
 
 _NOTHING: Final = "no repeating decode step was found: the ledger covers the whole capture; name one with --step-by"
-_UNSEEN: Final = (
-    "graph launches left no GPU rows, so decode isn't in this export and no steps are counted: capture with "
-    "--cuda-graph-trace=node (or graph) and export with Nsight Systems 2024.1 or newer"
-)
 
 
 def find_steps(timeline: Timeline, step_by: str | None = None) -> Steps:
@@ -54,7 +50,7 @@ def find_steps(timeline: Timeline, step_by: str | None = None) -> Steps:
     method, pattern = _parse(step_by)
     every = [detect(timeline, lane, method, pattern) for lane in lanes(timeline)]
     found = [steps for steps in every if steps is not None]
-    if not found or timeline.mode is CaptureMode.UNSEEN:
+    if not found or untold(timeline):
         if method and not found:
             raise _not_there(method, pattern)
         return _none(timeline)
@@ -127,7 +123,8 @@ def _parse(step_by: str | None) -> tuple[str | None, str]:
 
 def _none(timeline: Timeline) -> Steps:
     windows = pl.DataFrame(schema=WINDOWS)
-    said = _UNSEEN if timeline.mode is CaptureMode.UNSEEN else _NOTHING
+    missing = missing_work(timeline.mode, timeline.trace.notes)
+    said = f"no steps are counted, since {missing.why}: {missing.hint}" if missing else _NOTHING
     note = QualityNote("no-steps", "warn", said)
     return Steps({}, windows, _replay_frame(timeline, [], windows), (note,))
 

@@ -38,7 +38,8 @@ class Passes:
         larger: one shorter cycle of each longer one launches far more kernels than is usual.
         whole: beside prompts, shorter cycles are forward passes by themselves.
         once: hardly any graph is replayed but those that come once a longer cycle.
-        slight: the usual shorter cycle runs no graph, and few kernels beside the longest: it is no pass of its layers.
+        slight: the usual shorter cycles run no graphs, few kernels beside the longest, and little of all that is
+            computed: they are no passes of the same layers.
     """
 
     kinds: int
@@ -68,8 +69,7 @@ class Passes:
         replayed = np.add.reduceat(events.what == REPLAY, shorter, dtype=np.int64)
         few = np.quantile(launched, thresholds.RARE, method="lower")
         many = launched >= thresholds.LENGTH_RATIO * few
-        most = np.maximum.reduceat(launched, np.minimum(np.searchsorted(shorter, longer), len(shorter) - 1))
-        slight = not np.median(replayed) and np.median(launched) <= thresholds.SLIGHT * np.median(most)
+        slight = not np.median(replayed) and _slight(events, shorter, longer, launched)
         return cls(
             kinds=kinds,
             prompt=prompt,
@@ -79,7 +79,7 @@ class Passes:
             larger=not np.median(replayed) and once_each(shorter[many], longer),
             whole=prompt and kinds > 0 and whole_passes(events, shorter),
             once=len(once) > 0,
-            slight=bool(slight),
+            slight=slight,
         )
 
     def drafted(self, each: float) -> bool:
@@ -104,6 +104,17 @@ class Passes:
         if self.prompt:
             return self.kinds > 0 or self.target
         return self.kinds > 0 and each > thresholds.DRAFTS and not (self.larger or self.once)
+
+
+def _slight(events: Events, shorter: Ints, longer: Ints, launched: Ints) -> bool:
+    """Tell whether usual cycles launch few kernels beside the longest of each longer one, which compute nearly all.
+
+    A step that is a single kernel launches few as well, but computes as long as its layers do.
+    """
+    edges = np.minimum(np.searchsorted(shorter, longer), len(shorter) - 1)
+    few = launched <= thresholds.SLIGHT * np.median(np.maximum.reduceat(launched, edges))
+    took = np.add.reduceat(np.where(events.what == COMPUTE, events.end_ns - events.start_ns, 0), shorter)
+    return bool(np.mean(few) > thresholds.MOSTLY and took[few].sum() <= thresholds.SLIGHT * took.sum())
 
 
 def _target(events: Events, shorter: Ints, longer: Ints) -> bool:

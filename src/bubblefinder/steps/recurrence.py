@@ -291,7 +291,7 @@ def _with_one_more(events: Events, begins: Ints) -> Ints:
         whole = first_is_whole(events, np.append(nearest, begins))
         longer = np.append(nearest if whole else same[0], begins)
         done = np.diff(counted(events.what <= REPLAY)[longer])
-        return longer if 2 * done[0] >= np.median(done) else begins
+        return longer if 2 * done[0] >= done[1:].min() else begins
     worked = events.host_ns[same] >= thresholds.COMPARABLE * np.median(events.host_ns[begins])
     worked[same == 0] = True
     nearest = (same[worked] if worked.any() else same)[-1:]

@@ -22,6 +22,7 @@ from bubblefinder.timeline.launches import (
     launch_leads,
     repeated_correlations,
 )
+from bubblefinder.timeline.missing import missing_work
 from bubblefinder.timeline.model import CaptureMode, Device, Timeline
 from bubblefinder.timeline.notes import settled, stack_walked, timeline_notes
 from bubblefinder.timeline.outlived import outlived
@@ -118,9 +119,11 @@ def _joined(operations: pl.DataFrame, calls: pl.DataFrame, repeated: pl.Series) 
 
 def _nothing_recorded(trace: Trace) -> CannotAnswerError:
     calls = f" although {len(trace.calls):,} API calls were traced" if len(trace.calls) else ""
+    missing = missing_work(CaptureMode.NONE, trace.notes)
+    allowed = "capture with --trace=cuda,nvtx on a machine where CUPTI may trace the GPU (containers often forbid it)"
     return CannotAnswerError(
         f"{trace.info.name}: no GPU activity recorded{calls}: nothing can be said about idle time",
-        hint="capture with --trace=cuda,nvtx on a machine where CUPTI may trace the GPU (containers often forbid it)",
+        hint=f"{missing.why}: {missing.hint}" if missing else allowed,
     )
 
 

@@ -13,6 +13,7 @@ from bubblefinder.timeline.apis import CallRole
 from bubblefinder.timeline.launches import LAUNCHES
 from bubblefinder.timeline.model import CaptureMode
 from bubblefinder.trace.model import KERNEL, MEMCPY, Level, QualityNote
+from bubblefinder.trace.quality import EVENTS_UNREAD
 from bubblefinder.units import duration
 
 if TYPE_CHECKING:
@@ -87,7 +88,8 @@ def settled(notes: Sequence[QualityNote], calls: pl.DataFrame, operations: pl.Da
     several processes always leave a doubt whether CUDA was profiled in all of them.
     """
     launched = calls["recorded"].drop_nulls()
-    whole = len(launched) > 0 and launched.all() and not operations["call_index"].null_count()
+    read = all(note.code != EVENTS_UNREAD for note in notes)
+    whole = read and len(launched) > 0 and launched.all() and not operations["call_index"].null_count()
     return tuple(
         replace(note, level="info", message=f"{note.message} Every launch call has its GPU work on record, though.")
         if whole and _doubts_cuda(note)

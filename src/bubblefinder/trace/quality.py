@@ -20,6 +20,8 @@ _LOST: Final = re.compile(
     r"dropp|incomplete|could ?n[o']t (?:allocate|parse)|size limit|buffers: (\d+) of (?!\1\b)|events? might be missing",
     re.IGNORECASE,
 )
+EVENTS_UNREAD: Final = "events-unread"
+_UNREAD: Final = re.compile(r"error when processing events", re.IGNORECASE)
 _INCOMPLETE: Final = re.compile(r"not all .*(CUDA|NVTX|OS runtime).* events", re.IGNORECASE)
 _INCOMPLETE_NVTX: Final = re.compile(r"not all NVTX events", re.IGNORECASE)
 _NVTX_COLLECTED: Final = re.compile(r"Number of NVTX events collected:\s*(\d+)")
@@ -29,6 +31,10 @@ _NONE_LOST: Final = re.compile(r":\s*0\.?\s*$")
 PATH: Final = re.compile(r"(?<![\w/])(?:[A-Za-z]:\\[^,;'\"]*|~?(?:/[^\s/,;'\"]+)+/?)")
 _SETTING: Final = re.compile(r"\b\w*[A-Z]\w*=\S+")
 _LONGEST_TEXT: Final = 200
+_FAILED: Final = (
+    "Nsight Systems failed to read events of its own recording: "
+    "work, calls or ranges are missing, and where isn't known"
+)
 _CUPTI: Final = re.compile(r"Loaded CUPTI library: .*?(?:libcupti\.so\.([\d.]+\d)|cupti64_([\d.]+\d)\.dll)")
 _WARNING: Final = 2
 
@@ -134,19 +140,22 @@ def diagnostic_notes(source: Source, diagnostics: pl.DataFrame, nvtx_rows: int |
             )
         ]
     said: Counter[QualityNote] = Counter()
-    others = 0
+    others = unread = 0
     collected = [int(found[1]) for text in diagnostics["text"].drop_nulls() if (found := _NVTX_COLLECTED.search(text))]
     whole = nvtx_rows is None or (bool(collected) and sum(collected) == nvtx_rows)
     for severity, text in diagnostics[["severity", "text"]].drop_nulls().iter_rows():
         code = _diagnostic_code(severity, text)
         if code == "other-diagnostics":
             others += 1
+        elif code == EVENTS_UNREAD:
+            unread += 1
         elif code:
             harmless = _ABSENT.search(text) or (whole and _INCOMPLETE_NVTX.search(text))
             level: Level = "info" if harmless else "warn"
             said[QualityNote(code, level, f"Nsight Systems says: {scrubbed(text)}")] += 1
     notes = [QualityNote(note.code, note.level, note.message, count) for note, count in said.items()]
     return [
+        *([QualityNote(EVENTS_UNREAD, "error", _FAILED, unread)] if unread else []),
         *notes,
         *_counted(
             "other-diagnostics", "info", "further warnings of Nsight Systems do not concern CUDA or NVTX", others
@@ -156,6 +165,8 @@ def diagnostic_notes(source: Source, diagnostics: pl.DataFrame, nvtx_rows: int |
 
 def _diagnostic_code(severity: int, text: str) -> str | None:
     """Sort a diagnostic text; null for one that says nothing about completeness."""
+    if _UNREAD.search(text):
+        return EVENTS_UNREAD
     if _LOST.search(text):
         return None if _NONE_LOST.search(text) else "records-lost"
     if _INCOMPLETE.search(text):
@@ -172,6 +183,8 @@ def telling(text: str) -> str | None:
     """
     if found := _CUPTI.search(text):
         return f"Loaded CUPTI library: libcupti.so.{found[1] or _dotted(found[2])}"
+    if found := _UNREAD.search(text):
+        return found[0]
     return text if _LOST.search(text) or _INCOMPLETE.search(text) or _RELEVANT.search(text) else None
 
 

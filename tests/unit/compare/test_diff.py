@@ -18,6 +18,7 @@ from bubblefinder.errors import UsageError
 from bubblefinder.render.formats import render
 from bubblefinder.report.found import Quantiles, Site
 from bubblefinder.report.ledgers import stats
+from bubblefinder.trace.model import QualityNote
 from tests.unit.compare.builders import (
     MS,
     US,
@@ -201,11 +202,15 @@ def test_steps_that_scatter_within_a_capture_are_no_evidence() -> None:
     assert {c.status for c in beyond} == {"same"}
 
 
+UNREAD = QualityNote("events-unread", "error", "some events could not be read", 2)
+
+
 def test_what_can_not_be_compared_is_refused_with_the_reason() -> None:
     base = a_report()
     for head, reason in (
         (a_report(mode="graph", intra_graph=None), "graph and node mode"),
-        (a_report(mode="unseen", intra_graph=None), "lacks the work of its CUDA graphs"),
+        (a_report(mode="unseen", intra_graph=None), "the export lacks the GPU work of its CUDA graph launches"),
+        (replace(base, quality=[UNREAD]), "Nsight Systems failed to read part of its own recording"),
         (with_trace(base, gpus=[replace(base.trace.gpus[0], name="NVIDIA B200")]), "The GPUs differ"),
         (with_steps(base, by_device=[], rows=[], count=0), "has no decode steps"),
     ):

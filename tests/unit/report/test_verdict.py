@@ -109,8 +109,11 @@ def test_a_healthy_run_blames_nobody() -> None:
 def test_unseen_graph_work_gives_no_number() -> None:
     judged = verdict(unseen_report())
     assert judged.number == ""
-    assert "not in the export" in judged.headline
-    assert judged.blame == "No cause can be named without the graph work."
+    assert "the export lacks the GPU work" in judged.headline
+    assert judged.blame == (
+        "No cause can be named: export the .nsys-rep again with Nsight Systems 2024.2 or newer, or capture with "
+        "--cuda-graph-trace=node."
+    )
 
 
 def test_without_steps_the_window_is_told() -> None:

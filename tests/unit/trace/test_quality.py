@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from bubblefinder.trace.open import open_trace
-from bubblefinder.trace.quality import scrubbed
+from bubblefinder.trace.quality import scrubbed, telling
 from tests.unit.trace.rows import THREAD, save
 
 if TYPE_CHECKING:
@@ -62,6 +62,25 @@ def test_good_news_is_no_note(tmp_path: Path, text: str) -> None:
 )
 def test_warnings_are_sorted_and_counted(tmp_path: Path, text: str, code: str, level: str) -> None:
     assert [(note.code, note.level, note.count) for note in said(tmp_path, text, 2, 3)] == [(code, level, 3)]
+
+
+ERROR = (
+    "Error when processing events: Source ID=\nType=ErrorInformation (18)\n Error information:\n"
+    " ProcessEventsError (4005)\n  Properties:\n"
+    "   ErrorText (100)=/dvs/CUDA13.0/QuadD/StringStorage.cpp(119): Throw in function GetKeyForExteriorId\n"
+    "[QuadDCommon::tag_message*] = Cannot find string for an exterior index\n"
+)
+"""What Nsight Systems 2025.3 says of a JAX program whose NVTX texts were registered before the capture began."""
+
+
+def test_events_that_nsight_systems_could_not_read_are_an_error(tmp_path: Path) -> None:
+    (note,) = said(tmp_path, ERROR, 2, 3)
+    assert (note.code, note.level, note.count) == ("events-unread", "error", 3)
+    assert telling(ERROR) == "Error when processing events"
+
+
+def test_what_a_slice_keeps_of_such_an_error_is_one(tmp_path: Path) -> None:
+    assert [note.code for note in said(tmp_path, telling(ERROR) or "", 2)] == ["events-unread"]
 
 
 def test_an_export_without_diagnostics_is_unknown_and_not_clean(tmp_path: Path) -> None:

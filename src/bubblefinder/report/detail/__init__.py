@@ -8,7 +8,7 @@ from bubblefinder.report.charts import Detail
 from bubblefinder.report.detail import kernels, tables, timelines
 from bubblefinder.report.detail.account import accounts
 from bubblefinder.report.detail.windows import decode_windows, rank_of
-from bubblefinder.timeline.model import CaptureMode
+from bubblefinder.timeline.missing import untold
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,7 +33,7 @@ def detail(
     """
     timeline, steps = analysis.timeline, analysis.steps
     drawn = rank or rank_of(steps)
-    if drawn is None or timeline.mode is CaptureMode.UNSEEN:
+    if drawn is None or untold(timeline):
         return Detail()
     decode = decode_windows(steps, drawn)
     idle, dropped = tables.idle_spans(timeline, drawn)

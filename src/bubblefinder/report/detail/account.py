@@ -14,7 +14,8 @@ from bubblefinder.lookup import Numbers, column_of, kept, on_gpu, places
 from bubblefinder.report.account import FOREIGN, OTHERS, REPLAY, UNSEEN, Account, EagerAccount, RoleAccount, Shapes
 from bubblefinder.report.detail.host_account import calls_of, idle_of
 from bubblefinder.report.detail.kernels import kernel_name
-from bubblefinder.timeline.model import CaptureMode, IdleClass, Timeline
+from bubblefinder.timeline.missing import untold
+from bubblefinder.timeline.model import IdleClass, Timeline
 from bubblefinder.timeline.rank import Rank
 from bubblefinder.trace.model import COPY_KINDS, GRAPH, KERNEL, MEMSET
 
@@ -36,7 +37,7 @@ def accounts(timeline: Timeline, steps: Steps, causes: Causes, shapes: pl.DataFr
 
     `shapes` says of each `row` of a KERNEL table how it was launched, see `trace.shapes`; null where nobody asked.
     """
-    if timeline.mode is CaptureMode.UNSEEN:
+    if untold(timeline):
         return []
     ranks = Rank.in_rows(kept(steps.windows, steps.decode))
     return [_account(timeline, steps, causes, rank, shapes) for rank in ranks]
