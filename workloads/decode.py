@@ -206,11 +206,11 @@ def measure(loop: Loop, act: Callable[[Loop, int], None], steps: int, untraced: 
     return took
 
 
-def arguments(choices: Iterable[str], about: str | None) -> argparse.Namespace:
+def arguments(choices: Iterable[str], about: str | None, *, steps: int = 40) -> argparse.Namespace:
     """Parse the command line that all workloads have."""
     parser = argparse.ArgumentParser(description=about)
     parser.add_argument("variant", choices=tuple(choices))
-    parser.add_argument("--steps", type=int, default=40)
+    parser.add_argument("--steps", type=int, default=steps)
     parser.add_argument("--result", type=Path)
     return parser.parse_args()
 

@@ -62,6 +62,10 @@ def _engine(engine: str, variant: str, does: str) -> Entry:
     return Entry(f"{engine}_{variant}", ("-m", f"workloads.{engine}_decode", variant), does, longest_s=ENGINE_S)
 
 
+def _generate(variant: str, does: str) -> Entry:
+    return Entry(f"generate_{variant}", ("-m", "workloads.generate", variant), does)
+
+
 RANKS = ("-m", "torch.distributed.run", "--nproc-per-node", "2", "-m", "workloads.decode", "slow_rank")
 MATRIX = (
     _decode("ahead", "waits for the previous step's event only"),
@@ -73,6 +77,9 @@ MATRIX = (
     _decode("eager", "uses no graphs, and .item()"),
     Entry("batching_sync", ("-m", "workloads.batching", "sync"), "prepares a batch, runs it, waits, reads it back"),
     Entry("batching_async", ("-m", "workloads.batching", "async"), "prepares the next batch while this one runs"),
+    _generate("dynamic", "transformers' generate, kernel by kernel"),
+    _generate("static", "transformers' generate, compiled, with a cache of fixed size"),
+    _generate("assisted", "transformers' generate with a draft model"),
     Entry("plan_device", ("-m", "workloads.plan", "device"), "calls FlashInfer's plan(), lengths on the GPU"),
     Entry("plan_host", ("-m", "workloads.plan", "host"), "calls FlashInfer's plan(), lengths on the host"),
     _engine("vllm", "full", "vLLM as it comes"),

@@ -1,4 +1,4 @@
-"""More captures of SGLang 0.5.17 and vLLM 0.26.0, of a virtual machine with two H200s, and what is known of each.
+"""More captures of SGLang 0.5.17, vLLM 0.26.0 and transformers 5.17, of a virtual machine with two H200s, and what is known of each.
 
 See sample_traces/README.md. Nothing was shaped on them before they were read for the first time.
 """
@@ -74,6 +74,8 @@ KNOWN = {
     "workloads/sglang_hybrid_nextn.graph": Known(30, NEXTN, 1, (10.18, 11.21), 10.55, paced=True),
     "workloads/sglang_hybrid_nextn_2.graph": Known(30, NEXTN, 1, (10.14, 10.92), 10.39),
     "workloads/sglang_ngram.graph": Known(30, ("decode",), 1, (6.81, 7.78), 7.23),
+    "workloads/generate_static.graph": Known(22, ("decode",), None, (2.291, 3.009), 2.511),
+    "workloads/generate_assisted.graph": Known(8, (), None, (31.31, 48.13), 35.99, by="sequence"),
     "workloads/slow_rank_2ms.graph": Known(17, NEXTN, None, (2.596, 2.597), 2.597, by="nvtx"),
     "workloads/slow_rank_2ms.node": Known(12, NEXTN, None, (2.679, 2.680), 2.680, by="nvtx"),
 }

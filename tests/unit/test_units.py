@@ -46,7 +46,7 @@ def test_unknown_is_a_dash_everywhere_and_never_zero() -> None:
 
 
 def test_counts_show_a_fraction_only_where_there_is_one() -> None:
-    assert [count(1676.0), count(2.5), count(12_000_000)] == ["1,676", "2.5", "12,000,000"]
+    assert [count(1676.0), count(2.5), count(1686.1), count(12_000_000)] == ["1,676", "2.5", "1,686", "12,000,000"]
 
 
 def test_nouns_agree() -> None:

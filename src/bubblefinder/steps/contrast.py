@@ -155,7 +155,8 @@ def contrast(events: Events, shorter: Ints, longer: Ints) -> Contrast | None:
     major[place[(place >= 0) & (place < len(major))]] = True
     if not major.any() or major.all():
         return None
-    each, held = len(shorter) / len(longer), np.diff(np.searchsorted(shorter, longer))
+    held = np.diff(np.searchsorted(shorter, longer))
+    each = float(np.mean(held)) if len(held) else len(shorter) / len(longer)
     alike, exact = (_present(symbols, edges, major) for symbols in (events.alike, events.exact))
     kernel, link = (_are(events.alike, kind) for kind in (events.what == COMPUTE, events.links))
     to_the_byte = _are(events.exact, events.links)

@@ -42,6 +42,12 @@ def test_of_a_recording_that_was_read_in_part_nothing_is_told() -> None:
     assert report.devices[0].busy_ns > 0
 
 
+def test_a_program_of_jax_of_which_535_of_15129_records_are_left_tells_nothing() -> None:
+    report = samples.report("workloads/jax_read.node")
+    assert (report.verdict.number, report.steps.count, report.findings) == ("", 0, [])
+    assert {note.code for note in report.quality if note.level == "error"} == {"events-unread"}
+
+
 def test_such_a_recording_is_not_called_complete_for_what_is_left_of_it() -> None:
     levels = {note.code: note.level for note in torn().timeline.trace.notes}
     assert levels == {"events-incomplete": "warn", "events-unread": "error"}
