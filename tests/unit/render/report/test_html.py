@@ -149,7 +149,7 @@ def test_what_was_not_measured_is_said() -> None:
 
 def test_without_graph_work_nothing_is_claimed() -> None:
     page = Page(html.render(unseen_report()))
-    assert "No cause can be named without the graph work." in page.text
+    assert "No cause can be named: export the .nsys-rep again" in page.text
     assert page.attribute("div", "data-chart") == []
 
 
