@@ -1,4 +1,4 @@
-"""More captures of SGLang 0.5.17, vLLM 0.26.0 and transformers 5.17, of a virtual machine with two H200s, and what is known of each.
+"""More captures of SGLang 0.5.17, vLLM 0.26.0 and transformers 5.17, of machines with H200s, and what is known of each.
 
 See sample_traces/README.md. Nothing was shaped on them before they were read for the first time.
 """

@@ -33,6 +33,7 @@ def test_a_capture_without_such_notes_lacks_nothing() -> None:
 
 def test_of_a_recording_that_was_read_in_part_nothing_is_told() -> None:
     report = report_of(torn())
+    assert report.verdict
     assert report.verdict.headline == (
         "This capture can't say how much the GPU idles: Nsight Systems failed to read part of its own recording."
     )
@@ -44,6 +45,7 @@ def test_of_a_recording_that_was_read_in_part_nothing_is_told() -> None:
 
 def test_a_program_of_jax_of_which_535_of_15129_records_are_left_tells_nothing() -> None:
     report = samples.report("workloads/jax_read.node")
+    assert report.verdict
     assert (report.verdict.number, report.steps.count, report.findings) == ("", 0, [])
     assert {note.code for note in report.quality if note.level == "error"} == {"events-unread"}
 
