@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bubblefinder.errors import CannotAnswerError, UsageError
-from bubblefinder.timeline.missing import missing_work
 from bubblefinder.units import NS_PER_MS, parse_time
 
 if TYPE_CHECKING:
@@ -188,6 +187,8 @@ def refuse_untold(report: Report) -> None:
     Raises:
         CannotAnswerError: work is missing, so there is no bubble to tell.
     """
+    from bubblefinder.timeline.missing import missing_work
+
     if missing := missing_work(report.trace.capture_mode, report.quality):
         raise CannotAnswerError(f"{missing.why}, so no bubble can be told", hint=missing.hint)
 
