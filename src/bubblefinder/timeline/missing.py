@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from bubblefinder.timeline.model import CaptureMode
-from bubblefinder.trace.quality import EVENTS_UNREAD
+from bubblefinder.trace.model import EVENTS_UNREAD
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -12,8 +12,7 @@ from bubblefinder.lookup import column_of, where
 from bubblefinder.timeline.apis import CallRole
 from bubblefinder.timeline.launches import LAUNCHES
 from bubblefinder.timeline.model import CaptureMode
-from bubblefinder.trace.model import KERNEL, MEMCPY, Level, QualityNote
-from bubblefinder.trace.quality import EVENTS_UNREAD
+from bubblefinder.trace.model import EVENTS_UNREAD, KERNEL, MEMCPY, Level, QualityNote
 from bubblefinder.units import duration
 
 if TYPE_CHECKING:

@@ -51,6 +51,10 @@ MEMORY_KINDS: Final = {
 }
 
 
+EVENTS_UNREAD: Final = "events-unread"
+"""The code of the note that Nsight Systems failed to read part of its own recording."""
+
+
 @dataclass(frozen=True, slots=True)
 class QualityNote:
     """One thing the capture can or can't tell.

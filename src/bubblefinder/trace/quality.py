@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from bubblefinder.trace import schema
-from bubblefinder.trace.model import QualityNote
+from bubblefinder.trace.model import EVENTS_UNREAD, QualityNote
 
 if TYPE_CHECKING:
     import polars as pl
@@ -20,7 +20,6 @@ _LOST: Final = re.compile(
     r"dropp|incomplete|could ?n[o']t (?:allocate|parse)|size limit|buffers: (\d+) of (?!\1\b)|events? might be missing",
     re.IGNORECASE,
 )
-EVENTS_UNREAD: Final = "events-unread"
 _UNREAD: Final = re.compile(r"error when processing events", re.IGNORECASE)
 _INCOMPLETE: Final = re.compile(r"not all .*(CUDA|NVTX|OS runtime).* events", re.IGNORECASE)
 _INCOMPLETE_NVTX: Final = re.compile(r"not all NVTX events", re.IGNORECASE)
