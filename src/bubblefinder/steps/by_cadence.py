@@ -64,15 +64,15 @@ def _again(signatures: Signatures) -> Bools:
     What came before the first replay of all the capture doesn't show.
     """
     again = np.zeros(len(signatures.ids), np.bool_)
+    seams = signatures.seams
+    read = (seams & TO_HOST) > 0
+    read[0] |= read.any()
     first = 0
-    seams = signatures.seams.tolist()
-    same = np.append(False, signatures.ids[1:] == signatures.ids[:-1]).tolist()
-    read = [bool(seam & TO_HOST) for seam in seams]
-    read[0] |= any(read)
-    for position, seam in enumerate(seams):
-        within = seam & seams[first] == seam and not seam & TO_HOST
-        again[position] = same[position] and read[first] and within
-        first = first if again[position] else position
+    for position in (np.flatnonzero(signatures.ids[1:] == signatures.ids[:-1]) + 1).tolist():
+        if not again[position - 1]:
+            first = position - 1
+        within = seams[position] & seams[first] == seams[position] and not read[position]
+        again[position] = read[first] and within
     return again
 
 
@@ -261,6 +261,8 @@ def _by_kind(signatures: Signatures, phases: Ints, period: int) -> Ints:
         begins = worked & begun & np.array([_may_be(size, usual) for size in signatures.sizes.tolist()])
         begins[0] |= signatures.kinds[0] in accepted[0]
         return np.where(begins, 0, phases)
+    if (phases != FOREIGN).all():
+        return phases
     placed = [*phases.tolist(), FOREIGN]
     last = FOREIGN
     for position, kind in enumerate(signatures.kinds.tolist()):

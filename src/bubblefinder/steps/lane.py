@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
+from bubblefinder.intervals import distinct
 from bubblefinder.lookup import kept, on_gpu, taken, where
 from bubblefinder.steps import thresholds
 from bubblefinder.timeline.apis import CallRole
@@ -28,6 +29,33 @@ _FOUND_BY: Final = (
 
 
 @dataclass(frozen=True, eq=False)
+class Waits:
+    """The waits of a timeline's threads, blocking copies among them."""
+
+    timeline: Timeline
+
+    @cached_property
+    def _in_order(self) -> pl.DataFrame:
+        """When each ended, in order, and how long it took, by thread."""
+        calls = self.timeline.calls
+        waits = kept(
+            calls[["thread", "start_ns", "end_ns"]],
+            (calls["role"].to_numpy() == CallRole.WAIT) | blocked_calls(self.timeline),
+        )
+        return waits.hstack([(waits["end_ns"] - waits["start_ns"]).rename("length")]).sort("end_ns")
+
+    def until(self, threads: Ints, times: Ints) -> Ints:
+        """Return how long each thread has spent in waits that ended by then."""
+        total = np.zeros(len(threads), np.int64)
+        for thread in distinct(threads).tolist():
+            rows = kept(self._in_order, self._in_order["thread"] == thread)
+            summed = np.concatenate(([0], np.cumsum(rows["length"].to_numpy())))
+            mine = threads == thread
+            total[mine] = summed[np.searchsorted(rows["end_ns"].to_numpy(), times[mine], side="right")]
+        return total
+
+
+@dataclass(frozen=True, eq=False)
 class RankWork:
     """The operations and replays of one process on one GPU, in time order.
 
@@ -38,6 +66,7 @@ class RankWork:
         end_ns: last end on the GPU.
         operations: the columns of timeline.operations that steps are found by, with their position as `op_index`.
         replays: rows of timeline.replays with their position as `replay_index`.
+        waits: of all threads of the capture.
     """
 
     gpu: int
@@ -46,6 +75,7 @@ class RankWork:
     end_ns: int
     operations: pl.DataFrame
     replays: pl.DataFrame
+    waits: Waits
 
     @property
     def rank(self) -> Rank:
@@ -82,13 +112,13 @@ class RankWork:
 def lanes(timeline: Timeline) -> Iterator[RankWork]:
     """Yield every (GPU, process) with operations, lowest GPU first."""
     operations = timeline.operations[["gpu", "process", *_FOUND_BY]].with_row_index("op_index")
-    replays = timeline.replays.with_row_index("replay_index")
+    replays, waits = timeline.replays.with_row_index("replay_index"), Waits(timeline)
     for device in timeline.devices:
         for process in device.processes:
             work, graphs = (on_gpu(rows, device.gpu) for rows in (operations, replays))
             if len(device.processes) > 1:
                 work, graphs = (kept(rows, rows["process"] == process) for rows in (work, graphs))
-            yield RankWork(device.gpu, process, device.start_ns, device.end_ns, work, graphs)
+            yield RankWork(device.gpu, process, device.start_ns, device.end_ns, work, graphs, waits)
 
 
 def eager_operations(lane: RankWork, chosen: pl.Expr) -> pl.DataFrame:
@@ -109,24 +139,6 @@ def host_work_before(timeline: Timeline, lane: RankWork) -> Ints:
         launches = launches.fill_null(0)
     begin, end, thread = (launches[name].to_numpy() for name in ("start_ns", "end_ns", "thread"))
     if len(work) > 1:
-        waits = _waits(timeline)
-        waited = _waited(waits, thread[1:], begin[1:]) - _waited(waits, thread[1:], end[:-1])
+        waited = lane.waits.until(thread[1:], begin[1:]) - lane.waits.until(thread[1:], end[:-1])
         work[1:] = np.where(known[1:] & known[:-1], np.maximum(begin[1:] - end[:-1] - waited, 0), -1)
     return work
-
-
-def _waits(timeline: Timeline) -> pl.DataFrame:
-    waiting = (timeline.calls["role"].to_numpy() == CallRole.WAIT) | blocked_calls(timeline)
-    waits = kept(timeline.calls[["thread", "start_ns", "end_ns"]], waiting)
-    return waits.hstack([(waits["end_ns"] - waits["start_ns"]).rename("length")]).sort("end_ns")
-
-
-def _waited(waits: pl.DataFrame, threads: Ints, until: Ints) -> Ints:
-    """Return how long each thread has spent in waits that ended by then."""
-    total = np.zeros(len(threads), np.int64)
-    for thread in np.unique(threads):
-        rows = kept(waits, waits["thread"] == thread)
-        summed = np.concatenate(([0], np.cumsum(rows["length"].to_numpy())))
-        mine = threads == thread
-        total[mine] = summed[np.searchsorted(rows["end_ns"].to_numpy(), until[mine], side="right")]
-    return total

@@ -14,10 +14,12 @@ import polars as pl
 from bubblefinder.intervals import begin_and_end, classes_of
 from bubblefinder.lookup import places, where
 from bubblefinder.steps import thresholds
-from bubblefinder.steps.lane import eager_operations, host_work_before
+from bubblefinder.steps.lane import host_work_before
 from bubblefinder.trace.model import KERNEL, MEMCPY
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from bubblefinder.intervals import Bools, Ints
     from bubblefinder.steps.lane import RankWork
     from bubblefinder.timeline.model import Timeline
@@ -116,7 +118,8 @@ def _split_by_names(lane: RankWork, kinds: Ints, ids: Ints) -> Ints:
         if number == len(models):
             models.append((size, content))
         kind_of[int(ids[first])] = number
-    return np.array([kind_of[graph] for graph in ids.tolist()], np.int64)
+    graphs, place = np.unique(ids, return_inverse=True)
+    return np.array([kind_of[graph] for graph in graphs.tolist()], np.int64)[place]
 
 
 def _alike(one: dict[int, int], other: dict[int, int]) -> bool:
@@ -132,7 +135,8 @@ def _launched_before(timeline: Timeline, lane: RankWork) -> Ints:
     In the order of the launch calls: a copy of a host that runs ahead may run at any time. Where most launch calls
     of replays are unknown, in the order of the GPU.
     """
-    eager = eager_operations(lane, pl.lit(value=True))
+    launched = lane.operations[["kind", "copy_kind", "start_ns", "call_index", "replay_index"]]
+    eager = launched.pipe(where, pl.col("replay_index").is_null())
     begun = timeline.calls["start_ns"]
     launches, times = begun[lane.replays["call_index"]], eager["start_ns"]
     if 2 * launches.null_count() > len(launches):
@@ -143,26 +147,22 @@ def _launched_before(timeline: Timeline, lane: RankWork) -> Ints:
     order = launches.arg_sort().to_numpy()
     bits = np.zeros(len(order) + 1, np.int64)
     seam = np.searchsorted(launches.to_numpy()[order], times.to_numpy(), side="left")
-    np.bitwise_or.at(bits, seam, _bits(eager))
+    for bit, mine in _kinds_of(eager):
+        bits[seam[mine]] |= bit
     found = np.zeros(len(order), np.int64)
     found[order] = bits[:-1]
     return found
 
 
-def _bits(eager: pl.DataFrame) -> Ints:
-    copy = pl.col("copy_kind")
-    bit = (
-        pl.when(pl.col("kind") == KERNEL)
-        .then(KERNELS)
-        .when(pl.col("kind") != MEMCPY)
-        .then(OTHERS)
-        .when(copy == _COPY_TO_DEVICE)
-        .then(TO_DEVICE)
-        .when(copy == _COPY_TO_HOST)
-        .then(TO_HOST)
-        .otherwise(ACROSS)
-    )
-    return eager.select(bit).to_series().cast(pl.Int64).to_numpy()
+def _kinds_of(eager: pl.DataFrame) -> Iterator[tuple[int, Bools]]:
+    """Yield for each bit which operations set it."""
+    kind, direction = eager["kind"].to_numpy(), eager["copy_kind"].fill_null(0).to_numpy()
+    copies = kind == MEMCPY
+    yield KERNELS, kind == KERNEL
+    yield OTHERS, ~copies & (kind != KERNEL)
+    for bit, one in ((TO_DEVICE, _COPY_TO_DEVICE), (TO_HOST, _COPY_TO_HOST)):
+        yield bit, copies & (direction == one)
+    yield ACROSS, copies & (direction != _COPY_TO_DEVICE) & (direction != _COPY_TO_HOST)
 
 
 def _idle(lane: RankWork) -> Ints:
