@@ -120,6 +120,21 @@ def tallied_in(windows: Ints, symbols: Ints) -> tuple[Ints, Ints, Ints]:
     return keys // kinds, keys % kinds, counts
 
 
+def totals_in(windows: Ints, symbols: Ints, values: Ints) -> tuple[Ints, Ints, Ints]:
+    """Return the sum of the values of what occurs in which window: window, symbol and sum, window by window.
+
+    Sums that no float holds exactly, of 2**53 and more, are off in their last bits.
+    """
+    kinds = int(symbols.max(initial=0)) + 1
+    keys, below = windows * kinds + symbols, (int(windows.max(initial=-1)) + 1) * kinds
+    found, _ = tallied(keys, below)
+    if below > _TICKED_OFF * (len(keys) + 1):
+        totals = np.bincount(np.searchsorted(found, keys), values, len(found))
+    else:
+        totals = np.bincount(keys, values, below)[found]
+    return found // kinds, found % kinds, totals.astype(np.int64)
+
+
 def places_of(symbols: Ints) -> list[Ints]:
     """Return the positions of each symbol, in order.
 

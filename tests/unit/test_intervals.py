@@ -20,6 +20,7 @@ from bubblefinder.intervals import (
     percentile,
     places_of,
     split,
+    totals_in,
     union,
     within,
 )
@@ -152,6 +153,18 @@ def test_one_of_a_few_is_isin(values: list[int]) -> None:
 def test_the_places_of_each_symbol_are_told_in_order_however_large_it_is(symbols: list[int]) -> None:
     found = [part.tolist() for part in places_of(np.array(symbols, np.int64)) if len(part)]
     assert found == [[n for n, one in enumerate(symbols) if one == symbol] for symbol in sorted(set(symbols))]
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 4), st.sampled_from([0, 1, 5, 10_000]), st.integers(0, 1 << 45))),
+)
+def test_sums_are_told_by_window_and_symbol_however_few_of_the_symbols_occur(rows: list[tuple[int, int, int]]) -> None:
+    sums: dict[tuple[int, int], int] = {}
+    for window, symbol, value in rows:
+        sums[window, symbol] = sums.get((window, symbol), 0) + value
+    windows, symbols, values = np.array(rows, np.int64).reshape(-1, 3).T
+    found = zip(*(part.tolist() for part in totals_in(windows, symbols, values)), strict=True)
+    assert list(found) == [(*key, total) for key, total in sorted(sums.items())]
 
 
 @given(st.lists(st.integers(0, 20)), st.lists(st.integers(0, 20)).map(sorted), st.booleans())

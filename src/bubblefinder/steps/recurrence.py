@@ -235,8 +235,9 @@ def _as_elsewhere(events: Events, place: Ints) -> bool:
     read = place[(place > 0) & (place < len(events))] - 1
     if not len(read) or np.mean(events.waits[read]) <= thresholds.MOSTLY:
         return False
-    reads = np.flatnonzero(events.exact[:-1] == np.bincount(events.exact[read]).argmax())
-    others = np.setdiff1d(reads, read)
+    elsewhere = events.exact[:-1] == np.bincount(events.exact[read]).argmax()
+    elsewhere[read] = False
+    others = np.flatnonzero(elsewhere)
     if len(others) <= thresholds.MOSTLY * len(read):
         return False
     return _worked(events, read + 1) < thresholds.ELSEWHERE * _worked(events, others + 1)

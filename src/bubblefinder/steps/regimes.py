@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bubblefinder.intervals import held_by
-from bubblefinder.lookup import NOWHERE, changes
+from bubblefinder.intervals import held_by, places_of, totals_in
+from bubblefinder.lookup import NOWHERE
 from bubblefinder.steps import thresholds
 from bubblefinder.steps.events import REPLAY
 
@@ -54,30 +54,21 @@ def _longest(events: Events, symbols: Ints, work: Ints, window: Ints, windows: i
     if not replays.any():
         found[window] = _EAGER
         return found
-    labels = np.where(replays, symbols[work], _EAGER)
-    kinds = int(labels.max()) + 2
-    keys = window * kinds + labels + 1
-    order = np.argsort(keys, kind="stable")  # quick, as they come window by window
-    first = np.flatnonzero(changes(keys[order]))
-    total = np.add.reduceat((events.end_ns - events.start_ns)[work[order]], first)
-    place, label = np.divmod(keys[order[first]], kinds)
-    longest = np.zeros(windows, np.int64)
+    labels = np.where(replays, symbols[work] + 1, 0)
+    place, label, total = totals_in(window, labels, (events.end_ns - events.start_ns)[work])
+    usual = np.full(int(labels.max()) + 1, -1)
+    for mine in places_of(label):
+        usual[label[mine[0]]] = np.partition(total[mine], len(mine) // 2)[len(mine) // 2]
+    usual[0] = -1  # kernels come before all graphs
+    order = np.argsort(usual, kind="stable")
+    rank = np.empty(len(order), np.int64)
+    rank[order] = np.arange(len(order))
+    longest, best = np.zeros(windows, np.int64), np.full(windows, -1)
     np.maximum.at(longest, place, total)
-    order = np.lexsort((_usual(label, total), place))
-    found[place[order]] = label[order] - 1
-    eager = (label == 0) & (total == longest[place])
-    found[place[eager]] = _EAGER
+    np.maximum.at(best, place, rank[label])
+    found[best >= 0] = order[best[best >= 0]] - 1
+    found[place[(label == 0) & (total == longest[place])]] = _EAGER
     return found
-
-
-def _usual(label: Ints, total: Ints) -> Ints:
-    """Return the median of what its label takes for each; kernels outside graphs, label 0, come before all graphs."""
-    order = np.lexsort((total, label))
-    first = np.flatnonzero(changes(label[order]))
-    count = np.diff(np.append(first, len(order)))
-    found = np.empty_like(total)
-    found[order] = np.repeat(total[order][first + count // 2], count)
-    return np.where(label == 0, -1, found)
 
 
 def _settled(labels: Ints) -> Ints:
