@@ -191,6 +191,12 @@ def percentile(values: NDArray[np.int64] | NDArray[np.float64], q: float) -> flo
     return low + (high - low) * part if part < 0.5 else high - (high - low) * (1 - part)  # noqa: PLR2004 - as numpy does
 
 
+def lower_quantile(values: Ints, q: float) -> int:
+    """Return numpy's lower quantile of some values, 0 <= q <= 1: np.quantile, which takes ten times as long."""
+    place = int((len(values) - 1) * q)
+    return int(np.partition(values, place)[place])
+
+
 def one_of(values: NDArray[np.integer], few: Sequence[int]) -> Bools:
     """Tell which values are one of a few: np.isin, which sorts both."""
     found: Bools = np.logical_or.reduce([values == one for one in few])

@@ -70,8 +70,9 @@ def _margins(events: Events, levels: Sequence[Segmentation], linked: Sequence[bo
             if _by_chance(levels[i], levels[j]):
                 margins[j] = min(margins[j], 0.0)
             elif compared := contrast(stretch, shorter, longer):
-                margins[j] = min(margins[j], compared.points)
-                margins[i] = min(margins[i], -compared.points)
+                points = compared.points
+                margins[j] = min(margins[j], points)
+                margins[i] = min(margins[i], -points)
                 if margins[i] >= thresholds.HIGH and _as_layers(stretch, shorter, longer):
                     margins[i] = thresholds.UNLINKED
     if len(levels) == 1 and not linked[0] and _others_recur(events, levels[0]):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from bubblefinder.intervals import tallied_in
+from bubblefinder.intervals import median, tallied_in
 from bubblefinder.steps import thresholds
 from bubblefinder.steps.events import COMPUTE, REPLAY
 from bubblefinder.steps.passes import Passes
@@ -76,25 +76,26 @@ class Contrast:
     @property
     def points(self) -> float:
         """How much speaks for the longer cycles; what speaks for the shorter ones is negative."""
+        prefill = self.prefill
         links = 0.0 if self.chore else thresholds.LINK_POINTS * min(max(self.links, -_MOST_LINKS), _MOST_LINKS)
-        kernels = 0 if self.prefill else thresholds.KERNEL_POINTS * min(self.kernels, _MOST_KERNELS)
+        kernels = 0 if prefill else thresholds.KERNEL_POINTS * min(self.kernels, _MOST_KERNELS)
         lacking = thresholds.LACKING_POINTS * min(self.kernels_back, _MOST_KERNELS)
         most = thresholds.MOST_WORK if self.cycles >= thresholds.MANY else thresholds.MOST_WORK_OF_FEW
-        work = float(np.clip(np.log(self.work), thresholds.LEAST_WORK, most))
+        work = min(max(float(np.log(self.work)), thresholds.LEAST_WORK), most)
         graphs = thresholds.GRAPH_POINTS * min(self.graphs, 1)
-        whole = (thresholds.PREFILL_POINTS if self.prefill else 0) + (thresholds.PIECES_POINTS if self.pieces else 0)
+        whole = (thresholds.PREFILL_POINTS if prefill else 0) + (thresholds.PIECES_POINTS if self.pieces else 0)
         whole += thresholds.TARGET_POINTS if self.of_parts else 0
         points = thresholds.BASE_POINTS + links + graphs + kernels - lacking + work + whole
         if self.answers > thresholds.LINKED and self.turns.whole and not self.turns.different:
             points = min(points, thresholds.BASE_POINTS)
         if self.untold or self.rounds:
-            points = float(np.clip(points, -thresholds.UNTOLD, thresholds.UNTOLD))
+            points = min(max(points, -thresholds.UNTOLD), thresholds.UNTOLD)
         return min(points, thresholds.DOUBTED) if self.short_prompt else points
 
     @property
     def of_parts(self) -> bool:
         """Whether the shorter cycles are parts of a step, as a target and its drafts are."""
-        few = self.each <= thresholds.DRAFTS and not (self.passes.prompt or self.given_up)
+        few = self.each <= thresholds.DRAFTS and not (self.given_up or self.passes.prompt)
         return (self.passes.drafted(self.each) and not self.turns.apart) or (few and self.turns.different)
 
     @property
@@ -105,10 +106,11 @@ class Contrast:
     @property
     def untold(self) -> bool:
         """Whether the shorter cycles may be parts of a step as well as steps of two batch sizes."""
-        told = self.passes.target and not self.turns.apart
-        few = self.each <= thresholds.DRAFTS and not (self.passes.prompt or self.given_up or told)
         linked = self.links <= 0 and self.linked > thresholds.LINKED
-        return few and linked and self.turns.untold
+        if not linked or self.each > thresholds.DRAFTS or self.given_up or self.passes.prompt:
+            return False
+        told = self.passes.target and not self.turns.apart
+        return not told and self.turns.untold
 
     @property
     def chore(self) -> bool:
@@ -122,7 +124,7 @@ class Contrast:
     @property
     def short_prompt(self) -> bool:
         """Whether the longer cycles may be short prompts with the steps behind each, or a target with its drafts."""
-        return self.passes.fuller and self.linked > thresholds.LINKED and self.each <= thresholds.DRAFTS
+        return self.linked > thresholds.LINKED and self.each <= thresholds.DRAFTS and self.passes.fuller
 
     @property
     def prefill(self) -> bool:
@@ -163,19 +165,19 @@ def contrast(events: Events, shorter: Ints, longer: Ints) -> Contrast | None:
     linked, answers = (float(exact.theirs[one].sum()) for one in (to_the_byte, _are(events.exact, events.waits)))
     host = np.maximum.reduceat(events.host_ns, edges[:-1])
     beside = _beside(events, shorter, major)
-    one_make = not ((alike.more | alike.fewer) & link).any() and shares_work(events, shorter)
-    by_turns = each <= thresholds.ALTERNATING and one_make
+    by_turns = each <= thresholds.ALTERNATING and not ((alike.more | alike.fewer) & link).any()
+    by_turns = by_turns and shares_work(events, shorter)
     graph_less = _given_up(events, beside)
     given_up = by_turns and graph_less
     links = max(_net(alike, link, by_turns=by_turns), _net(exact, to_the_byte, by_turns=by_turns))
     return Contrast(
         each=each,
-        links=max(links, 1) if _linked(events, longer) and not _linked(events, shorter) else links,
+        links=1 if links < 1 and _linked(events, longer) and not _linked(events, shorter) else links,
         kernels=0 if given_up else int((alike.more & kernel).sum()),
         kernels_back=_lacking(alike, beside, kernel) if by_turns else 0,
-        passes=Passes.of(events, shorter, longer, 0 if given_up else _passes(events, beside)),
+        passes=Passes(events, shorter, longer, 0 if given_up else _passes(events, beside)),
         turns=Turns(events, shorter, longer),
-        work=float((np.median(host[major]) + _HOST_NS) / (np.median(host[~major]) + _HOST_NS)),
+        work=(median(host[major]) + _HOST_NS) / (median(host[~major]) + _HOST_NS),
         linked=linked,
         answers=answers,
         graphs=_graphs(events, alike, linked),
@@ -184,7 +186,7 @@ def contrast(events: Events, shorter: Ints, longer: Ints) -> Contrast | None:
         replayed=float(alike.theirs[_are(events.alike, events.what == REPLAY)].sum()) > thresholds.MOSTLY,
         given_up=graph_less,
         alike=not (alike.more & _are(events.alike, events.what <= REPLAY)).any(),
-        uneven=len(held) > 0 and bool(np.ptp(held) > np.median(held)),
+        uneven=len(held) > 0 and bool(np.ptp(held) > median(held)),
     )
 
 
@@ -239,9 +241,11 @@ def _middles(events: Events, begins: Ints) -> Ints:
 
 def _pieces(events: Events, longer: Ints, each: float) -> bool:
     """Tell whether different graphs, one a shorter cycle at least, come once a longer cycle: the pieces of one pass."""
+    if each <= thresholds.ALTERNATING:
+        return False
     counts = np.bincount(events.exact[events.what == REPLAY])
     once = (counts > 0) & (np.abs(counts - len(longer)) <= max(1, len(longer) // 10))
-    return each > thresholds.ALTERNATING and int(once.sum()) >= each
+    return int(once.sum()) >= each
 
 
 def _net(present: _Present, chosen: Bools, *, by_turns: bool) -> int:

@@ -7,11 +7,12 @@ that a step runs; a target has more layers than its draft, and takes no more ids
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bubblefinder.intervals import median, places_of
+from bubblefinder.intervals import lower_quantile, median, places_of
 from bubblefinder.steps import thresholds
 from bubblefinder.steps.events import COMPUTE, REPLAY, UPLOAD
 from bubblefinder.steps.recurrence import alternate
@@ -22,72 +23,118 @@ if TYPE_CHECKING:
     from bubblefinder.steps.events import Events
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False)
 class Passes:
-    """What runs where longer cycles begin, and what was uploaded for it.
+    """What runs where longer cycles begin, and what was uploaded for it; looked at when it is first asked for.
 
     Attributes:
+        events, shorter, longer: shorter cycles of these, and the longer ones that they make up.
         kinds: kinds of kernels or graphs that come several times there, and hardly elsewhere.
-        prompt: one shorter cycle of each longer one uploads far more than is usual, as prompts are and a grammar's mask
-            of the vocabulary isn't, which is uploaded in every step.
-        fuller: it uploads more than usual, where each of the others uploads as well: so does a short prompt. Not where
-            the graphs tell a draft and its target, whose plan of attention is larger.
-        uploads: something is uploaded in nearly each longer cycle: a prompt would have been.
-        target: a graph that takes far longer than the others' comes once a longer cycle, or one of the shorter cycles
-            does nearly all of its work: the others are none.
-        larger: one shorter cycle of each longer one launches far more kernels than is usual.
-        whole: beside prompts, shorter cycles are forward passes by themselves.
-        once: hardly any graph is replayed but those that come once a longer cycle.
-        slight: the usual shorter cycles run no graphs, few kernels beside the longest, and little of all that is
-            computed: they are no passes of the same layers.
     """
 
+    events: Events
+    shorter: Ints
+    longer: Ints
     kinds: int
-    prompt: bool
-    fuller: bool
-    uploads: bool
-    target: bool
-    larger: bool
-    whole: bool
-    once: bool
-    slight: bool
 
-    @classmethod
-    def of(cls, events: Events, shorter: Ints, longer: Ints, kinds: int) -> Passes:
-        """Look at shorter cycles and at the longer ones that they make up."""
-        uploads = np.maximum.reduceat(np.where(events.what == UPLOAD, events.size, 0), shorter)
-        own = float(np.quantile(uploads, 1 - thresholds.MORE, method="lower"))
-        usual = max(own, thresholds.TOKEN_BYTES)
-        hollow = _hollow(events, shorter, longer)
-        prompt = once_each(shorter[uploads >= thresholds.PROMPT * usual], longer)
-        once = _once(events, longer)
-        whole_step = hollow or len(once) >= thresholds.FEWEST
-        prompt = prompt and not whole_step
-        more = once_each(shorter[uploads >= thresholds.LENGTH_RATIO * usual], longer)
-        fuller = own > 0 and more and not (whole_step or _far_apart(once))
-        launched = np.add.reduceat(events.what == COMPUTE, shorter, dtype=np.int64)
-        replayed = np.add.reduceat(events.what == REPLAY, shorter, dtype=np.int64)
-        few = np.quantile(launched, thresholds.RARE, method="lower")
-        many = launched >= thresholds.LENGTH_RATIO * few
-        slight = not np.median(replayed) and _slight(events, shorter, longer, launched)
-        return cls(
-            kinds=kinds,
-            prompt=prompt,
-            fuller=fuller,
-            uploads=in_each(shorter[uploads > 0], longer),
-            target=hollow or _target(events, shorter, longer),
-            larger=not np.median(replayed) and once_each(shorter[many], longer),
-            whole=prompt and kinds > 0 and whole_passes(events, shorter),
-            once=len(once) > 0,
-            slight=slight,
+    @cached_property
+    def prompt(self) -> bool:
+        """Whether one shorter cycle of each longer one uploads far more than is usual, as prompts are.
+
+        A grammar's mask of the vocabulary isn't, which is uploaded in every step.
+        """
+        usual = max(self._own_upload, thresholds.TOKEN_BYTES)
+        return once_each(self.shorter[self._uploads >= thresholds.PROMPT * usual], self.longer) and not self._whole_step
+
+    @cached_property
+    def fuller(self) -> bool:
+        """Whether it uploads more than usual, where each of the others uploads as well: so does a short prompt.
+
+        Not where the graphs tell a draft and its target, whose plan of attention is larger.
+        """
+        usual = max(self._own_upload, thresholds.TOKEN_BYTES)
+        more = self.shorter[self._uploads >= thresholds.LENGTH_RATIO * usual]
+        return (
+            self._own_upload > 0 and once_each(more, self.longer) and not (self._whole_step or _far_apart(self._once))
         )
+
+    @cached_property
+    def uploads(self) -> bool:
+        """Whether something is uploaded in nearly each longer cycle: a prompt would have been."""
+        return in_each(self.shorter[self._uploads > 0], self.longer)
+
+    @cached_property
+    def target(self) -> bool:
+        """Whether a graph that takes far longer than the others' comes once a longer cycle.
+
+        Or one of the shorter cycles does nearly all of its work: the others are none.
+        """
+        return self._hollow or _target(self.events, self.shorter, self.longer)
+
+    @cached_property
+    def larger(self) -> bool:
+        """Whether one shorter cycle of each longer one launches far more kernels than is usual."""
+        many = self._launched >= thresholds.LENGTH_RATIO * lower_quantile(self._launched, thresholds.RARE)
+        return not self._replay and once_each(self.shorter[many], self.longer)
+
+    @cached_property
+    def slight(self) -> bool:
+        """Whether the usual shorter cycles run no graphs, few kernels beside the longest, and little of all compute.
+
+        They are no passes of the same layers.
+        """
+        return not self._replay and _slight(self.events, self.shorter, self.longer, self._launched)
+
+    @cached_property
+    def whole(self) -> bool:
+        """Whether beside prompts, shorter cycles are forward passes by themselves."""
+        return self.kinds > 0 and self.prompt and whole_passes(self.events, self.shorter)
+
+    @property
+    def once(self) -> bool:
+        """Whether hardly any graph is replayed but those that come once a longer cycle."""
+        return len(self._once) > 0
+
+    @cached_property
+    def _launched(self) -> Ints:
+        """How many kernels each shorter cycle launches."""
+        return np.add.reduceat(self.events.what == COMPUTE, self.shorter, dtype=np.int64)
+
+    @cached_property
+    def _replay(self) -> bool:
+        """Whether the usual shorter cycle replays a graph."""
+        return median(np.add.reduceat(self.events.what == REPLAY, self.shorter, dtype=np.int64)) > 0
+
+    @cached_property
+    def _uploads(self) -> Ints:
+        """The largest upload of each shorter cycle."""
+        uploads = np.where(self.events.what == UPLOAD, self.events.size, 0)
+        return np.maximum.reduceat(uploads, self.shorter)
+
+    @cached_property
+    def _own_upload(self) -> int:
+        """How much a shorter cycle usually uploads."""
+        return lower_quantile(self._uploads, 1 - thresholds.MORE)
+
+    @cached_property
+    def _once(self) -> list[float]:
+        return _once(self.events, self.longer)
+
+    @cached_property
+    def _hollow(self) -> bool:
+        return _hollow(self.events, self.shorter, self.longer)
+
+    @property
+    def _whole_step(self) -> bool:
+        """Whether the longer cycles are steps, by their graphs or since all but one of the shorter ones do nothing."""
+        return self._hollow or len(self._once) >= thresholds.FEWEST
 
     def drafted(self, each: float) -> bool:
         """Tell whether a target runs behind `each` - 1 drafts."""
         if self.prompt:
             return False
-        passed = self.larger and self.kinds >= thresholds.PASS_KINDS
-        return (self.target or passed) if each <= thresholds.DRAFTS else passed and self.uploads
+        passed = self.kinds >= thresholds.PASS_KINDS and self.larger
+        return (passed or self.target) if each <= thresholds.DRAFTS else passed and self.uploads
 
     def prefill(self, each: float, linked: float, *, replayed: bool) -> bool:
         """Tell whether the longer cycles are prefills with `each` steps behind them.
@@ -96,14 +143,14 @@ class Passes:
         boundaries of layers have sorts of many passes, and uploads. Steps behind a prefill replay their graphs, if any
         are replayed: where each comes once a longer cycle, that is the step.
         """
-        if self.slight:
-            return False
         if linked <= thresholds.LINKED:
-            apart = replayed or (each > thresholds.DRAFTS and self.whole)
-            return apart and self.prompt and self.kinds >= thresholds.PASS_KINDS
-        if self.prompt:
-            return self.kinds > 0 or self.target
-        return self.kinds > 0 and each > thresholds.DRAFTS and not (self.larger or self.once)
+            found = self.kinds >= thresholds.PASS_KINDS and (replayed or each > thresholds.DRAFTS) and self.prompt
+            found = found and (replayed or self.whole)
+        elif self.prompt:
+            found = self.kinds > 0 or self.target
+        else:
+            found = self.kinds > 0 and each > thresholds.DRAFTS and not (self.larger or self.once)
+        return found and not self.slight
 
 
 def _slight(events: Events, shorter: Ints, longer: Ints, launched: Ints) -> bool:
@@ -112,7 +159,7 @@ def _slight(events: Events, shorter: Ints, longer: Ints, launched: Ints) -> bool
     A step that is a single kernel launches few as well, but computes as long as its layers do.
     """
     edges = np.minimum(np.searchsorted(shorter, longer), len(shorter) - 1)
-    few = launched <= thresholds.SLIGHT * np.median(np.maximum.reduceat(launched, edges))
+    few = launched <= thresholds.SLIGHT * median(np.maximum.reduceat(launched, edges))
     took = np.add.reduceat(np.where(events.what == COMPUTE, events.end_ns - events.start_ns, 0), shorter)
     return bool(np.mean(few) > thresholds.MOSTLY and took[few].sum() <= thresholds.SLIGHT * took.sum())
 
@@ -126,7 +173,7 @@ def _target(events: Events, shorter: Ints, longer: Ints) -> bool:
     """
     held = np.diff(np.searchsorted(shorter, longer))
     replays = np.flatnonzero(events.what == REPLAY)
-    if not len(held) or np.median(held) < 2:  # noqa: PLR2004 - a draft and its target
+    if not len(held) or median(held) < 2:  # noqa: PLR2004 - a draft and its target
         return False
     graphs = _graphs(events, replays, longer)
     once = sorted((graph for graph in graphs if graph.is_once), key=lambda graph: graph.took_ns)

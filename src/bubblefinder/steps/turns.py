@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bubblefinder.intervals import distinct, median, tallied_in
+from bubblefinder.intervals import distinct, lower_quantile, median, tallied_in
 from bubblefinder.steps import thresholds
 from bubblefinder.steps.events import COMPUTE, REPLAY
 
@@ -40,7 +40,7 @@ class Turns:
         And most longer ones do; where there are more than two of each, the longest of them comes once.
         """
         events, shorter, longer = self.events, self.shorter, self.longer
-        if not _differ(events, shorter, longer, by_graphs=bool(np.median(self._replays))):
+        if not _differ(events, shorter, longer, by_graphs=bool(median(self._replays))):
             return False
         longest = shorter[_longest(self._took, shorter, longer)]
         return shares_work(events, longer) and (_even(shorter, longer, 2) or once_each(longest, longer))
@@ -56,7 +56,7 @@ class Turns:
 
         Where nodes were recorded, one of as many, for larger batches come at any time.
         """
-        usual = np.quantile(self._took, thresholds.RARE, method="lower")
+        usual = lower_quantile(self._took, thresholds.RARE)
         more = thresholds.LENGTH_RATIO if self.told else thresholds.ANOTHER_LENGTH
         even = _even(self.shorter, self.longer) or not self.told
         return even and once_each(self.shorter[self._took >= more * usual], self.longer)
@@ -74,7 +74,7 @@ class Turns:
     @cached_property
     def pieces(self) -> bool:
         """Whether one of each longer one launches many graphs for each of the others, as of no captured size."""
-        few = np.maximum(np.quantile(self._replays, thresholds.RARE, method="lower"), 1)
+        few = max(lower_quantile(self._replays, thresholds.RARE), 1)
         return once_each(self.shorter[self._replays > thresholds.PIECES * few], self.longer)
 
     @cached_property
@@ -142,7 +142,7 @@ def whole_passes(events: Events, shorter: Ints) -> bool:
 
     Layers do none of this.
     """
-    if np.median(np.add.reduceat(events.what == REPLAY, shorter, dtype=np.int64)):
+    if median(np.add.reduceat(events.what == REPLAY, shorter, dtype=np.int64)):
         return True
     took = np.where(events.what == COMPUTE, events.end_ns - events.start_ns, 0)
     longest, total = (times.reduceat(took, shorter) for times in (np.maximum, np.add))
@@ -151,7 +151,7 @@ def whole_passes(events: Events, shorter: Ints) -> bool:
     cycle, _, counts = tallied_in(cycle[computes], events.alike[shorter[0] :][computes])
     layers = np.zeros(len(shorter), np.int64)
     np.maximum.at(layers, cycle, counts)
-    return bool(np.median(layers) >= thresholds.LAYERS or np.median(longest / np.maximum(total, 1)) > thresholds.HALF)
+    return median(layers) >= thresholds.LAYERS or median(longest / np.maximum(total, 1)) > thresholds.HALF
 
 
 def in_each(chosen: Ints, longer: Ints) -> bool:
