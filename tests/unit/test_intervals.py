@@ -14,6 +14,7 @@ from bubblefinder.intervals import (
     empty,
     inside,
     last_before,
+    lower_quantile,
     median,
     one_of,
     outermost,
@@ -119,6 +120,12 @@ def test_medians_and_percentiles_are_numpys(values: list[int], q: int) -> None:
     numbers = np.array(values, np.int64)
     assert median(numbers) == np.median(numbers)
     assert percentile(numbers, q) == np.percentile(numbers, q)
+
+
+@given(st.lists(st.integers(0, 1 << 40), min_size=1, max_size=30), st.sampled_from([0.0, 0.35, 0.5, 0.65, 1.0]))
+def test_a_lower_quantile_is_numpys(values: list[int], q: float) -> None:
+    numbers = np.array(values, np.int64)
+    assert lower_quantile(numbers, q) == np.quantile(numbers, q, method="lower")
 
 
 @given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 20), st.integers(0, 9)), max_size=20))

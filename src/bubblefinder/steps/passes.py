@@ -144,8 +144,8 @@ class Passes:
         are replayed: where each comes once a longer cycle, that is the step.
         """
         if linked <= thresholds.LINKED:
-            found = self.kinds >= thresholds.PASS_KINDS and (replayed or each > thresholds.DRAFTS) and self.prompt
-            found = found and (replayed or self.whole)
+            several = self.kinds >= thresholds.PASS_KINDS
+            found = several and (replayed or (each > thresholds.DRAFTS and self.whole)) and self.prompt
         elif self.prompt:
             found = self.kinds > 0 or self.target
         else:
