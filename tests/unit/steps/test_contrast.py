@@ -314,6 +314,25 @@ def test_a_set_up_and_prefills_leave_the_ranges_around_tokens_what_they_are() ->
     assert (steps.mark, len(step_begins(steps))) == ("token", 20)
 
 
+@pytest.mark.parametrize("node_mode", [True, False], ids=["node", "graph"])
+@pytest.mark.parametrize("work", [0, 40, 200])
+def test_a_read_in_quite_uneven_numbers_of_steps_begins_none(node_mode: bool, work: int) -> None:
+    """Of what a few requests ended with, say. Two buffers, each with a graph of its own, are used at random."""
+    machine = Machine(node_mode=node_mode)
+    host = machine.host()
+    for number in range(40):
+        host.work(200)
+        host.upload(64)
+        host.replay(Graph(machine.random.choice((3, 4)), LAYER * 12))
+        host.kernel("argmax", 3)
+        host.read(8)
+        if number in (2, 3, 12, 14, 24, 27, 37):
+            host.read(1024)
+            host.work(work)
+    steps = steps_of(machine.trace())
+    assert (len(step_begins(steps)), steps.confidence) == (40, "high")
+
+
 MISREAD = {
     20012: "the read of the last layer", 20050: "a first step without a wait",
     20116: "a prefill by graph", 20120: "prefills after waits for requests", 20153: "a set-up before the first step",

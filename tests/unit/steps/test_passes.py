@@ -255,3 +255,25 @@ def test_the_first_step_begins_where_the_host_had_worked_and_not_at_its_second_d
         host.kernel("argmax", 3)
         host.read(8)
     assert step_begins(steps_of(machine.trace())) == begun
+
+
+@pytest.mark.parametrize("node_mode", [True, False], ids=["node", "graph"])
+@pytest.mark.parametrize("parts", [6, 8])
+def test_a_graph_once_a_step_beside_eager_parts_that_are_each_read_is_no_prefill(node_mode: bool, parts: int) -> None:
+    """What is packed several times for the graph comes nowhere else, as the layers of a prompt would."""
+    machine = Machine(node_mode=node_mode)
+    host = machine.host()
+    shared, own = nodes("norm", "sum", "scale", "pack_out", us=3), nodes("scan", "conv", "gate", "mix", us=3)
+    for _ in range(30):
+        host.work(300)
+        host.upload(64)
+        run(host, nodes("pack", us=3) * 4)
+        host.replay(Graph(3, LAYER * 8))
+        run(host, shared)
+        host.read(8)
+        for _ in range(parts):
+            host.work(40)
+            run(host, own + shared)
+            host.read(8)
+    steps = steps_of(machine.trace())
+    assert (len(step_begins(steps)), steps.confidence) == (30, "high")
