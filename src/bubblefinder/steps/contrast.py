@@ -106,7 +106,7 @@ class Contrast:
     @property
     def untold(self) -> bool:
         """Whether the shorter cycles may be parts of a step as well as steps of two batch sizes."""
-        linked = self.links <= 0 and self.linked > thresholds.LINKED
+        linked = (self.links <= 0 or self.chore) and self.linked > thresholds.LINKED
         if not linked or self.each > thresholds.DRAFTS or self.given_up or self.passes.prompt:
             return False
         told = self.passes.target and not self.turns.apart

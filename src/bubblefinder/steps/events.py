@@ -43,7 +43,7 @@ _COLUMNS: Final = (
     "apart",
     "inside",
     "size",
-    "nodes",
+    "layers",
 )
 
 
@@ -62,7 +62,7 @@ class Events:
         host_ns: host time since its thread's event before and since any launch, without waits; -1 where unknown.
         inside: kernels of this name run inside graphs as well.
         size: bytes of a copy, 0 of anything else.
-        nodes: operations of a graph, 0 where they weren't recorded, and of anything else.
+        layers: of a graph, see `Signatures`, 0 where its nodes weren't recorded, and of anything else.
     """
 
     launch_ns: Ints
@@ -75,7 +75,7 @@ class Events:
     host_ns: Ints
     inside: Bools
     size: Ints
-    nodes: Ints
+    layers: Ints
 
     def __len__(self) -> int:
         """Return the number of events."""
@@ -183,7 +183,7 @@ def _eager(lane: RankWork) -> pl.DataFrame:
         apart=size.fill_null(0),
         inside=pl.col("name").is_in(in_graphs.implode()).fill_null(value=False),
         size=size.fill_null(0),
-        nodes=pl.lit(0, pl.Int64),
+        layers=pl.lit(0, pl.Int64),
     )
 
 
@@ -199,7 +199,7 @@ def _replays(lane: RankWork, signatures: Signatures) -> pl.DataFrame:
         apart=pl.Series(signatures.ids),
         inside=pl.lit(value=False),
         size=pl.lit(0, pl.Int64),
-        nodes=pl.Series(signatures.sizes if signatures.counted else np.zeros_like(signatures.sizes)),
+        layers=pl.Series(signatures.layers),
     )
     passes = lane.passes
     if passes.is_empty():
@@ -217,7 +217,7 @@ def _waits(lane: RankWork, calls: pl.DataFrame, work: pl.DataFrame) -> pl.DataFr
     return waits.select_seq(
         "launch_ns", "returned_ns", "thread", start_ns="launch_ns", end_ns="returned_ns", what=pl.lit(WAIT, pl.Int8),
         alike=4 * pl.col("call").cast(pl.Int64).fill_null(NOWHERE) + 3, apart=pl.lit(0, pl.Int64),
-        inside=pl.lit(value=False), size=pl.lit(0, pl.Int64), nodes=pl.lit(0, pl.Int64),
+        inside=pl.lit(value=False), size=pl.lit(0, pl.Int64), layers=pl.lit(0, pl.Int64),
     )  # fmt: skip
 
 

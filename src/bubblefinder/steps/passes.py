@@ -184,7 +184,7 @@ def _target(events: Events, shorter: Ints, longer: Ints) -> bool:
     often = [graph for graph in graphs if graph.count >= most and not graph.is_once]
     beside = [drafts for drafts in (often, [*often, *others]) if sum(one.count for one in drafts) >= max(most, 1)]
     longest = (max(graph.took_ns for graph in drafts) for drafts in beside)
-    times = 1 if events.nodes[replays].all() else thresholds.ANOTHER_SIZE
+    times = 1 if events.layers[replays].all() else thresholds.ANOTHER_SIZE
     return any(target.took_ns > times * draft_ns for draft_ns in longest)
 
 

@@ -37,6 +37,8 @@ class Signatures:
         kinds: class of the graph: by its nodes and their names where they were recorded, else by its usual length.
         sizes: nodes of the replay's graph, or its median length in ns.
         counted: sizes are nodes.
+        layers: how often the kernels of its layers come in the replay's graph, 1 if none comes often, 0 where nodes
+            weren't recorded.
         seams: what was launched eagerly since the replay before, as bits.
         ids: the graph's id.
         host_work: host time before the launch without waits, -1 where unknown.
@@ -47,6 +49,7 @@ class Signatures:
     kinds: Ints
     sizes: Ints
     counted: bool
+    layers: Ints
     seams: Ints
     ids: Ints
     host_work: Ints
@@ -55,7 +58,7 @@ class Signatures:
 
     def at(self, kept: Bools) -> Signatures:
         """Return the signatures of some of the replays."""
-        names = ("kinds", "sizes", "seams", "ids", "host_work", "idle")
+        names = ("kinds", "sizes", "layers", "seams", "ids", "host_work", "idle")
         return replace(self, **{name: getattr(self, name)[kept] for name in names})
 
     @property
@@ -75,11 +78,13 @@ def replay_signatures(timeline: Timeline, lane: RankWork) -> Signatures:
     sizes, counted = _sizes(lane)
     graphs = np.unique(ids, return_index=True)[1]
     kinds = classes_of(sizes[graphs], sizes, ratio_of(counted=counted))  # another batch size hardly changes the nodes
+    layers = np.zeros_like(ids)
     if counted:
-        kinds = _split_by_names(lane, kinds, ids)
+        contents = _contents(lane, ids)
+        kinds, layers = _split_by_names(kinds, ids, contents), _layers(ids, contents)
     seams = _launched_before(timeline, lane)
     whole = not counted or int(lane.replays["nodes"][0]) >= int(sizes[0])
-    return Signatures(kinds, sizes, counted, seams, ids, host_work_before(timeline, lane), _idle(lane), whole)
+    return Signatures(kinds, sizes, counted, layers, seams, ids, host_work_before(timeline, lane), _idle(lane), whole)
 
 
 def symbols(rows: Ints) -> Ints:
@@ -99,8 +104,8 @@ def _sizes(lane: RankWork) -> tuple[Ints, bool]:
     return medians["size"].round().cast(pl.Int64).to_numpy(), counted
 
 
-def _split_by_names(lane: RankWork, kinds: Ints, ids: Ints) -> Ints:
-    """Tell apart graphs of one size whose nodes have hardly a name in common."""
+def _contents(lane: RankWork, ids: Ints) -> dict[int, dict[int, int]]:
+    """Return how often each name comes in the nodes of each graph."""
     replays, nodes = places(lane.replays["replay_index"]), places(lane.replays["nodes"])
     order = np.lexsort((replays, -nodes, ids))
     fullest = order[np.unique(ids[order], return_index=True)[1]]
@@ -109,6 +114,18 @@ def _split_by_names(lane: RankWork, kinds: Ints, ids: Ints) -> Ints:
     contents: dict[int, dict[int, int]] = {}
     for replay, name, count in mine.group_by("replay_index", "name").len().iter_rows():
         contents.setdefault(graph_of[replay], {})[name] = count
+    return contents
+
+
+def _layers(ids: Ints, contents: dict[int, dict[int, int]]) -> Ints:
+    """Return how often the kernels of its layers come in each replay's graph, 1 if none comes often."""
+    graphs, place = np.unique(ids, return_inverse=True)
+    often = ([n for n in contents.get(graph, {}).values() if n >= thresholds.LAYERS] for graph in graphs.tolist())
+    return np.array([int(np.median(counts)) if counts else 1 for counts in often], np.int64)[place]
+
+
+def _split_by_names(kinds: Ints, ids: Ints, contents: dict[int, dict[int, int]]) -> Ints:
+    """Tell apart graphs of one size whose nodes have hardly a name in common."""
     models: list[tuple[int, dict[int, int]]] = []
     kind_of: dict[int, int] = {}
     for first in np.sort(np.unique(ids, return_index=True)[1]).tolist():

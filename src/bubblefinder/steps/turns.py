@@ -64,7 +64,7 @@ class Turns:
     @cached_property
     def told(self) -> bool:
         """Whether nodes were recorded, so that kinds of graphs are told by what they do."""
-        return bool(self.events.nodes[self.events.what == REPLAY].all())
+        return bool(self.events.layers[self.events.what == REPLAY].all())
 
     @cached_property
     def apart(self) -> bool:
@@ -229,6 +229,9 @@ def _deeper(events: Events, shorter: Ints, longer: Ints) -> bool:
 
     Neither a batch size nor a prompt does: the layers are those of the model.
     """
+    layers = np.maximum.reduceat(events.layers, shorter)
+    if (usual := lower_quantile(layers, thresholds.RARE)) >= thresholds.LAYERS:
+        return once_each(shorter[layers >= thresholds.DEEPER * usual], longer)
     cycle = np.repeat(np.arange(len(shorter)), np.diff(np.append(shorter, len(events))))
     computes = events.what[shorter[0] :] == COMPUTE
     if not computes.any():
@@ -237,9 +240,9 @@ def _deeper(events: Events, shorter: Ints, longer: Ints) -> bool:
     windows, symbols, counts = tallied_in(cycle[computes], events.alike[shorter[0] :][computes])
     often, many = np.bincount(symbols, minlength=kinds), int(counts.max()) + 1
     lower = np.cumsum(often) - often + np.floor(thresholds.RARE * (often - 1)).astype(np.int64)
-    usual = np.sort(symbols * many + counts)[lower] % many  # the quantile of each kind that there is
+    often_in = np.sort(symbols * many + counts)[lower] % many  # the quantile of each kind that there is
     layered = counts >= thresholds.LAYERS
-    more = layered & (counts >= thresholds.DEEPER * usual[symbols])
+    more = layered & (counts >= thresholds.DEEPER * often_in[symbols])
     of_all, of_more = (np.bincount(windows[mine], minlength=len(shorter)) for mine in (layered, more))
     deep: Bools = (of_all > 0) & (of_more > thresholds.USUAL * of_all)
     return once_each(shorter[deep], longer)

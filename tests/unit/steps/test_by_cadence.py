@@ -161,7 +161,8 @@ def test_several_drafts_at_the_begin_of_a_capture_are_of_one_step(seed: int) -> 
     kinds, sizes, seams, ids = (np.array(column) for column in zip(*rows, strict=True))
     work = np.where(seams & TO_HOST, 300_000, np.where(seams, 60_000, 8_000))
     work[0] = -1
-    found = find_cadence(Signatures(kinds, sizes, True, seams, ids, host_work=work, idle=work, whole=True))  # noqa: FBT003
+    told = Signatures(kinds, sizes, True, sizes // 9, seams, ids, host_work=work, idle=work, whole=True)  # noqa: FBT003
+    found = find_cadence(told)
     assert found is not None
     assert found.starts.tolist() == first
 

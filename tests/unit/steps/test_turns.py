@@ -42,6 +42,7 @@ DRAFTS = {
     "own names, nearly as long": model(10, prefix="draft_"),
     "the same names": model(6),
     "the same names, a third": model(4),
+    "the same names, nearly as long": model(10),
 }
 SIZES = {
     "two buffers": (TARGET, TARGET),
@@ -69,6 +70,50 @@ def test_a_draft_and_its_target_by_turns_are_one_step(
 ) -> None:
     steps = by_turns(Machine(), launch, DRAFTS[draft], TARGET)
     assert (len(step_begins(steps)), steps.confidence) == (24, "high")
+
+
+@LAUNCHES
+@pytest.mark.parametrize("drafts", [1, 2])
+@pytest.mark.parametrize("layers", [(10, 12), (20, 24)], ids=str)
+def test_a_target_of_more_layers_is_one_step_with_drafts_behind_which_the_host_works_about_as_long(
+    launch: Callable[[Host, int, Sequence[Node]], int], drafts: int, layers: tuple[int, int]
+) -> None:
+    """All kernels have the same names, and graphs of one size are of one kind: how often they come tells them apart."""
+    machine = Machine(seed=3)
+    host = machine.host()
+    draft, target = map(model, layers)
+    for _ in range(30):
+        host.work(300)
+        host.upload(64)
+        for _ in range(drafts):
+            launch(host, 5, draft)
+            host.read(32)
+            host.work(250)
+        launch(host, 6, target)
+        host.read(32)
+    steps = steps_of(machine.trace())
+    assert (len(step_begins(steps)), steps.confidence) == (30, "high")
+
+
+@pytest.mark.parametrize("most", [3, 4])
+@pytest.mark.parametrize("layers", [(5, 6), (10, 12)], ids=str)
+def test_graphs_of_nearly_one_length_with_an_upload_before_any_number_of_them_are_never_sure(
+    layers: tuple[int, int], most: int
+) -> None:
+    """Drafts and a target, or batches with an upload now and then: only nodes would tell."""
+    machine = Machine(seed=3, node_mode=False)
+    host = machine.host()
+    draft, target = map(model, layers)
+    for _ in range(30):
+        host.work(300)
+        host.upload(64)
+        for _ in range(machine.random.randint(1, most)):
+            by_graph(host, 5, draft)
+            host.read(32)
+            host.work(250)
+        by_graph(host, 6, target)
+        host.read(32)
+    assert steps_of(machine.trace()).confidence != "high"
 
 
 @pytest.mark.parametrize("layers", [4, 6, 10])
