@@ -7,6 +7,7 @@ import re
 from typing import TYPE_CHECKING
 
 from bubblefinder.timeline.model import CaptureMode
+from bubblefinder.trace import model
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,6 +30,8 @@ def emitted(source: str) -> Iterator[str]:
                 yield code
             case ast.JoinedStr(values=[ast.Constant(value=str(prefix)), *_]):
                 yield from (f"{prefix}{mode.value}" for mode in CaptureMode)
+            case ast.Name(id=name) if name.isupper():
+                yield getattr(model, name)
 
 
 def test_every_note_is_explained_and_every_explained_note_exists(root: Path) -> None:
