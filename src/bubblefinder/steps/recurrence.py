@@ -293,9 +293,12 @@ def _with_one_more(events: Events, begins: Ints) -> Ints:
         longer = np.append(nearest if whole else same[0], begins)
         done = np.diff(counted(events.what <= REPLAY)[longer])
         return longer if 2 * done[0] >= done[1:].min() else begins
-    worked = events.host_ns[same] >= thresholds.COMPARABLE * np.median(events.host_ns[begins])
-    worked[same == 0] = True
-    nearest = (same[worked] if worked.any() else same)[-1:]
+    worked = events.host_ns[thing] >= thresholds.COMPARABLE * np.median(events.host_ns[begins])
+    worked[thing == 0] = True
+    known = thing[worked] if worked[: len(same)].any() else thing
+    usual = int(np.median(np.diff(np.searchsorted(known, begins))))
+    before = known[known < begins[0]]
+    nearest = before[-max(usual, 1) :][:1]
     if len(nearest) and first_is_whole(events, np.append(nearest, begins)):
         return np.append(nearest, begins)
     return np.append(0, begins) if _computes_the_same(events, begins) else begins

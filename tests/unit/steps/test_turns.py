@@ -73,10 +73,11 @@ def test_a_draft_and_its_target_by_turns_are_one_step(
 
 
 @LAUNCHES
+@pytest.mark.parametrize("uploads", [0, 1])
 @pytest.mark.parametrize("drafts", [1, 2])
 @pytest.mark.parametrize("layers", [(10, 12), (20, 24)], ids=str)
 def test_a_target_of_more_layers_is_one_step_with_drafts_behind_which_the_host_works_about_as_long(
-    launch: Callable[[Host, int, Sequence[Node]], int], drafts: int, layers: tuple[int, int]
+    launch: Callable[[Host, int, Sequence[Node]], int], uploads: int, drafts: int, layers: tuple[int, int]
 ) -> None:
     """All kernels have the same names, and graphs of one size are of one kind: how often they come tells them apart."""
     machine = Machine(seed=3)
@@ -84,7 +85,8 @@ def test_a_target_of_more_layers_is_one_step_with_drafts_behind_which_the_host_w
     draft, target = map(model, layers)
     for _ in range(30):
         host.work(300)
-        host.upload(64)
+        for _ in range(uploads):
+            host.upload(64)
         for _ in range(drafts):
             launch(host, 5, draft)
             host.read(32)
