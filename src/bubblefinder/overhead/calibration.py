@@ -87,7 +87,10 @@ def mismatch(calibration: Calibration, info: TraceInfo, gpu: int) -> str | None:
     """
     name = next((one.name for one in info.gpus if one.gpu == gpu), None)
     if info.cupti_version is None:
-        return "the capture doesn't name its collector's CUPTI, so no measured cost can be assumed to hold for it"
+        return (
+            "the capture doesn't name its collector's CUPTI (later captures of one --capture-range-end=repeat run "
+            "don't), so no measured cost can be assumed to hold for it"
+        )
     pairs = (
         ("GPU", calibration.gpu, name),
         ("CUPTI", calibration.cupti, info.cupti_version),

@@ -26,10 +26,9 @@ if TYPE_CHECKING:
     from bubblefinder.steps.model import Steps
     from bubblefinder.timeline.model import Timeline
 
-_BETTER: Final = (
-    "Give --reference (the same workload captured in graph mode), --untraced-step-ms, or the file that "
-    "`bubblefinder calibrate` writes."
-)
+_BETTER: Final = "Give --reference (the same workload captured in graph mode)"
+_OR_COSTS: Final = f"{_BETTER}, --untraced-step-ms, or the file that `bubblefinder calibrate` writes."
+_NO_COSTS: Final = f"{_BETTER} or --untraced-step-ms: costs hold for a collector that is named."
 _NOISY: Final = (
     " The GPU waits for the host here, whose own speed differs between runs: the range allows it an eighth, or twice "
     "what its work varies from step to step."
@@ -86,7 +85,8 @@ def _correct(timeline: Timeline, steps: Steps, model: Model | None, rows: pl.Dat
     if source.untraced_step_ns is not None:
         return _by_untraced_step(timeline, traced, source, source.untraced_step_ns)
     if costs is None:
-        return _nothing(step, f"Raw numbers only: {why}. {_BETTER}")
+        better = _OR_COSTS if timeline.trace.info.cupti_version else _NO_COSTS
+        return _nothing(step, f"Raw numbers only: {why}. {better}")
     return _by_costs(traced, costs, method, why)
 
 

@@ -67,7 +67,7 @@ def _margins(events: Events, levels: Sequence[Segmentation], linked: Sequence[bo
         for j, longer in enumerate(begins):
             if not len(longer) or len(shorter) < thresholds.LEVEL * len(longer):
                 continue
-            if _by_chance(levels[i], levels[j]):
+            if _by_chance(levels[i], levels[j], linked=linked[i]):
                 margins[j] = min(margins[j], 0.0)
             elif compared := contrast(stretch, shorter, longer):
                 points = compared.points
@@ -81,14 +81,20 @@ def _margins(events: Events, levels: Sequence[Segmentation], linked: Sequence[bo
     return np.asarray(margins + [one.bonus for one in levels], np.float64)
 
 
-def _by_chance(shorter: Segmentation, longer: Segmentation) -> bool:
-    """Tell whether one thing alone bears longer cycles out, of uneven numbers of those that a known name marks.
+def _by_chance(shorter: Segmentation, longer: Segmentation, *, linked: bool) -> bool:
+    """Tell whether little bears longer cycles out, of uneven numbers of those that a known name or more marks.
 
-    A loop that runs ahead and takes a prompt now and then has such: its steps begin by turns beside a copy.
+    A loop that runs ahead and takes a prompt now and then has such: its steps begin by turns beside a copy. So has one
+    whose requests end now and then, which its batches are made anew for, sometimes behind more steps than a target has
+    drafts; `linked` tells whether each of its steps passes something between host and GPU, as layers seldom do.
     """
+    if longer.mark is not None or longer.bonus:
+        return False
     held = np.diff(np.searchsorted(shorter.begins, longer.begins))
-    alone = longer.members == 1 and longer.mark is None and not longer.bonus
-    return bool(alone and shorter.bonus >= thresholds.KNOWN_POINTS and shorter.members > 1 and np.ptp(held) > 0)
+    if shorter.bonus >= thresholds.KNOWN_POINTS and longer.members == 1 < shorter.members and np.ptp(held) > 0:
+        return True
+    more = linked and shorter.members > longer.members
+    return bool(more and held.max(initial=0) > max(thresholds.DRAFTS, 2 * np.median(held)))
 
 
 def _as_layers(events: Events, shorter: Ints, longer: Ints) -> bool:

@@ -163,6 +163,7 @@ def test_an_unknown_collector_gets_raw_numbers_and_the_reason() -> None:
     assert found.corrected_step_ns is None
     assert "doesn't name its collector" in found.message
     assert "--untraced-step-ms" in found.message
+    assert "calibrate" not in found.message  # which would be turned down for the same reason
 
 
 def test_a_run_that_tracing_made_faster_is_said_to_be(ledgers: list[pl.DataFrame]) -> None:

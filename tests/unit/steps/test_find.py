@@ -410,7 +410,7 @@ def test_the_kernels_of_prefills_are_no_steps_of_a_loop_of_graphs() -> None:
             loop.prefill(150, 40)
     trace = loop.sketch.trace()
     unmarked = steps_of(trace, nvtx=False)
-    assert (unmarked.method, unmarked.confidence) == ("cadence", "low")
+    assert (unmarked.method, unmarked.confidence) == ("cadence", "high")
     assert len(step_begins(unmarked)) == 40
     assert reasons(unmarked).count("prefill") == 3
     assert steps_of(trace, nvtx=False, step_by="sequence").method == "sequence"
