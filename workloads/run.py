@@ -93,6 +93,7 @@ MATRIX = (
     _engine("sglang", "nextn_8", "SGLang with FlashInfer and NEXTN, eight requests at once"),
     _engine("sglang", "arrive", "SGLang with FlashInfer and NEXTN, another prompt comes meanwhile"),
     _engine("sglang", "hybrid_flashinfer", "SGLang with linear attention, FlashInfer's and NEXTN"),
+    _engine("sglang", "fa3_nextn", "SGLang with FlashAttention 3 and NEXTN"),
     _engine("sglang", "dspark", "SGLang with FlashInfer and DSpark, a dense model"),
     _engine("sglang", "ngram", "SGLang with FlashInfer and drafts looked up in the text, a dense model"),
     Entry("slow_rank", RANKS, "two ranks; rank 1 works 2 ms longer on the host", gpus=2),

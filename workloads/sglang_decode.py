@@ -137,6 +137,7 @@ NEXTN = {
     "speculative_num_draft_tokens": 4,
 }
 FLASHINFER, TRITON = {"attention_backend": "flashinfer"}, {"attention_backend": "triton"}
+FLASH_ATTENTION_3 = {"attention_backend": "fa3"}
 DSPARK = {"speculative_algorithm": "DSPARK", "speculative_dspark_block_size": 4}
 NGRAM = {"speculative_algorithm": "NGRAM", "speculative_num_draft_tokens": 4, "speculative_ngram_max_bfs_breadth": 1}
 
@@ -167,6 +168,7 @@ VARIANTS: dict[str, Variant] = {
     "nextn_8": Variant(FLASHINFER | NEXTN, requests=8),
     "arrive": Variant(FLASHINFER | NEXTN, arrives=True),
     "hybrid_flashinfer": Variant(FLASHINFER | NEXTN, HYBRID),
+    "fa3_nextn": Variant(FLASH_ATTENTION_3 | NEXTN, SHAPE | {"num_hidden_layers": 24}),
     "dspark": Variant(FLASHINFER | DSPARK, DENSE),
     "ngram": Variant(FLASHINFER | NGRAM, DENSE),
 }
