@@ -68,7 +68,7 @@ def _margins(events: Events, levels: Sequence[Segmentation], linked: Sequence[bo
             if not len(longer) or len(shorter) < thresholds.LEVEL * len(longer):
                 continue
             if _by_chance(levels[i], levels[j], linked=linked[i]):
-                margins[j] = min(margins[j], 0.0)
+                margins[j] = min(margins[j], thresholds.BASE_POINTS)
             elif compared := contrast(stretch, shorter, longer):
                 points = compared.points
                 margins[j] = min(margins[j], points)
